@@ -1,0 +1,41 @@
+"""kplus: clustering and latent features where the data decide how many.
+
+The public names are loaded on first use, so that ``import kplus`` and
+``kplus --help`` stay quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DPMeans": "kplus.estimators",
+    "penalty_for": "kplus.estimators",
+    "penalty_path": "kplus.estimators",
+    "save": "kplus.io",
+    "load": "kplus.io",
+    "inspect": "kplus.io",
+    "ModelFormatError": "kplus.core.errors",
+    "datasets": "kplus.datasets",
+    "plots": "kplus.plots",
+}
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from kplus import datasets, plots
+    from kplus.core.errors import ModelFormatError
+    from kplus.estimators import DPMeans, penalty_for, penalty_path
+    from kplus.io import inspect, load, save
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'kplus' has no attribute {name!r}")
+    home = import_module(_HOMES[name])
+    return home if home.__name__ == f"kplus.{name}" else getattr(home, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,1 @@
+"""Values that every room may use: types, summaries, the memo, errors."""

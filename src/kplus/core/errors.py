@@ -1,0 +1,11 @@
+"""The errors that kplus itself raises."""
+
+__all__ = ["DataError", "ModelFormatError"]
+
+
+class DataError(ValueError):
+    """The data cannot be used as they are; the message names column and remedy."""
+
+
+class ModelFormatError(ValueError):
+    """A model file is damaged, foreign, too new or not what it claims to be."""
