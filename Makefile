@@ -1,0 +1,100 @@
+# Everything a user or a contributor runs. `make` alone lists the targets.
+# Needs Python 3.11 or newer with venv and pip; the rest is installed into .venv.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install -qq --disable-pip-version-check
+DEMO   := kplus-demo
+
+# Pictures are written to files, never to a screen.
+export MPLBACKEND := Agg
+
+.DEFAULT_GOAL := help
+# Two pips in one environment would get in each other's way under `make -j`.
+.NOTPARALLEL:
+
+.PHONY: help demo test test-slow lint format types layers docs wheel bench-peers bench clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
+	while IFS='	' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
+
+# --- environments: one stamp file for each set of packages -----------------------------
+
+$(VENV)/.pip:
+	@echo "Creating $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kplus needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) --upgrade "pip>=25.1"
+	@touch $@
+
+$(VENV)/.app: $(VENV)/.pip pyproject.toml
+	@echo "Installing kplus into $(VENV) (a minute or two the first time)"
+	@$(PIP) --editable ".[cli,plot]"
+	@touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build: $(VENV)/.%: $(VENV)/.app
+	@echo "Installing the $* tools"
+	@$(PIP) --group $*
+	@touch $@
+
+# --- for users --------------------------------------------------------------------------
+
+demo: $(VENV)/.app ## cluster the bundled wine data and draw the result
+	@rm -rf $(DEMO)
+	$(BIN)/kplus fit src/kplus/data/wine.csv --model dp-means --scale --plot -o $(DEMO)
+	@echo
+	@echo "Written to $(DEMO)/:"
+	@ls $(DEMO) | sed 's/^/  /'
+
+# --- for contributors -------------------------------------------------------------------
+
+test: $(VENV)/.test ## run the test suite and the docstring examples
+	$(BIN)/python -m pytest -n 2 -q -m "not slow"
+
+test-slow: $(VENV)/.test ## run the tests that take longer
+	$(BIN)/python -m pytest -n 2 -q -m slow
+
+lint: $(VENV)/.lint ## check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.lint ## mend style and formatting in place
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.lint ## check the type annotations
+	$(BIN)/mypy
+
+layers: $(VENV)/.lint ## check that imports between the rooms go down only
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.docs ## build docs/_build/html and run every example in it
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b doctest docs docs/_build/doctest
+	@echo "Built docs/_build/html/index.html"
+
+wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
+	rm -rf dist build/wheel-venv
+	$(BIN)/python -m build --outdir dist . > /dev/null
+	$(PYTHON) -m venv build/wheel-venv
+	build/wheel-venv/bin/python -m pip install -qq --disable-pip-version-check "$$(ls dist/*.whl)[cli,plot]"
+	build/wheel-venv/bin/python .ci/readme_examples.py README.md
+	@ls dist | sed 's/^/  dist\//'
+
+.venv-peers/.peers: benchmarks/peers-requirements.txt
+	@echo "Creating .venv-peers"
+	@$(PYTHON) -m venv .venv-peers
+	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check -r $<
+	@touch $@
+
+bench-peers: .venv-peers/.peers ## make .venv-peers, the environment of the libraries compared with
+
+bench: $(VENV)/.app .venv-peers/.peers ## measure DP-means against its peers
+	$(BIN)/python benchmarks/dp_means.py
+
+clean: ## remove what these targets made
+	rm -rf $(VENV) .venv-peers $(DEMO) dist build docs/_build docs/api/generated \
+	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,189 @@
+"""The words of the architecture: block, summary, model, move, engine, result.
+
+A **model** is pure functions over immutable values. An **engine** maps one of
+them over blocks of rows and hands back the results in block order. One loop
+(`kplus.loop.run`) serves every estimator.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "Array",
+    "Block",
+    "Blocks",
+    "Engine",
+    "FitResult",
+    "IntArray",
+    "Model",
+    "Move",
+    "PassInfo",
+    "Proposal",
+    "Summary",
+]
+
+Array = NDArray[np.floating[Any]]
+IntArray = NDArray[np.integer[Any]]
+
+
+class Blocks(Protocol):
+    """A table cut into blocks of consecutive rows; the only view models have of data.
+
+    Block ``i`` holds rows ``i * block_rows`` up to ``(i + 1) * block_rows``, whatever
+    the source, so that results do not depend on where the rows are kept.
+    """
+
+    n_rows: int
+    n_features: int
+    block_rows: int
+
+    def read(self, index: int) -> Array:
+        """Return block `index`, C-contiguous float32 or float64; maybe read-only."""
+
+    def take(self, rows: IntArray) -> Array:
+        """Return the given rows (ascending row numbers), as `read` does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Rows ``start:stop`` of a table, read only when a model asks for them."""
+
+    source: Blocks
+    index: int
+    start: int
+    stop: int
+    weights: Array | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.stop - self.start
+
+    def read(self) -> Array:
+        return self.source.read(self.index)
+
+    def take(self, rows: IntArray) -> Array:
+        """Return rows given by their position inside the block, ascending."""
+        return self.source.take(rows + self.start)
+
+
+class Summary(Protocol):
+    """What the parameters need to know of some rows.
+
+    Two parts: statistics, which add and subtract, and the report of the last pass
+    (rows moved, rows proposed for new groups), which only adds.
+    """
+
+    def begin_pass(self) -> None:
+        """Clear the report, keep the statistics."""
+
+    def __iadd__(self, other: Self) -> Self: ...
+
+    def __isub__(self, other: Self) -> Self: ...
+
+    def copy(self) -> Self: ...
+
+    def regroup(self, into: IntArray, K: int) -> Self:
+        """Carry over to `K` groups: old group k becomes ``into[k]``, -1 drops it."""
+
+
+P = TypeVar("P")
+S = TypeVar("S", bound=Summary)
+
+
+class Model(Protocol[P, S]):
+    """Hyperparameters (a frozen dataclass) and pure functions.
+
+    Attributes
+    ----------
+    incremental : bool
+        False: `summarize` returns what the block contributes. True: it returns the
+        change against what the block contributed at its last visit, which `local`
+        remembers; with ``local=None`` the two are the same.
+    """
+
+    incremental: bool
+
+    def summarize(self, params: P, block: Block, local: Any) -> tuple[S, Any]:
+        """Assign the rows of a block and sum what they say; return the new local."""
+
+    def update(self, params: P, total: S) -> P:
+        """Return the best parameters for the summed statistics."""
+
+    def objective(self, params: P, total: S) -> float:
+        """Return the objective on the whole data set, exactly, from the sums."""
+
+    def settled(self, total: S) -> bool:
+        """Whether the last pass changed nothing, so that the fit is at rest."""
+
+    def regroup_local(self, local: Any, into: IntArray) -> Any:
+        """Renumber the groups in a block's per-row state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An accepted change of structure: new parameters, and where old groups went."""
+
+    params: Any
+    into: IntArray
+    K: int
+
+
+class Move(Protocol):
+    """A change of the number of groups, tried between two passes."""
+
+    name: str
+
+    def propose(
+        self, model: Any, params: Any, total: Any, updated: Any
+    ) -> Proposal | None:
+        """Return a change that lowers the objective, or None.
+
+        `params` are those under which `total` was summed; `updated` are the
+        parameters for the next pass, which the proposal replaces.
+        """
+
+
+class Engine(Protocol):
+    """Maps a model over blocks and keeps their per-row state."""
+
+    n_blocks: int
+
+    def sweep(
+        self, model: Any, params: Any, block_ids: Sequence[int]
+    ) -> Iterator[Any]:
+        """Yield the summaries of the blocks, summed per task, in block order."""
+
+    def regroup(self, into: IntArray) -> None:
+        """Note that groups were renumbered; blocks catch up on their next visit."""
+
+    def locals(self) -> Iterable[Any]:
+        """Yield the per-row state of every block, in block order."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassInfo:
+    """What a callback learns after each pass."""
+
+    iteration: int
+    objective: float
+    K: int
+    params: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FitResult:
+    """What `loop.run` returns."""
+
+    params: Any
+    total: Any
+    objective: float
+    history: list[float] = field(default_factory=list)
+    n_iter: int = 0
+    converged: bool = False
+
+
+Callback = Callable[[PassInfo], bool]

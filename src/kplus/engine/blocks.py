@@ -1,0 +1,118 @@
+"""Tables cut into blocks of rows: arrays, sparse matrices, data frames.
+
+Whatever the source, block ``i`` is the same rows in the same order, so the result
+of a fit does not depend on where its rows are kept. Blocks are converted when they
+are read: beyond the table itself, memory holds one block a thread.
+"""
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array, IntArray
+
+__all__ = [
+    "ArrayBlocks",
+    "FrameBlocks",
+    "SparseBlocks",
+    "default_block_rows",
+]
+
+_BLOCK_BYTES = 2 * 2**20
+
+
+def default_block_rows(n_features: int) -> int:
+    """Rows in a block: a power of two that fills about two megabytes."""
+    rows = _BLOCK_BYTES // (8 * max(n_features, 1))
+    return int(2 ** np.clip(np.log2(max(rows, 1)).astype(int), 5, 14))
+
+
+def _as_floats(rows: NDArray[Any]) -> Array:
+    """C-contiguous float32 or float64, without a copy where the rows are so already."""
+    dtype = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+    return np.ascontiguousarray(rows, dtype=dtype)
+
+
+class _Cut:
+    """Where the blocks of a table begin and end."""
+
+    def __init__(self, n_rows: int, n_features: int, block_rows: int | None) -> None:
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.block_rows = block_rows or default_block_rows(n_features)
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        start = index * self.block_rows
+        return start, min(start + self.block_rows, self.n_rows)
+
+
+class ArrayBlocks(_Cut):
+    """Blocks of an ndarray or memory map, of any number type, order or writability."""
+
+    def __init__(self, X: NDArray[Any], block_rows: int | None = None) -> None:
+        super().__init__(X.shape[0], X.shape[1], block_rows)
+        self._X = X
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return _as_floats(self._X[start:stop])
+
+    def take(self, rows: IntArray) -> Array:
+        return _as_floats(self._X[rows])
+
+
+class SparseBlocks(_Cut):
+    """Blocks of a scipy sparse matrix or array, made dense one block at a time."""
+
+    def __init__(self, X: Any, block_rows: int | None = None) -> None:
+        super().__init__(X.shape[0], X.shape[1], block_rows)
+        self._X = sp.csr_array(X)
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return _as_floats(self._X[start:stop].toarray())
+
+    def take(self, rows: IntArray) -> Array:
+        return _as_floats(self._X[rows].toarray())
+
+
+class FrameBlocks(_Cut):
+    """Blocks of a pandas, polars or Arrow table with number columns only."""
+
+    def __init__(self, frame: Any, block_rows: int | None = None) -> None:
+        self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        _refuse_non_numbers(self._frame)
+        super().__init__(*self._frame.shape, block_rows)
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [str(name) for name in self._frame.columns]
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return self._numbers(self._frame[start:stop])
+
+    def take(self, rows: IntArray) -> Array:
+        return self._numbers(self._frame[rows])
+
+    @staticmethod
+    def _numbers(part: "nw.DataFrame[Any]") -> Array:
+        """To numbers, column by column; a null of any kind becomes NaN."""
+        columns = [
+            part[name].cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
+            for name in part.columns
+        ]
+        return np.ascontiguousarray(np.column_stack(columns))
+
+
+def _refuse_non_numbers(frame: "nw.DataFrame[Any]") -> None:
+    for name, dtype in frame.schema.items():
+        if not (dtype.is_numeric() or dtype == nw.Boolean):
+            raise DataError(
+                f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode it as "
+                f"numbers first (e.g. with scikit-learn's OneHotEncoder)."
+            )

@@ -1,0 +1,46 @@
+"""Tasks on a pool of threads; the kernels and BLAS release the interpreter lock."""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Self
+
+from kplus.core.types import Array, Blocks
+from kplus.engine.engine import BlockEngine
+
+__all__ = ["ThreadEngine"]
+
+
+class ThreadEngine(BlockEngine):
+    """Runs tasks on `n_threads` threads and yields their results in order."""
+
+    def __init__(
+        self, source: Blocks, weights: Array | None = None, *, n_threads: int
+    ) -> None:
+        super().__init__(source, weights)
+        self.n_threads = n_threads
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._pool = ThreadPoolExecutor(self.n_threads)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        super().__exit__(*exc)
+
+    def sweep(
+        self, model: Any, params: Any, block_ids: Sequence[int]
+    ) -> Iterator[Any]:
+        """Yield the summary of each task, in order.
+
+        At most two tasks a thread are under way or waiting to be added, which bounds
+        the memory that their summaries take.
+        """
+        waiting: deque[Future[Any]] = deque()
+        for task in self.tasks(block_ids):
+            if len(waiting) == 2 * self.n_threads:
+                yield waiting.popleft().result()
+            waiting.append(self._pool.submit(self.run_task, model, params, task))
+        while waiting:
+            yield waiting.popleft().result()

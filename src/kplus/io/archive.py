@@ -1,0 +1,316 @@
+"""The container: a stored (uncompressed) ``.npz`` with a JSON manifest.
+
+Reading trusts nothing. The zip directory must describe plain stored members
+that tile the file without gap or overlap, the manifest must account for each
+of them, and every size is compared with the real size of the file before
+memory is asked for. Only :class:`ModelFormatError` leaves this module for a
+file that is there but wrong.
+"""
+
+import io
+import json
+import os
+import re
+import stat
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kplus.core.errors import ModelFormatError
+from kplus.io.atomic import atomic_file
+from kplus.io.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
+
+__all__ = ["Archive", "check_name", "open_archive", "write_archive"]
+
+MANIFEST = "manifest.json"
+MAX_MANIFEST = 2**20
+# zipfile reads the directory of the zip in one call and keeps an object for
+# each entry; a call above this size means far more members than a model has.
+MAX_READ = 2**20
+# A local header may carry the 20 bytes that sizes above 4 GiB need.
+_LOCAL_HEADER, _MAX_EXTRA = 30, 20
+_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+_ADVICE = "Restore it from a copy or save the model again."
+
+
+def check_name(name: str) -> str:
+    """Return `name` if an array may be stored under it."""
+    if not _NAME.fullmatch(name) or f"{name}.npy" == MANIFEST or len(name) > 200:
+        raise ValueError(f"{name!r} cannot name an array in a model file.")
+    return name
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_archive(
+    path: str | os.PathLike[str],
+    manifest: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+) -> None:
+    """Write `manifest`, completed by the table of arrays, and `arrays`.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Replaced atomically.
+    manifest : mapping
+        JSON-able, without non-finite numbers.
+    arrays : mapping of str to ndarray
+        Booleans, numbers or fixed-length text.
+    """
+    with atomic_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        table = {}
+        for name, array in arrays.items():
+            spec = spec_of(array)
+            size = len(spec.header()) + spec.nbytes
+            with archive.open(_member(f"{check_name(name)}.npy", size), "w") as member:
+                table[name] = write_npy(array, member).to_json()
+        text = json.dumps({**manifest, "arrays": table}, allow_nan=False, indent=1)
+        if len(text) > MAX_MANIFEST:
+            raise ValueError(
+                f"the model's parameters and scalars take {len(text)} bytes of JSON, "
+                f"more than the {MAX_MANIFEST} that a model file may hold; "
+                "give long lists as numpy arrays."
+            )
+        archive.writestr(_member(MANIFEST, len(text)), text)
+
+
+def _member(name: str, size: int) -> zipfile.ZipInfo:
+    """Entry with a fixed date, so that equal models make equal files."""
+    info = zipfile.ZipInfo(name)
+    info.file_size = size  # lets zipfile choose 64-bit fields when needed
+    return info
+
+
+# ---------------------------------------------------------------- reading
+
+
+@dataclass
+class Archive:
+    """A checked, open model file.
+
+    Attributes
+    ----------
+    manifest : dict
+        The manifest without its table of arrays; its values are unchecked.
+    specs : dict of str to ArraySpec
+        The arrays, whose sizes agree with the file.
+    size : int
+        Bytes of the file.
+    """
+
+    manifest: dict[str, Any]
+    specs: dict[str, ArraySpec]
+    size: int
+    _zip: zipfile.ZipFile
+    _unclaimed: set[str] = field(default_factory=set)
+
+    def claim(self, name: Any) -> ArraySpec:
+        """Description of an array, which may be asked for once.
+
+        Were an array to be had twice, a short manifest could fill the memory.
+        """
+        if not isinstance(name, str) or name not in self._unclaimed:
+            raise ModelFormatError(
+                f"the manifest refers to array {str(name)[:60]!r}, "
+                "which the file does not hold or which is already in use."
+            )
+        self._unclaimed.remove(name)
+        return self.specs[name]
+
+    def read(self, name: Any) -> np.ndarray:
+        """Claim an array and read it."""
+        spec = self.claim(name)
+        with _zip_errors(), self._zip.open(f"{name}.npy") as member:
+            return read_npy(name, spec, member)
+
+    def check_all_claimed(self) -> None:
+        """Refuse a file with arrays that belong to nothing."""
+        if self._unclaimed:
+            raise ModelFormatError(f"array {min(self._unclaimed)} belongs to nothing.")
+
+
+@contextmanager
+def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
+    """Open a model file and check everything but the arrays' contents.
+
+    Errors raised in the block, too, come out with the name of the file.
+    """
+    try:
+        with _open_regular(path) as file, _open_zip(file) as archive:
+            members = _check_members(archive)
+            manifest = _read_manifest(archive, members)
+            specs = _check_arrays(manifest.pop("arrays"), members)
+            yield Archive(manifest, specs, file.size, archive, set(specs))
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
+
+
+class _CappedFile(io.BufferedReader):
+    """A file that refuses to hand out more than `MAX_READ` bytes at once."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__(io.FileIO(path))
+        self.size = os.fstat(self.fileno()).st_size
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        rest = max(self.size - self.tell(), 0)
+        size = rest if size is None or size < 0 else min(size, rest)
+        if size > MAX_READ:
+            raise ModelFormatError(
+                f"its directory claims {size} bytes, which no kplus model has. "
+                "Do not use this file."
+            )
+        return super().read(size)
+
+
+def _open_regular(path: str | os.PathLike[str]) -> _CappedFile:
+    # Asked before opening, because opening a named pipe would wait for ever.
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise ModelFormatError("this is a folder; give the path of a model file.")
+    if not stat.S_ISREG(mode):
+        raise ModelFormatError("this is not a regular file.")
+    return _CappedFile(path)
+
+
+@contextmanager
+def _open_zip(file: _CappedFile) -> Iterator[zipfile.ZipFile]:
+    if file.size == 0:
+        raise ModelFormatError(f"the file is empty. {_ADVICE}")
+    if file.read(4) != b"PK\x03\x04":
+        raise ModelFormatError(
+            "this is not a kplus model. Give a file that kplus.save wrote; "
+            "pickle and joblib files are never read, because they can run code."
+        )
+    with _zip_errors():
+        archive = zipfile.ZipFile(file)
+    with archive:
+        yield archive
+
+
+@contextmanager
+def _zip_errors() -> Iterator[None]:
+    """Turn what zipfile raises for a bad file into `ModelFormatError`."""
+    try:
+        yield
+    except ModelFormatError:
+        raise
+    except (
+        zipfile.BadZipFile,
+        struct.error,
+        EOFError,
+        OverflowError,
+        RuntimeError,  # encrypted members; includes NotImplementedError
+        ValueError,  # bad offsets and names
+    ) as error:
+        raise ModelFormatError(
+            f"the file is damaged, cut short or no kplus model ({error}). {_ADVICE}"
+        ) from error
+
+
+def _check_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """Refuse whatever `write_archive` does not write."""
+    entries = archive.infolist()
+    members = {info.orig_filename: info for info in entries}
+    if MANIFEST not in members:
+        raise ModelFormatError(
+            f"this is a zip or .npz file, but no kplus model: it has no {MANIFEST}."
+        )
+    if len(members) < len(entries):
+        raise ModelFormatError("it holds two members of the same name.")
+    for name, info in members.items():
+        _check_member(name, info)
+    _check_tiling(entries, archive)
+    return members
+
+
+def _check_member(name: str, info: zipfile.ZipInfo) -> None:
+    plain = name.removesuffix(".npy")
+    if name != MANIFEST and (name == plain or not _NAME.fullmatch(plain)):
+        raise ModelFormatError(f"unexpected member {name[:60]!r}.")
+    if info.flag_bits & 1:
+        raise ModelFormatError(f"member {name} is encrypted.")
+    if info.compress_type != zipfile.ZIP_STORED:
+        raise ModelFormatError(
+            f"member {name} is compressed; model files are stored without "
+            "compression, so repack it that way or save the model again."
+        )
+    if info.flag_bits or info.compress_size != info.file_size:
+        raise ModelFormatError(f"member {name} is not stored plainly.")
+    if name == MANIFEST and info.file_size > MAX_MANIFEST:
+        raise ModelFormatError(
+            f"its manifest claims {info.file_size} bytes; at most {MAX_MANIFEST} "
+            "are allowed."
+        )
+
+
+def _check_tiling(entries: list[zipfile.ZipInfo], archive: zipfile.ZipFile) -> None:
+    """Members must fill the file up to the directory: nothing hidden or shared."""
+    entries = sorted(entries, key=lambda info: info.header_offset)
+    ends = [info.header_offset for info in entries[1:]] + [archive.start_dir]
+    gaps = [entries[0].header_offset]
+    for info, end in zip(entries, ends, strict=True):
+        header = _LOCAL_HEADER + len(info.orig_filename)
+        gap = end - info.header_offset - header - info.file_size
+        gaps.append(0 if gap == _MAX_EXTRA else gap)
+    if any(gaps) or archive.comment:
+        raise ModelFormatError(
+            "the sizes of its members do not add up to the size of the file; "
+            f"it is damaged or was altered. {_ADVICE}"
+        )
+
+
+def _read_manifest(
+    archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]
+) -> dict[str, Any]:
+    with _zip_errors(), archive.open(members[MANIFEST]) as member:
+        text = member.read()
+    try:
+        manifest = json.loads(
+            text.decode("ascii"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"its manifest is not valid JSON ({error}).") from error
+    if not isinstance(manifest, dict) or not isinstance(manifest.get("arrays"), dict):
+        raise ModelFormatError("its manifest is not that of a kplus model.")
+    return manifest
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return result
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _check_arrays(
+    table: dict[str, Any], members: Mapping[str, zipfile.ZipInfo]
+) -> dict[str, ArraySpec]:
+    """The manifest's arrays are the file's arrays, and have their sizes."""
+    found = {name.removesuffix(".npy") for name in members} - {MANIFEST}
+    if found != set(table):
+        odd = min(found ^ set(table))
+        where = "file" if odd in found else "manifest"
+        raise ModelFormatError(f"array {odd[:60]!r} is in the {where} alone.")
+    specs = {name: parse_spec(name, node) for name, node in table.items()}
+    for name, spec in specs.items():
+        stored = members[f"{name}.npy"].file_size
+        if len(spec.header()) + spec.nbytes != stored:
+            raise ModelFormatError(
+                f"array {name}: dtype {spec.dtype.str} and shape {spec.shape} do not "
+                f"fit the {stored} bytes stored."
+            )
+    return specs

@@ -1,0 +1,30 @@
+"""The classes that a model file may hold, and where each one lives.
+
+A file names a class by a key of these tables and nothing else is ever
+imported. To make another estimator or value class storable, add its line.
+"""
+
+from importlib import import_module
+
+__all__ = ["ESTIMATORS", "RECORDS", "find_class", "is_listed"]
+
+ESTIMATORS = {
+    "DPMeans": "kplus.estimators",
+}
+
+# Frozen dataclasses of arrays and scalars that fitted attributes may hold.
+RECORDS = {
+    "PenaltyPath": "kplus.estimators",
+}
+
+
+def find_class(name: str, table: dict[str, str]) -> type:
+    """Import the class that `table` lists under `name`."""
+    found: type = getattr(import_module(table[name]), name)
+    return found
+
+
+def is_listed(cls: type, table: dict[str, str]) -> bool:
+    """Whether `table` lists this very class, not a namesake or a subclass."""
+    name = cls.__name__
+    return name in table and find_class(name, table) is cls
