@@ -6,7 +6,7 @@ them over blocks of rows and hands back the results in block order. One loop
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
@@ -119,7 +119,7 @@ class Model(Protocol[P, S]):
     def settled(self, total: S) -> bool:
         """Whether the last pass changed nothing, so that the fit is at rest."""
 
-    def regroup_local(self, local: Any, into: IntArray) -> Any:
+    def regroup_local(self, local: Any, into: IntArray, K: int) -> Any:
         """Renumber the groups in a block's per-row state."""
 
 
@@ -138,12 +138,13 @@ class Move(Protocol):
     name: str
 
     def propose(
-        self, model: Any, params: Any, total: Any, updated: Any
+        self, model: Any, params: Any, total: Any, updated: Any, resting: bool
     ) -> Proposal | None:
         """Return a change that lowers the objective, or None.
 
         `params` are those under which `total` was summed; `updated` are the
-        parameters for the next pass, which the proposal replaces.
+        parameters for the next pass, which the proposal replaces; `resting` says
+        that the fit would stop here if nothing is proposed.
         """
 
 
@@ -157,7 +158,7 @@ class Engine(Protocol):
     ) -> Iterator[Any]:
         """Yield the summaries of the blocks, summed per task, in block order."""
 
-    def regroup(self, into: IntArray) -> None:
+    def regroup(self, into: IntArray, K: int) -> None:
         """Note that groups were renumbered; blocks catch up on their next visit."""
 
     def locals(self) -> Iterable[Any]:
@@ -170,7 +171,6 @@ class PassInfo:
 
     iteration: int
     objective: float
-    K: int
     params: Any
 
 
@@ -180,10 +180,9 @@ class FitResult:
 
     params: Any
     total: Any
-    objective: float
-    history: list[float] = field(default_factory=list)
-    n_iter: int = 0
-    converged: bool = False
+    history: list[float]
+    n_iter: int
+    converged: bool
 
 
 Callback = Callable[[PassInfo], bool]

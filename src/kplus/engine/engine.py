@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from kplus.core.types import Array, Block, Blocks, IntArray
@@ -31,7 +30,7 @@ class BlockEngine:
         self.n_blocks = -(-source.n_rows // source.block_rows)
         self._locals: list[Any] = [None] * self.n_blocks
         self._versions = [0] * self.n_blocks
-        self._renumberings: list[IntArray] = []
+        self._renumberings: list[tuple[IntArray, int]] = []
 
     def __enter__(self) -> Self:
         if BlockEngine._blas is None:
@@ -75,17 +74,17 @@ class BlockEngine:
         for task in self.tasks(block_ids):
             yield self.run_task(model, params, task)
 
-    def regroup(self, into: IntArray) -> None:
+    def regroup(self, into: IntArray, K: int) -> None:
         """Note a renumbering; each block replays what it missed on its next visit."""
-        self._renumberings.append(np.asarray(into))
+        self._renumberings.append((into, K))
 
     def _caught_up(self, model: Any, index: int) -> Any:
         local = self._locals[index]
         missed = self._renumberings[self._versions[index] :]
         self._versions[index] = len(self._renumberings)
         if local is not None:
-            for into in missed:
-                local = model.regroup_local(local, into)
+            for into, K in missed:
+                local = model.regroup_local(local, into, K)
         return local
 
     def locals(self) -> Iterator[Any]:

@@ -1,0 +1,177 @@
+"""DP-means: nearest centres by Hamerly's bounds, clusters opened by costly rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array, Block, IntArray
+from kplus.kernels.lloyd import screen_rows, visit_rows
+from kplus.models.dp_means.params import Centers
+from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
+
+__all__ = ["DPMeansModel", "NotFiniteError", "RowState"]
+
+_NO_WEIGHTS = np.empty(0)
+
+
+class NotFiniteError(DataError):
+    """A row holds NaN or infinity."""
+
+
+@dataclass(slots=True)
+class RowState:
+    """Per-row state of a block: label, and bounds of the distances in the lens.
+
+    `upper` bounds the distance to the row's own centre, `lower` that to every other;
+    `travel` is that of the centres at the last visit, NaN for those born since.
+    """
+
+    labels: IntArray
+    upper: Array
+    lower: Array
+    travel: Array
+
+    @classmethod
+    def fresh(cls, n_rows: int, K: int) -> "RowState":
+        return cls(
+            np.full(n_rows, -1, np.int32),
+            np.empty(n_rows, np.float32),
+            np.empty(n_rows, np.float32),
+            np.zeros(K),
+        )
+
+
+@dataclass(frozen=True)
+class DPMeansModel:
+    """Squared distances plus `penalty` for each cluster after the first (Eq. 3).
+
+    Parameters
+    ----------
+    penalty : float
+        λ² in the units of the lens; infinite for a fixed number of clusters.
+    max_clusters : float
+        No cluster is opened beyond that many (Eq. 12).
+    """
+
+    penalty: float
+    max_clusters: float = np.inf
+    incremental = True
+
+    def summarize(
+        self, params: Centers, block: Block, local: RowState | None
+    ) -> tuple[ClusterSums, RowState]:
+        """Assign the rows of a block; return the change of its statistics."""
+        out = ClusterSums.zeros(params.K, params.centers.shape[1])
+        if local is None:
+            local = RowState.fresh(block.n_rows, params.K)
+        elif params.recheck is not None:
+            local.lower[params.recheck[local.labels]] = -1.0
+        weights = _NO_WEIGHTS if block.weights is None else block.weights
+        reach = self.reach(params)
+        rows = np.empty(block.n_rows, np.int32)
+        n = screen_rows(
+            local.labels, local.upper, local.lower, local.travel, params.travel,
+            params.gaps(local.travel), params.halves, reach, rows, weights, out.spare,
+        )  # fmt: skip
+        local.travel = params.travel
+        if n:
+            self._visit(params, block, local, rows[:n], weights, reach, out)
+        return out, local
+
+    def _visit(
+        self,
+        params: Centers,
+        block: Block,
+        local: RowState,
+        rows: IntArray,
+        weights: Array,
+        reach: float,
+        out: ClusterSums,
+    ) -> None:
+        X = block.read().view()
+        X.flags.writeable = False  # one compiled kernel serves read-only data too
+        costs = np.empty(len(rows))
+        moved = visit_rows(
+            X, weights, params.lens.origin, params.lens.inv, rows,
+            params.centers, params.narrow, params.half, params.refs, params.halves,
+            reach, local.labels, local.upper, local.lower,
+            out.counts, out.sums, out.squares, out.spare, costs,
+        )  # fmt: skip
+        if moved < 0:
+            raise NotFiniteError(f"Row {block.start - 1 - moved} is not finite.")
+        out.moved = moved
+        if np.isfinite(reach):
+            out.candidates = self._candidates(params, block, local, X, rows, costs)
+
+    def _candidates(
+        self,
+        params: Centers,
+        block: Block,
+        local: RowState,
+        X: Array,
+        rows: IntArray,
+        costs: Array,
+    ) -> Candidates:
+        """Rows whose weighted cost exceeds the penalty; see `reach` for weights."""
+        if block.weights is not None:
+            costs = costs * np.minimum(block.weights[rows], 1.0)
+        far = np.flatnonzero(costs > (0.0 if params.scout else self.penalty))
+        if not len(far):
+            return Candidates.none(X.shape[1])
+        far = far[costliest(costs[far], rows[far])]
+        at = rows[far]
+        return Candidates(
+            cost=costs[far],
+            row=at.astype(np.int64) + block.start,
+            label=local.labels[at].astype(np.int64),
+            weight=np.ones(len(at)) if block.weights is None else block.weights[at],
+            y=params.lens.view(X[at].astype(np.float64)),
+        )
+
+    def reach(self, params: Centers) -> float:
+        """Distance beyond which a row wants a cluster of its own.
+
+        A row of weight w opens a cluster when ``min(w, 1) * d² > penalty``: a whole
+        weight then means as many copies of the row, each of which would do so alone,
+        and a fraction never raises the objective.
+        """
+        if params.scout:
+            return 0.0
+        if params.K >= self.max_clusters:
+            return np.inf
+        return float(np.sqrt(self.penalty))
+
+    def update(self, params: Centers, total: ClusterSums) -> Centers:
+        """Move each centre to the mean of its rows; an empty cluster stays."""
+        counts = np.where(total.counts > 0.0, total.counts, 1.0)
+        means = params.refs + total.sums / counts[:, None]
+        empty = total.counts <= 0.0
+        means[empty] = params.centers[empty]
+        return params.moved_to(means)
+
+    def objective(self, params: Centers, total: ClusterSums) -> float:
+        """Eq. 3 (Eq. 12 when capped), from the sums, in the units of the lens."""
+        penalty = self.penalty * (params.K - 1) if np.isfinite(self.penalty) else 0.0
+        return float(self.squared_error(params, total).sum()) + penalty
+
+    def squared_error(self, params: Centers, total: ClusterSums) -> Array:
+        """Σ w |y - c_k|² of each cluster."""
+        step = params.centers - params.refs
+        error: Array = (
+            total.squares
+            - 2.0 * np.einsum("kd,kd->k", total.sums, step)
+            + total.counts * np.einsum("kd,kd->k", step, step)
+        )
+        return np.maximum(error, 0.0)
+
+    def settled(self, total: ClusterSums) -> bool:
+        return total.moved == 0
+
+    def regroup_local(self, local: RowState, into: IntArray, K: int) -> RowState:
+        """Renumber labels; rows of a dropped cluster have none until their visit."""
+        kept = np.flatnonzero(into >= 0)
+        travel = np.full(K, np.nan)
+        travel[into[kept]] = local.travel[kept]
+        labels = np.where(local.labels >= 0, into[local.labels], -1).astype(np.int32)
+        return RowState(labels, local.upper, local.lower, travel)

@@ -1,0 +1,134 @@
+"""What DP-means needs to know of some rows."""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+
+__all__ = ["Candidates", "ClusterSums"]
+
+_MOST_CANDIDATES = 512
+
+
+@dataclass(slots=True)
+class Candidates:
+    """Rows that would rather open a cluster: the costliest few, ties by row number.
+
+    The order is by cost and row alone, so the rows kept do not depend on how the
+    table was cut into blocks.
+    """
+
+    cost: Array
+    row: IntArray
+    label: IntArray
+    weight: Array
+    y: Array
+
+    @classmethod
+    def none(cls, n_features: int) -> "Candidates":
+        ints = np.empty(0, np.int64)
+        return cls(np.empty(0), ints, ints, np.empty(0), np.empty((0, n_features)))
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+    def at(self, index: IntArray) -> "Candidates":
+        return Candidates(
+            self.cost[index],
+            self.row[index],
+            self.label[index],
+            self.weight[index],
+            self.y[index],
+        )
+
+    def merged(self, other: "Candidates") -> "Candidates":
+        if not len(other):
+            return self
+        if not len(self):
+            return other
+        both = Candidates(
+            np.concatenate([self.cost, other.cost]),
+            np.concatenate([self.row, other.row]),
+            np.concatenate([self.label, other.label]),
+            np.concatenate([self.weight, other.weight]),
+            np.concatenate([self.y, other.y]),
+        )
+        return both.at(costliest(both.cost, both.row))
+
+
+def costliest(cost: Array, row: IntArray, most: int = _MOST_CANDIDATES) -> IntArray:
+    """Places of the largest costs, largest first, ties by row number."""
+    return np.lexsort((row, -cost))[:most]
+
+
+@dataclass(slots=True)
+class ClusterSums:
+    """Additive statistics of clusters, and the report of one pass.
+
+    Attributes
+    ----------
+    counts : array of shape (K,)
+        Summed weights.
+    sums : array of shape (K, D)
+        Weighted sums of ``y - refs[k]``.
+    squares : array of shape (K,)
+        Weighted sums of ``|y - refs[k]|²``.
+    spare : array of shape (K,)
+        Report: at least this much would the squared distances rise if the cluster
+        were removed and its rows went to their second nearest centre.
+    moved : int
+        Report: how many rows changed cluster.
+    candidates : Candidates
+        Report: rows that want a cluster of their own.
+    """
+
+    counts: Array
+    sums: Array
+    squares: Array
+    spare: Array
+    moved: int = 0
+    candidates: Candidates = field(default_factory=lambda: Candidates.none(0))
+
+    @classmethod
+    def zeros(cls, K: int, D: int) -> "ClusterSums":
+        return cls(np.zeros(K), np.zeros((K, D)), np.zeros(K), np.zeros(K))
+
+    def __iadd__(self, other: Self) -> Self:
+        self.counts += other.counts
+        self.sums += other.sums
+        self.squares += other.squares
+        self.spare += other.spare
+        self.moved += other.moved
+        self.candidates = self.candidates.merged(other.candidates)
+        return self
+
+    def __isub__(self, other: Self) -> Self:
+        self.counts -= other.counts
+        self.sums -= other.sums
+        self.squares -= other.squares
+        return self
+
+    def copy(self) -> "ClusterSums":
+        return ClusterSums(
+            self.counts.copy(),
+            self.sums.copy(),
+            self.squares.copy(),
+            self.spare.copy(),
+            self.moved,
+            self.candidates,
+        )
+
+    def begin_pass(self) -> None:
+        self.spare[:] = 0.0
+        self.moved = 0
+        self.candidates = Candidates.none(0)
+
+    def regroup(self, into: IntArray, K: int) -> "ClusterSums":
+        out = ClusterSums.zeros(K, self.sums.shape[1])
+        kept = into >= 0
+        np.add.at(out.counts, into[kept], self.counts[kept])
+        np.add.at(out.sums, into[kept], self.sums[kept])
+        np.add.at(out.squares, into[kept], self.squares[kept])
+        return out
