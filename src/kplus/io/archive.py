@@ -25,8 +25,10 @@ from kplus.core.errors import ModelFormatError
 from kplus.io.atomic import atomic_file
 from kplus.io.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
 
-__all__ = ["Archive", "check_name", "open_archive", "write_archive"]
+__all__ = ["FORMAT", "SCHEMA", "Archive", "open_archive", "write_archive"]
 
+FORMAT = "kplus-model"
+SCHEMA = 1
 MANIFEST = "manifest.json"
 MAX_MANIFEST = 2**20
 # zipfile reads the directory of the zip in one call and keeps an object for
@@ -34,15 +36,14 @@ MAX_MANIFEST = 2**20
 MAX_READ = 2**20
 # A local header may carry the 20 bytes that sizes above 4 GiB need.
 _LOCAL_HEADER, _MAX_EXTRA = 30, 20
+_END_RECORD = 22
 _NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
+_MAX_NAME = 200
 _ADVICE = "Restore it from a copy or save the model again."
-
-
-def check_name(name: str) -> str:
-    """Return `name` if an array may be stored under it."""
-    if not _NAME.fullmatch(name) or f"{name}.npy" == MANIFEST or len(name) > 200:
-        raise ValueError(f"{name!r} cannot name an array in a model file.")
-    return name
+_MISFIT = (
+    "the sizes and places of its members do not add up to the size of the file; "
+    f"it is damaged or was altered. {_ADVICE}"
+)
 
 
 # ---------------------------------------------------------------- writing
@@ -53,7 +54,7 @@ def write_archive(
     manifest: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
 ) -> None:
-    """Write `manifest`, completed by the table of arrays, and `arrays`.
+    """Write `manifest`, completed by format, schema and arrays' table, and `arrays`.
 
     Parameters
     ----------
@@ -62,16 +63,21 @@ def write_archive(
     manifest : mapping
         JSON-able, without non-finite numbers.
     arrays : mapping of str to ndarray
-        Booleans, numbers or fixed-length text.
+        Booleans, numbers or fixed-length text. Names are ASCII words, joined
+        by dots.
     """
+    for name in arrays:
+        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+            raise ValueError(f"{name!r} cannot name an array in a model file.")
     with atomic_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         table = {}
         for name, array in arrays.items():
             spec = spec_of(array)
             size = len(spec.header()) + spec.nbytes
-            with archive.open(_member(f"{check_name(name)}.npy", size), "w") as member:
+            with archive.open(_member(f"{name}.npy", size), "w") as member:
                 table[name] = write_npy(array, member).to_json()
-        text = json.dumps({**manifest, "arrays": table}, allow_nan=False, indent=1)
+        whole = {"format": FORMAT, "schema": SCHEMA, **manifest, "arrays": table}
+        text = json.dumps(whole, allow_nan=False, indent=1)
         if len(text) > MAX_MANIFEST:
             raise ValueError(
                 f"the model's parameters and scalars take {len(text)} bytes of JSON, "
@@ -144,12 +150,14 @@ def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
     """
     try:
         with _open_regular(path) as file, _open_zip(file) as archive:
+            manifest = _read_manifest(archive)
             members = _check_members(archive)
-            manifest = _read_manifest(archive, members)
             specs = _check_arrays(manifest.pop("arrays"), members)
             yield Archive(manifest, specs, file.size, archive, set(specs))
     except ModelFormatError as error:
-        raise ModelFormatError(f"{os.fspath(path)}: {error}") from error
+        # A hostile name in a message must not reach a terminal as it is.
+        message = "".join(c if c.isprintable() else "?" for c in str(error))
+        raise ModelFormatError(f"{os.fspath(path)}: {message}") from error
 
 
 class _CappedFile(io.BufferedReader):
@@ -189,6 +197,11 @@ def _open_zip(file: _CappedFile) -> Iterator[zipfile.ZipFile]:
             "this is not a kplus model. Give a file that kplus.save wrote; "
             "pickle and joblib files are never read, because they can run code."
         )
+    file.seek(max(file.size - _END_RECORD, 0))
+    end = file.read()
+    # zipfile would also look further up and pass over what follows the record.
+    if len(end) < _END_RECORD or end[:4] != b"PK\x05\x06" or end[-2:] != b"\0\0":
+        raise ModelFormatError(f"the file is cut short or has been added to. {_ADVICE}")
     with _zip_errors():
         archive = zipfile.ZipFile(file)
     with archive:
@@ -215,14 +228,60 @@ def _zip_errors() -> Iterator[None]:
         ) from error
 
 
+def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+    """The manifest, known to be of a format and schema that this kplus reads."""
+    if MANIFEST not in archive.namelist():
+        raise ModelFormatError(
+            f"this is a zip or .npz file, but no kplus model: it has no {MANIFEST}."
+        )
+    info = archive.getinfo(MANIFEST)
+    _check_member(MANIFEST, info)
+    if not 0 <= info.header_offset < archive.start_dir:
+        raise ModelFormatError(_MISFIT)
+    with _zip_errors(), archive.open(info) as member:
+        text = member.read()
+    manifest = _parse_json(text)
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ModelFormatError("its manifest is not that of a kplus model.")
+    schema = manifest.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise ModelFormatError("its schema version is not a whole number from 1 on.")
+    if schema > SCHEMA:
+        raise ModelFormatError(
+            f"it was written by a newer kplus (schema {schema}; this kplus reads "
+            f"up to {SCHEMA}). Upgrade kplus to read it."
+        )
+    if not isinstance(manifest.get("arrays"), dict):
+        raise ModelFormatError("its manifest has no table of arrays.")
+    return manifest
+
+
+def _parse_json(text: bytes) -> Any:
+    try:
+        return json.loads(
+            text.decode("ascii"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_no_constant,
+        )
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError(f"its manifest is not valid JSON ({error}).") from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return result
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
 def _check_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     """Refuse whatever `write_archive` does not write."""
     entries = archive.infolist()
     members = {info.orig_filename: info for info in entries}
-    if MANIFEST not in members:
-        raise ModelFormatError(
-            f"this is a zip or .npz file, but no kplus model: it has no {MANIFEST}."
-        )
     if len(members) < len(entries):
         raise ModelFormatError("it holds two members of the same name.")
     for name, info in members.items():
@@ -260,40 +319,8 @@ def _check_tiling(entries: list[zipfile.ZipInfo], archive: zipfile.ZipFile) -> N
         header = _LOCAL_HEADER + len(info.orig_filename)
         gap = end - info.header_offset - header - info.file_size
         gaps.append(0 if gap == _MAX_EXTRA else gap)
-    if any(gaps) or archive.comment:
-        raise ModelFormatError(
-            "the sizes of its members do not add up to the size of the file; "
-            f"it is damaged or was altered. {_ADVICE}"
-        )
-
-
-def _read_manifest(
-    archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]
-) -> dict[str, Any]:
-    with _zip_errors(), archive.open(members[MANIFEST]) as member:
-        text = member.read()
-    try:
-        manifest = json.loads(
-            text.decode("ascii"),
-            object_pairs_hook=_unique_keys,
-            parse_constant=_no_constant,
-        )
-    except (ValueError, RecursionError) as error:
-        raise ModelFormatError(f"its manifest is not valid JSON ({error}).") from error
-    if not isinstance(manifest, dict) or not isinstance(manifest.get("arrays"), dict):
-        raise ModelFormatError("its manifest is not that of a kplus model.")
-    return manifest
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    result = dict(pairs)
-    if len(result) < len(pairs):
-        raise ValueError("a key occurs twice")
-    return result
-
-
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
+    if any(gaps):
+        raise ModelFormatError(_MISFIT)
 
 
 def _check_arrays(

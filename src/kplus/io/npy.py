@@ -114,7 +114,7 @@ def write_npy(array: np.ndarray, file: IO[bytes]) -> ArraySpec:
     digest = hashlib.sha256(spec.header())
     file.write(spec.header())
     flat = array.ravel(order=spec.order)
-    data = memoryview(flat.view(np.uint8)) if flat.size else memoryview(b"")
+    data = flat.view(np.uint8).data
     for start in range(0, len(data), CHUNK):
         piece = data[start : start + CHUNK]
         digest.update(piece)
@@ -138,7 +138,7 @@ def read_npy(name: str, spec: ArraySpec, file: IO[bytes]) -> np.ndarray:
         )
     digest = hashlib.sha256(header)
     raw = np.empty(spec.nbytes, dtype=np.uint8)
-    view = memoryview(raw)
+    view = raw.data
     for start in range(0, spec.nbytes, CHUNK):
         piece = file.read(min(CHUNK, spec.nbytes - start))
         digest.update(piece)
