@@ -22,13 +22,13 @@ __all__ = [
     "default_block_rows",
 ]
 
-_BLOCK_BYTES = 2 * 2**20
+_BLOCK_BYTES = 8 * 2**20
 
 
 def default_block_rows(n_features: int) -> int:
-    """Rows in a block: a power of two that fills about two megabytes."""
+    """Rows in a block: a power of two that fills about eight megabytes."""
     rows = _BLOCK_BYTES // (8 * max(n_features, 1))
-    return int(2 ** np.clip(np.log2(max(rows, 1)).astype(int), 5, 14))
+    return int(2 ** np.clip(np.log2(max(rows, 1)).astype(int), 5, 16))
 
 
 def _as_floats(rows: NDArray[Any]) -> Array:

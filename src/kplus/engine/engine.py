@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+import scipy.linalg.cython_blas  # noqa: F401  the BLAS that numba's np.dot calls
 from threadpoolctl import ThreadpoolController
 
 from kplus.core.types import Array, Block, Blocks, IntArray

@@ -75,7 +75,7 @@ class RemoveCluster:
     @staticmethod
     def _error(params: Centers, total: ClusterSums) -> "np.ndarray":  # type: ignore[type-arg]
         """How far float32 may have put `spare` below the truth, for each cluster."""
-        widest = float(np.sqrt(2.0 * params.half.max()))
+        widest = float(np.sqrt(np.max(np.sum(params.centers**2, axis=1))))
         D = params.centers.shape[1]
         error: np.ndarray = total.counts * ((D + 8) * 2.0**-20 * (widest + 1.0) ** 2)
         return error

@@ -1,0 +1,9 @@
+"""Pictures, as display objects in the manner of scikit-learn.
+
+They need matplotlib, which is imported when the first one is drawn.
+"""
+
+from kplus.plots.clusters import ClusterDisplay
+from kplus.plots.penalty_path import PenaltyPathDisplay
+
+__all__ = ["ClusterDisplay", "PenaltyPathDisplay"]

@@ -6,7 +6,7 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.lloyd import screen_rows, visit_rows
+from kplus.kernels.lloyd import Bounds, Sums, check_rows, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
 
@@ -21,24 +21,28 @@ class NotFiniteError(DataError):
 
 @dataclass(slots=True)
 class RowState:
-    """Per-row state of a block: label, and bounds of the distances in the lens.
+    """Per-row state of a block: nearest centres, and bounds of the distances.
 
-    `upper` bounds the distance to the row's own centre, `lower` that to every other;
-    `travel` is that of the centres at the last visit, NaN for those born since.
+    See `kplus.kernels.lloyd.Bounds`; `travel` is that of the centres at the last
+    visit, NaN for those born since.
     """
 
     labels: IntArray
+    seconds: IntArray
     upper: Array
+    near: Array
     lower: Array
-    travel: Array
+    travel: Array | None
 
     @classmethod
-    def fresh(cls, n_rows: int, K: int) -> "RowState":
+    def fresh(cls, n_rows: int) -> "RowState":
         return cls(
+            np.full(n_rows, -1, np.int32),
             np.full(n_rows, -1, np.int32),
             np.empty(n_rows, np.float32),
             np.empty(n_rows, np.float32),
-            np.zeros(K),
+            np.empty(n_rows, np.float32),
+            None,
         )
 
 
@@ -64,45 +68,40 @@ class DPMeansModel:
         """Assign the rows of a block; return the change of its statistics."""
         out = ClusterSums.zeros(params.K, params.centers.shape[1])
         if local is None:
-            local = RowState.fresh(block.n_rows, params.K)
+            local = RowState.fresh(block.n_rows)
         elif params.recheck is not None:
-            local.lower[params.recheck[local.labels]] = -1.0
+            doubtful = params.recheck[local.labels]
+            local.near[doubtful] = local.lower[doubtful] = -1.0
         weights = _NO_WEIGHTS if block.weights is None else block.weights
-        reach = self.reach(params)
+        drift, frame = params.drift(local.travel), params.frame(self.reach(params))
+        bounds = Bounds(
+            local.labels, local.seconds, local.upper, local.near, local.lower
+        )
         rows = np.empty(block.n_rows, np.int32)
-        n = screen_rows(
-            local.labels, local.upper, local.lower, local.travel, params.travel,
-            params.gaps(local.travel), params.halves, reach, rows, weights, out.spare,
-        )  # fmt: skip
-        local.travel = params.travel
+        n = screen_rows(bounds, weights, drift, frame, out.spare, rows)
         if n:
-            self._visit(params, block, local, rows[:n], weights, reach, out)
+            rows = rows[:n]
+            X = block.read().view()
+            X.flags.writeable = False  # one compiled kernel serves read-only data too
+            costs, left = np.empty(n), np.empty(n, np.int32)
+            sums = Sums(out.counts, out.sums, out.squares, out.spare)
+            swapped, ends = check_rows(
+                X, weights, rows, drift, frame, bounds, sums, costs, left
+            )
+            moved = visit_rows(
+                X, weights, rows, left, ends, drift, frame, bounds, sums, costs
+            )
+            bad = min(swapped, moved)
+            if bad < 0:
+                raise NotFiniteError(f"Row {block.start - 1 - bad}")
+            out.moved = swapped + moved
+            if np.isfinite(frame.reach):
+                far = np.flatnonzero(costs)
+                out.candidates = self._candidates(
+                    params, block, local, X, rows[far], costs[far]
+                )
+        local.travel = params.travel
         return out, local
-
-    def _visit(
-        self,
-        params: Centers,
-        block: Block,
-        local: RowState,
-        rows: IntArray,
-        weights: Array,
-        reach: float,
-        out: ClusterSums,
-    ) -> None:
-        X = block.read().view()
-        X.flags.writeable = False  # one compiled kernel serves read-only data too
-        costs = np.empty(len(rows))
-        moved = visit_rows(
-            X, weights, params.lens.origin, params.lens.inv, rows,
-            params.centers, params.narrow, params.half, params.refs, params.halves,
-            reach, local.labels, local.upper, local.lower,
-            out.counts, out.sums, out.squares, out.spare, costs,
-        )  # fmt: skip
-        if moved < 0:
-            raise NotFiniteError(f"Row {block.start - 1 - moved} is not finite.")
-        out.moved = moved
-        if np.isfinite(reach):
-            out.candidates = self._candidates(params, block, local, X, rows, costs)
 
     def _candidates(
         self,
@@ -114,6 +113,8 @@ class DPMeansModel:
         costs: Array,
     ) -> Candidates:
         """Rows whose weighted cost exceeds the penalty; see `reach` for weights."""
+        if not len(rows):
+            return Candidates.none(X.shape[1])
         if block.weights is not None:
             costs = costs * np.minimum(block.weights[rows], 1.0)
         far = np.flatnonzero(costs > (0.0 if params.scout else self.penalty))
@@ -172,6 +173,15 @@ class DPMeansModel:
         """Renumber labels; rows of a dropped cluster have none until their visit."""
         kept = np.flatnonzero(into >= 0)
         travel = np.full(K, np.nan)
-        travel[into[kept]] = local.travel[kept]
+        if local.travel is not None:
+            travel[into[kept]] = local.travel[kept]
         labels = np.where(local.labels >= 0, into[local.labels], -1).astype(np.int32)
-        return RowState(labels, local.upper, local.lower, travel)
+        seconds = np.where(local.seconds >= 0, into[local.seconds], -1)
+        return RowState(
+            labels,
+            seconds.astype(np.int32),
+            local.upper,
+            np.where(seconds < 0, local.lower, local.near),
+            local.lower,
+            travel,
+        )

@@ -1,16 +1,25 @@
 """Centres of DP-means with all that the kernels need to know of them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
+from kplus.kernels.lloyd import Drift, Frame
 
 __all__ = ["Centers", "Lens"]
 
 _MOST_PAIRS = 2048  # beyond that many centres the table of their distances is too big
+
+
+def _tier_widths(K: int, least: int) -> IntArray:
+    """Halve K while BLAS still has something to do, not below `least`."""
+    widths = [K]
+    while len(widths) < 6 and widths[0] // 2 >= max(least, 4):
+        widths.insert(0, widths[0] // 2)
+    return np.array(widths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +79,7 @@ class Centers:
     travel: Array
     scout: bool = False
     recheck: NDArray[np.bool_] | None = None
+    _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
     def start(cls, lens: Lens, centers: Array) -> "Centers":
@@ -80,17 +90,6 @@ class Centers:
         return len(self.centers)
 
     @cached_property
-    def narrow(self) -> NDArray[np.float32]:
-        return self.centers.astype(np.float32)
-
-    @cached_property
-    def half(self) -> NDArray[np.float32]:
-        """Half the squared norms, as the scores y·c - |c|²/2 need them."""
-        return (0.5 * np.einsum("kd,kd->k", self.centers, self.centers)).astype(
-            np.float32
-        )
-
-    @cached_property
     def pairs(self) -> Array | None:
         """Lower bounds of the distances between centres; None when there are many."""
         if self.K > _MOST_PAIRS:
@@ -99,7 +98,7 @@ class Centers:
         norms = np.einsum("kd,kd->k", C, C)
         squares = norms[:, None] + norms - 2.0 * (C @ C.T)
         slack = (C.shape[1] + 8) * 2.0**-50 * (norms[:, None] + norms)
-        pairs: Array = np.sqrt(np.maximum(squares - slack, 0.0))
+        pairs: Array = np.sqrt(np.maximum(squares - slack, 0.0)) * (1.0 - 2.0**-20)
         np.fill_diagonal(pairs, np.inf)
         return pairs
 
@@ -114,15 +113,43 @@ class Centers:
             halves[self.recheck] = -1.0
         return halves
 
-    def gaps(self, then: Array) -> Array:
-        """Distance from each centre to the nearest one born since a visit."""
-        born = np.isnan(then)
+    def frame(self, reach: float) -> Frame:
+        """The centres as the kernels want them."""
+        origin, inv = self.lens.origin, self.lens.inv
+        return Frame(origin, inv, self.centers, self.refs, self.halves, reach)
+
+    def drift(self, then: Array | None) -> Drift:
+        """How the centres moved since `travel` was `then` (None: nothing is known).
+
+        Blocks of one pass were mostly last visited together, so the latest answer is
+        kept.
+        """
+        if self._latest is None or self._latest[0] is not then:
+            object.__setattr__(self, "_latest", (then, self._drift_since(then)))
+        return self._latest[1]  # type: ignore[index]
+
+    def _drift_since(self, then: Array | None) -> Drift:
+        K = self.K
+        born = np.ones(K, np.bool_) if then is None else np.isnan(then)
+        own = np.where(born, 0.0, self.travel - (0.0 if then is None else then))
+        ranked = np.where(born, np.inf, own)
+        order = np.argsort(-ranked, kind="stable")
+        top = np.sort(own)[-2:]
+        others = np.where(own == top[-1], top[0], top[-1]) if K > 1 else np.zeros(1)
         if not born.any():
-            return np.full(self.K, np.inf)
-        if self.pairs is None:
-            return np.full(self.K, -np.inf)
-        gaps: Array = np.min(self.pairs[:, born], axis=1)
-        return gaps
+            gaps = np.full(K, np.inf)
+        elif self.pairs is None or born.all():
+            gaps = np.full(K, -np.inf)
+        else:
+            gaps = np.min(self.pairs[:, born], axis=1)
+        C = self.centers[order]
+        half = 0.5 * np.einsum("kd,kd->k", C, C)
+        widths = _tier_widths(K, int(born.sum()))
+        beyond = np.append(ranked[order], 0.0)[widths]
+        return Drift(
+            own, others, gaps, order,
+            C.astype(np.float32), half.astype(np.float32), widths, beyond,
+        )  # fmt: skip
 
     def moved_to(self, centers: Array) -> "Centers":
         """The same clusters with other centres."""

@@ -1,0 +1,34 @@
+"""The command line: ``kplus fit``, ``kplus predict``, ``kplus inspect``.
+
+Data go to standard output, messages to standard error. Mistakes of the user end with
+one clear line and exit code 2. Everything slow is imported by the command that needs
+it, so that help comes at once.
+"""
+
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run a command line and exit."""
+    try:
+        from kplus.cli.app import run
+    except ImportError as error:
+        if error.name not in ("typer", "rich"):
+            raise
+        sys.exit(
+            f"kplus: the command line needs {error.name}, which is not installed: "
+            f"pip install 'kplus[cli]'"
+        )
+    # Ends like Ctrl-C does, so that unfinished files are removed.
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:
+    sys.exit(128 + number)

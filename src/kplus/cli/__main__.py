@@ -1,0 +1,5 @@
+"""``python -m kplus.cli`` is ``kplus``."""
+
+from kplus.cli import main
+
+main()

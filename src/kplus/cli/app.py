@@ -1,0 +1,244 @@
+"""The commands and their options; what they do is in the module of their name."""
+
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from kplus import __version__
+from kplus.cli.console import CommandError, note, report_error
+from kplus.core.errors import DataError, ModelFormatError
+
+__all__ = ["app", "run"]
+
+app = typer.Typer(
+    help="Clustering where the data decide how many groups there are.",
+    epilog="kplus COMMAND --help tells more.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+# --- options that several commands share
+
+Data = Annotated[
+    Path, Argument(metavar="DATA", help="Table: .csv, .csv.gz, .npy or Parquet.")
+]
+ModelFile = Annotated[Path, Argument(metavar="MODEL", help="File of kplus fit.")]
+Index = Annotated[
+    str | None,
+    Option(metavar="COL", help="Column that names the rows; else they are numbered."),
+]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
+Force = Annotated[bool, Option("--force", help="Replace what is there.")]
+
+_COLUMNS, _FITTING = "Columns", "Fitting"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"kplus {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version.",
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def fit(
+    data: Data,
+    outdir: Annotated[
+        Path,
+        Option("-o", "--output", metavar="DIR", help="Folder for the results."),
+    ],
+    model: Annotated[str, Option(help="The only model yet: dp-means.")] = "dp-means",
+    penalty: Annotated[
+        float | None,
+        Option(help="Price λ² of a cluster, a squared distance; else found."),
+    ] = None,
+    clusters: Annotated[
+        int | None, Option(help="Number of clusters; else found.")
+    ] = None,
+    index: Index = None,
+    columns: Annotated[
+        str | None,
+        Option(
+            metavar="A,B,...",
+            help="Columns to cluster; else all.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    drop: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COL",
+            help="Column to leave out; may be repeated.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    categorical: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COL",
+            help="Column of categories, for models that take them.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    scale: Annotated[
+        bool,
+        Option(
+            "--scale/--no-scale",
+            help="Give all columns mean 0 and standard deviation 1.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = False,
+    seed: Annotated[
+        int, Option(help="Seed of the random numbers.", rich_help_panel=_FITTING)
+    ] = 0,
+    restarts: Annotated[
+        int, Option(help="Fits to take the best of.", rich_help_panel=_FITTING)
+    ] = 1,
+    jobs: Annotated[
+        int | None,
+        Option(help="Threads; -1 for all.", rich_help_panel=_FITTING),
+    ] = None,
+    max_iter: Annotated[
+        int | None, Option(help="Most passes over the data.", rich_help_panel=_FITTING)
+    ] = None,
+    label_format: Annotated[
+        str, Option("--format", metavar="csv|parquet", help="Format of the labels.")
+    ] = "csv",
+    plot: Annotated[
+        bool, Option("--plot/--no-plot", help="Also draw a picture.")
+    ] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Cluster a table; write the label of every row, the model and a picture."""
+    from kplus.cli.fit import FitOptions
+    from kplus.cli.fit import fit as run_fit
+    from kplus.cli.tables import Choice
+
+    run_fit(
+        FitOptions(
+            data=data,
+            outdir=outdir,
+            model=model,
+            penalty=penalty,
+            clusters=clusters,
+            choice=Choice(index, _split(columns), tuple(drop or ())),
+            categorical=tuple(categorical or ()),
+            scale=scale,
+            format=label_format,
+            seed=seed,
+            restarts=restarts,
+            jobs=jobs,
+            max_iter=max_iter,
+            plot=plot,
+            json=json,
+            quiet=quiet,
+            force=force,
+        )
+    )
+
+
+def _split(columns: str | None) -> list[str] | None:
+    """Split at commas; a name with a comma may be put in quotes."""
+    if columns is None:
+        return None
+    return [name.strip() for name in next(csv.reader([columns]), [])]
+
+
+@app.command()
+def predict(
+    model: ModelFile,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        Option(
+            "-o", metavar="FILE", help="Write a .csv or .parquet file; else print CSV."
+        ),
+    ] = None,
+    index: Index = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Label the rows of a table with a model that kplus fit wrote."""
+    from kplus.cli.predict import PredictOptions
+    from kplus.cli.predict import predict as run_predict
+
+    run_predict(PredictOptions(model, data, output, index, json, quiet, force))
+
+
+@app.command()
+def inspect(model: ModelFile, json: Json = False) -> None:
+    """Tell what is in a model file."""
+    from kplus.cli.inspect import inspect_model
+
+    inspect_model(model, json)
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line; return its exit code."""
+    try:
+        # Without arguments one wants to know what there is.
+        code = app(list(argv) or ["--help"], prog_name="kplus", standalone_mode=False)
+    except (CommandError, DataError, ModelFormatError) as error:
+        report_error(error)
+        return 2
+    except BrokenPipeError:  # such as kplus predict ... | head
+        sys.stderr.close()
+        return 1
+    except OSError as error:
+        report_error(error)
+        return 2
+    except ImportError as error:
+        return _report_missing(error)
+    except (KeyboardInterrupt, typer.Abort):
+        note("Interrupted.")
+        return 130
+    except Exception as error:
+        return _report_usage(error)
+    return code if isinstance(code, int) else 0
+
+
+def _report_missing(error: ImportError) -> int:
+    """Report that an optional package is not installed."""
+    if "kplus[" in str(error):
+        report_error(error)
+    elif error.name in ("pyarrow", "rich"):
+        note(f"Error: {error.name} is not installed: pip install 'kplus[cli]'")
+    else:
+        raise error
+    return 2
+
+
+def _report_usage(error: Exception) -> int:
+    """Report what typer has to say about a command line, in one line."""
+    # Its exceptions have no public name, but they all can format themselves.
+    words = getattr(error, "format_message", None)
+    if words is None:
+        raise error
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "kplus"
+    message = words().rstrip(".").replace("\n", " ")
+    note(f"Error: {message}. See {command} --help.")
+    return 2

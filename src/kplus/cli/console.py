@@ -1,0 +1,66 @@
+"""Words to the user: messages, errors and progress, all on standard error."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+__all__ = ["CommandError", "note", "notes_for_warnings", "report_error", "status"]
+
+
+class CommandError(Exception):
+    """The user asked for something that cannot be; the message says why."""
+
+
+def note(message: str) -> None:
+    print(message, file=sys.stderr)
+
+
+def report_error(error: Exception) -> None:
+    """Print an error as one line, however it was worded."""
+    message = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        message = f"{place}{error.strerror}."
+    note(f"Error: {' '.join(message.split())}")
+
+
+@contextmanager
+def notes_for_warnings(quiet: bool) -> Iterator[None]:
+    """Show warnings meant for users as plain lines, and no others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not quiet:
+            warnings.filterwarnings("default", category=UserWarning)
+            warnings.showwarning = _show_warning
+        yield
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    note(f"Warning: {' '.join(str(message).split())}")
+
+
+@contextmanager
+def status(text: str, quiet: bool) -> Iterator[Any]:
+    """Show that work goes on, if someone watches.
+
+    Yields
+    ------
+    update : callable
+        Replaces the text.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield lambda text: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text) as spinner:
+        yield spinner.update

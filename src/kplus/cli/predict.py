@@ -1,0 +1,140 @@
+"""``kplus predict``: label the rows of a table with a saved model."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kplus.cli.console import CommandError, note, notes_for_warnings, status
+from kplus.cli.output import check_index_name, label_table, write_labels
+from kplus.cli.scaling import ScaledBlocks, profile
+from kplus.cli.tables import Choice, Table, column_names, read_table
+from kplus.core.errors import ModelFormatError
+from kplus.core.types import Blocks, IntArray
+
+__all__ = ["PredictOptions", "predict"]
+
+_KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """What the user asked for; the help of ``kplus predict`` tells what it means."""
+
+    model: Path
+    data: Path
+    output: Path | None
+    index: str | None
+    json: bool
+    quiet: bool
+    force: bool
+
+
+def predict(options: PredictOptions) -> None:
+    """Run the command."""
+    kind = _check_output(options)
+    from kplus.io.save import load
+
+    model = load(options.model)
+    with status(f"Reading {options.data}", options.quiet):
+        table = _read_for(model, options)
+        profile(table.source, column_names(table))  # refuses missing values by name
+    with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
+        labels = model.predict(_scaled_for(model, table))
+    if options.output is not None:
+        _write(options.output, table, labels, kind)
+    elif not options.json:
+        sys.stdout.flush()
+        write_labels(label_table(table, labels), sys.stdout.buffer, kind)
+        sys.stdout.buffer.flush()
+    if options.json:
+        print(json.dumps(_result(options, labels), allow_nan=False))
+    elif options.output is not None and not options.quiet:
+        note(f"Wrote {options.output}")
+
+
+def _check_output(options: PredictOptions) -> str:
+    """Return the kind of output."""
+    output = options.output
+    if output is None:
+        return "csv"
+    kind = _KINDS.get(output.suffix.lower())
+    if kind is None:
+        raise CommandError(f"{output}: -o needs a name in {', '.join(_KINDS)}.")
+    if output.is_dir():
+        raise CommandError(f"{output} is a folder; -o needs the name of a file.")
+    if output.exists() and not options.force:
+        raise CommandError(f"{output} is there already; --force replaces it.")
+    return kind
+
+
+def _read_for(model: Any, options: PredictOptions) -> Table:
+    """Open the data with the columns of the model, in their order."""
+    scaling = _scaling(model)
+    names = getattr(model, "feature_names_in_", None)
+    if scaling is not None:
+        names = scaling["columns"]
+    columns = None
+    if names is not None and options.data.suffix.lower() != ".npy":
+        columns = [str(name) for name in names]
+    try:
+        table = read_table(options.data, Choice(options.index, columns))
+    except CommandError as error:
+        if columns is None:
+            raise
+        raise CommandError(f"{error} The model needs {_listed(columns)}.") from error
+    check_index_name(table)
+    if table.source.n_features != model.n_features_in_:
+        raise CommandError(
+            f"{options.data} has {table.source.n_features} columns, but the model was "
+            f"fitted on {model.n_features_in_}."
+        )
+    return table
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 12} more" if len(names) > 12 else ""
+    return ", ".join(map(repr, names[:12])) + more
+
+
+def _scaling(model: Any) -> dict[str, Any] | None:
+    """Return what ``kplus fit --scale`` stored, checked."""
+    scaling = getattr(model, "scaling_", None)
+    if scaling is None:
+        return None
+    try:
+        shapes = {scaling[key].shape for key in ("mean", "scale")}
+        names = scaling["columns"]
+        good = shapes == {(model.n_features_in_,)} and (
+            names is None or len(names) == model.n_features_in_
+        )
+    except (TypeError, KeyError, AttributeError):
+        good = False
+    if not good:
+        raise ModelFormatError("The model's scaling is not that of its columns.")
+    return dict(scaling)
+
+
+def _scaled_for(model: Any, table: Table) -> Blocks:
+    scaling = _scaling(model)
+    if scaling is None:
+        return table.source
+    names = None if table.names is None else scaling["columns"]
+    return ScaledBlocks(table.source, scaling["mean"], scaling["scale"], names)
+
+
+def _write(path: Path, table: Table, labels: IntArray, kind: str) -> None:
+    from kplus.io.atomic import atomic_file
+
+    with atomic_file(path) as file:
+        write_labels(label_table(table, labels), file, kind)
+
+
+def _result(options: PredictOptions, labels: IntArray) -> dict[str, Any]:
+    result: dict[str, Any] = {"n_rows": len(labels)}
+    if options.output is None:
+        return result | {"labels": labels.tolist()}
+    return result | {"files": {"labels": os.fspath(options.output)}}

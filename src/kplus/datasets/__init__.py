@@ -1,0 +1,21 @@
+"""Data to try things on: seeded generators and two small real data sets."""
+
+from kplus.datasets.battery import MixtureCase, spherical_battery
+from kplus.datasets.mixtures import (
+    make_gaussian_blobs,
+    make_grid_clusters,
+    make_spherical_mixture,
+)
+from kplus.datasets.real import Dataset, csv_path, load_banknote, load_wine
+
+__all__ = [
+    "Dataset",
+    "MixtureCase",
+    "csv_path",
+    "load_banknote",
+    "load_wine",
+    "make_gaussian_blobs",
+    "make_grid_clusters",
+    "make_spherical_mixture",
+    "spherical_battery",
+]

@@ -1,0 +1,128 @@
+"""Files as blocks: ``.npy``, Parquet and CSV."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.errors import DataError
+from kplus.core.types import Blocks
+from kplus.engine.blocks import ArrayBlocks, FrameBlocks
+
+__all__ = ["SUFFIXES", "check_path", "open_npy", "open_path"]
+
+SUFFIXES = {
+    ".npy": "npy",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+}
+
+
+def open_path(path: str | os.PathLike[str], block_rows: int | None = None) -> Blocks:
+    """Open a file of numbers, one row a line, as blocks.
+
+    ``.npy`` files are mapped into memory and Parquet files read by row groups, so both
+    may be larger than memory. CSV files are read whole. Parquet and CSV sources have
+    the names of their columns in `feature_names`; the index that pandas stored in a
+    Parquet file, and a first column of a CSV file without a name, are left out.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file whose name ends in ``.npy``, ``.parquet``, ``.pq``, ``.csv`` or
+        ``.csv.gz``.
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+
+    Returns
+    -------
+    blocks : Blocks
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    DataError
+        The file is damaged, empty or of an unknown kind, or holds other things than
+        numbers.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "points.csv").write_text("x,y\\n1,2\\n3,4\\n")
+    >>> blocks = open_path(folder / "points.csv")
+    >>> blocks.feature_names
+    ['x', 'y']
+    >>> blocks.read(0)
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    path = Path(path)
+    kind = check_path(path)
+    if kind == "npy":
+        return ArrayBlocks(open_npy(path), block_rows)
+    if kind == "parquet":
+        return _open_parquet(path, block_rows)
+    return _open_csv(path, block_rows)
+
+
+def check_path(path: Path) -> str:
+    """Return the kind of a file (a value of `SUFFIXES`), or say what is wrong."""
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist.")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder; give the name of a file.")
+    if not path.is_file():
+        raise DataError(f"{path} is not a regular file; save the data to one first.")
+    for suffix, kind in SUFFIXES.items():
+        if path.name.lower().endswith(suffix):
+            return kind
+    raise DataError(
+        f"{path}: the kind of a file is told by the end of its name, which must be one "
+        f"of {', '.join(SUFFIXES)}."
+    )
+
+
+def open_npy(path: Path) -> NDArray[Any]:
+    """Map a ``.npy`` file with a matrix of numbers into memory, read-only."""
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty.")
+    try:
+        X: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except ValueError as error:  # bad magic, bad header, objects, or too few bytes
+        raise DataError(
+            f"{path} cannot be read as .npy; it is damaged, cut short or holds no "
+            f"plain array ({error})."
+        ) from error
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"{path} holds {X.dtype}, not real numbers.")
+    if X.ndim != 2:
+        raise DataError(
+            f"{path} has {X.ndim} dimensions; a matrix (rows, columns) is needed."
+        )
+    if 0 in X.shape:
+        raise DataError(f"{path} holds no data: its shape is {X.shape}.")
+    return X
+
+
+def _open_parquet(path: Path, block_rows: int | None) -> Blocks:
+    from kplus.engine.parquet import ParquetBlocks
+
+    blocks = ParquetBlocks(path, block_rows)
+    if blocks.n_rows == 0:
+        raise DataError(f"{path} has columns but no rows.")
+    return blocks
+
+
+def _open_csv(path: Path, block_rows: int | None) -> Blocks:
+    from kplus.engine.csv import UNNAMED, read_csv
+
+    table = read_csv(path)
+    if UNNAMED in table.column_names:
+        table = table.drop_columns([UNNAMED])
+    return FrameBlocks(table, block_rows)

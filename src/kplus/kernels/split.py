@@ -1,0 +1,102 @@
+"""The best split of a cluster in two, by 2-means from its principal axis."""
+
+import numpy as np
+from numba import njit
+
+__all__ = ["group_rows", "split_cluster"]
+
+
+@njit(nogil=True, cache=True)
+def group_rows(labels, K):
+    """Rows of each cluster, in row order: (rows, where each cluster begins)."""
+    starts = np.zeros(K + 1, np.int64)
+    for label in labels:
+        starts[label + 1] += 1
+    for k in range(K):
+        starts[k + 1] += starts[k]
+    at = starts[:-1].copy()
+    rows = np.empty(labels.shape[0], np.int64)
+    for i in range(labels.shape[0]):
+        rows[at[labels[i]]] = i
+        at[labels[i]] += 1
+    return rows, starts
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _project(Y, w, axis, out, onto):
+    """out = Y·axis; onto = Σ w (y·axis) y."""
+    onto[:] = 0.0
+    for i in range(Y.shape[0]):
+        dot = 0.0
+        for d in range(Y.shape[1]):
+            dot += Y[i, d] * axis[d]
+        out[i] = dot
+        dot *= w[i]
+        for d in range(Y.shape[1]):
+            onto[d] += dot * Y[i, d]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _sum_above(Y, w, dots, cut, total):
+    """Weight and weighted sum of the rows whose dot product exceeds the cut."""
+    weight = 0.0
+    total[:] = 0.0
+    for i in range(Y.shape[0]):
+        if dots[i] > cut:
+            weight += w[i]
+            for d in range(Y.shape[1]):
+                total[d] += w[i] * Y[i, d]
+    return weight
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _farthest(Y, w):
+    """The row with the largest norm among those that weigh anything."""
+    far, most = 0, -1.0
+    for i in range(Y.shape[0]):
+        norm = 0.0
+        for d in range(Y.shape[1]):
+            norm += Y[i, d] * Y[i, d]
+        if w[i] > 0.0 and norm > most:
+            far, most = i, norm
+    return far
+
+
+@njit(nogil=True, cache=True)
+def split_cluster(Y, w, center, max_iter):
+    """Split rows in two by 2-means.
+
+    The start is the sign along the principal axis (a few power steps from the
+    farthest row), which depends on neither the order nor the number of copies of
+    the rows. Returns the fall of the squared distances, W₁W₂/(W₁+W₂)·|c₁ - c₂|²,
+    and the two centres; a fall of 0 means that no split was found.
+    """
+    D = Y.shape[1]
+    Y = Y - center
+    dots, onto, above = np.empty(Y.shape[0]), np.empty(D), np.empty(D)
+    W = w.sum()
+    everything = np.zeros(D)
+    _sum_above(Y, w, np.zeros(Y.shape[0]), -1.0, everything)
+    axis = Y[_farthest(Y, w)].copy()
+    for _ in range(4):
+        _project(Y, w, axis, dots, onto)
+        norm = np.sqrt((onto * onto).sum())
+        if norm == 0.0:
+            return 0.0, center, center
+        axis = onto / norm
+    _project(Y, w, axis, dots, onto)
+    cut, gain = (axis * everything).sum() / W, 0.0
+    first, second = center, center
+    for _ in range(max_iter):
+        W1 = _sum_above(Y, w, dots, cut, above)
+        if W1 <= 0.0 or W1 >= W:
+            break
+        c1, c2 = above / W1, (everything - above) / (W - W1)
+        diff = c1 - c2
+        rise = W1 * (W - W1) / W * (diff * diff).sum()
+        if rise <= gain * (1.0 + 1e-4):
+            break
+        gain, first, second = rise, c1 + center, c2 + center
+        _project(Y, w, diff, dots, onto)
+        cut = 0.5 * ((c1 * c1).sum() - (c2 * c2).sum())
+    return gain, first, second

@@ -1,0 +1,326 @@
+"""A picture of clusters."""
+
+import os
+from collections.abc import Sequence
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.engine.files import open_path
+from kplus.plots.style import cluster_style, new_axes
+
+__all__ = ["ClusterDisplay"]
+
+_MAX_LEGEND = 12
+_MAX_NUMBERED = 60
+
+
+class ClusterDisplay:
+    """Scatter plot of clustered rows, with the centres.
+
+    Two columns are drawn as they are, more by their first two principal components,
+    one column as a histogram. Every centre carries the number of its cluster as long
+    as there are no more than 60, and up to 12 clusters have a legend with their sizes.
+
+    It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, 1 or 2)
+        What is drawn.
+    labels : ndarray of shape (n_points,)
+        Cluster of each point.
+    centers : ndarray of shape (n_clusters, 1 or 2)
+        Where the centres are drawn.
+    sizes : ndarray of shape (n_clusters,)
+        Rows of each cluster, drawn or not.
+    axis_names : sequence of str
+        One or two names.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+
+    See Also
+    --------
+    PenaltyPathDisplay : Picture of the number of clusters against the penalty.
+
+    Examples
+    --------
+    >>> from kplus.plots import ClusterDisplay
+    >>> X = [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]]
+    >>> display = ClusterDisplay.from_predictions(X, [0, 0, 1, 1])
+    >>> display.ax_.get_xlabel()
+    'column 0'
+    """
+
+    def __init__(
+        self,
+        *,
+        points: NDArray[Any],
+        labels: NDArray[Any],
+        centers: NDArray[Any],
+        sizes: NDArray[Any],
+        axis_names: Sequence[str],
+    ) -> None:
+        self.points = points
+        self.labels = labels
+        self.centers = centers
+        self.sizes = sizes
+        self.axis_names = axis_names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        ax: Any = None,
+        max_points: int = 5000,
+        random_state: int = 0,
+    ) -> Self:
+        """Draw rows in the clusters that a fitted estimator predicts for them.
+
+        Parameters
+        ----------
+        estimator : fitted clusterer
+            Must have `predict` and `cluster_centers_`.
+        X : array-like of shape (n_samples, n_features)
+            The rows; they may be others than those of the fit.
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+        max_points : int
+            Of more rows a random sample of this size is drawn.
+        random_state : int
+            Seed of the sample.
+
+        Returns
+        -------
+        display : ClusterDisplay
+        """
+        return cls.from_predictions(
+            X,
+            estimator.predict(X),
+            centers=estimator.cluster_centers_,
+            feature_names=getattr(estimator, "feature_names_in_", None),
+            ax=ax,
+            max_points=max_points,
+            random_state=random_state,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        X: Any,
+        labels: ArrayLike,
+        *,
+        centers: ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+        ax: Any = None,
+        max_points: int = 5000,
+        random_state: int = 0,
+    ) -> Self:
+        """Draw rows in given clusters.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        labels : array-like of shape (n_samples,)
+            Cluster of each row, from 0.
+        centers : array-like of shape (n_clusters, n_features) or None
+            Centres of the clusters; by default the means of the rows drawn.
+        feature_names : sequence of str or None
+            Names of the columns; by default those of `X`, or their numbers.
+        ax, max_points, random_state
+            As for :meth:`from_estimator`.
+
+        Returns
+        -------
+        display : ClusterDisplay
+        """
+        labels = np.asarray(labels)
+        n_clusters = int(labels.max()) + 1
+        if centers is not None:
+            n_clusters = max(n_clusters, len(np.asarray(centers)))
+        rows = _sample(len(labels), max_points, random_state)
+        X, names = _dense(X, rows)
+        shown = labels[rows]
+        if centers is None:
+            centers = _means(X, shown, n_clusters)
+        points, centers, axis_names = _flatten(
+            X,
+            np.asarray(centers, dtype=np.float64),
+            names if feature_names is None else [str(name) for name in feature_names],
+            random_state,
+        )
+        display = cls(
+            points=points,
+            labels=shown,
+            centers=centers,
+            sizes=np.bincount(labels, minlength=n_clusters),
+            axis_names=axis_names,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        display : ClusterDisplay
+            This object.
+        """
+        self.ax_ = new_axes(ax)
+        self.figure_ = self.ax_.figure
+        if self.points.shape[1] == 1:
+            self._histogram()
+        else:
+            self._scatter()
+        K = len(self.sizes)
+        drawn, total = len(self.points), int(self.sizes.sum())
+        sample = f", {drawn:,} of them drawn" if drawn < total else ""
+        self.ax_.set_title(
+            f"{K} cluster{'s' * (K != 1)} of {total:,} rows{sample}", fontsize="medium"
+        )
+        if K <= _MAX_LEGEND:
+            self._legend()
+        return self
+
+    def _legend(self) -> None:
+        legend = self.ax_.legend(
+            title="cluster: rows",
+            loc="center left",
+            bbox_to_anchor=(1.01, 0.5),
+            frameon=False,
+        )
+        for handle in legend.legend_handles:
+            if hasattr(handle, "set_sizes"):  # a scatter's marker, however small
+                handle.set_sizes([30])
+
+    def _name(self, cluster: int) -> str:
+        size = int(self.sizes[cluster])
+        return f"{cluster}: {size:,} ({size / self.sizes.sum():.0%})"
+
+    def _scatter(self) -> None:
+        # Small dots for many points, so that dense places keep their shape.
+        area = float(np.clip(20_000 / max(len(self.points), 1), 5, 30))
+        for k in range(len(self.sizes)):
+            color, marker = cluster_style(k)
+            points = self.points[self.labels == k]
+            self.ax_.scatter(
+                *points.T,
+                s=area,
+                c=color,
+                marker=marker,
+                alpha=0.7,
+                linewidths=0,
+                label=self._name(k),
+                rasterized=True,
+            )
+        self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        for k, (x, y) in enumerate(self.centers):
+            self._mark(k, x, y, self.ax_.transData)
+
+    def _histogram(self) -> None:
+        K = len(self.sizes)
+        values = [self.points[self.labels == k, 0] for k in range(K)]
+        self.ax_.hist(
+            values,
+            bins=int(np.clip(np.sqrt(len(self.points)) * 2, 10, 80)),
+            stacked=True,
+            color=[cluster_style(k)[0] for k in range(K)],
+            label=[self._name(k) for k in range(K)],
+        )
+        self.ax_.margins(y=0.12)
+        self.ax_.set(xlabel=self.axis_names[0], ylabel="rows")
+        for k, x in enumerate(self.centers[:, 0]):
+            self.ax_.axvline(x, color=cluster_style(k)[0], linewidth=0.8, zorder=0)
+            self._mark(k, x, 0.95, self.ax_.get_xaxis_transform())
+
+    def _mark(self, cluster: int, x: float, y: float, transform: Any) -> None:
+        """Mark a centre: a disc with its number, or a cross if there are too many."""
+        color, _ = cluster_style(cluster)
+        if len(self.sizes) > _MAX_NUMBERED:
+            style = {"marker": "x", "color": "black", "markersize": 4}
+            self.ax_.plot(x, y, transform=transform, **style)
+            return
+        self.ax_.text(
+            x,
+            y,
+            str(cluster),
+            transform=transform,
+            ha="center",
+            va="center",
+            fontsize=9 if len(self.sizes) <= _MAX_LEGEND else 7,
+            fontweight="bold",
+            bbox={
+                "boxstyle": "circle,pad=0.2",
+                "facecolor": "#ffffffd0",
+                "edgecolor": color,
+                "linewidth": 1.5,
+            },
+        )
+
+
+def _sample(n_rows: int, max_points: int, random_state: int) -> NDArray[Any]:
+    if n_rows <= max_points:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(random_state)
+    return np.sort(rng.choice(n_rows, max_points, replace=False))
+
+
+def _means(X: NDArray[Any], labels: NDArray[Any], n_clusters: int) -> NDArray[Any]:
+    sums = np.zeros((n_clusters, X.shape[1]))
+    np.add.at(sums, labels, X)
+    with np.errstate(invalid="ignore"):  # a cluster without rows has no mean: nan
+        return sums / np.bincount(labels, minlength=n_clusters)[:, None]
+
+
+def _flatten(
+    X: NDArray[Any], centers: NDArray[Any], names: Sequence[str], random_state: int
+) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    """Bring rows and centres to one or two dimensions, and name these."""
+    if X.shape[1] <= 2:
+        return X, centers, list(names)
+    if np.ptp(X, axis=0).max() == 0:  # no direction is more principal than another
+        return X[:, :2], centers[:, :2], list(names[:2])
+    from sklearn.decomposition import PCA
+
+    pca = PCA(2, random_state=random_state).fit(X)
+    axis_names = [
+        f"principal component {i + 1} ({share:.0%} of variance)"
+        for i, share in enumerate(pca.explained_variance_ratio_)
+    ]
+    return pca.transform(X), pca.transform(centers), axis_names
+
+
+def _dense(X: Any, rows: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
+    """Some rows of a table of any kind as floats, and the names of its columns."""
+    blocks = _as_blocks(X)
+    numbers = [f"column {i}" for i in range(blocks.n_features)]
+    return blocks.take(rows), getattr(blocks, "feature_names", numbers)
+
+
+def _as_blocks(X: Any) -> Any:
+    if hasattr(X, "block_rows"):
+        return X
+    if isinstance(X, str | os.PathLike):
+        return open_path(X)
+    if sp.issparse(X):
+        return SparseBlocks(X)
+    if nw.dependencies.is_into_dataframe(X):
+        return FrameBlocks(X)
+    return ArrayBlocks(np.asarray(X))

@@ -1,0 +1,118 @@
+"""A picture of the penalty path."""
+
+from typing import Any, Self
+
+import numpy as np
+
+from kplus.plots.style import GREY, HIGHLIGHT, new_axes
+
+__all__ = ["PenaltyPathDisplay"]
+
+_LOG_FROM = 30
+
+
+class PenaltyPathDisplay:
+    """Number of clusters against the penalty, with the chosen plateau marked.
+
+    It is recommended to use :meth:`from_path`.
+
+    Parameters
+    ----------
+    path : PenaltyPath
+        What :func:`kplus.penalty_path` returns.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        After :meth:`plot`.
+    figure_ : matplotlib Figure
+        After :meth:`plot`.
+
+    See Also
+    --------
+    ClusterDisplay : Picture of the clusters.
+    """
+
+    def __init__(self, path: Any) -> None:
+        self.path = path
+
+    @classmethod
+    def from_path(cls, path: Any, *, ax: Any = None) -> Self:
+        """Draw a penalty path.
+
+        Parameters
+        ----------
+        path : PenaltyPath
+            What :func:`kplus.penalty_path` returns.
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        display : PenaltyPathDisplay
+        """
+        return cls(path).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        display : PenaltyPathDisplay
+            This object.
+        """
+        self.ax_ = new_axes(ax)
+        self.figure_ = self.ax_.figure
+        K = np.asarray(self.path.n_clusters)
+        low, high = _finite_ends(self.path)
+        order = np.argsort(low)
+        x = np.column_stack([low[order], high[order]]).ravel()
+        y = np.repeat(K[order], 2)
+        self.ax_.plot(x, y, color=GREY, linewidth=1.2)
+        self._mark_chosen(low, high, K)
+        self.ax_.set(
+            xscale="log",
+            xlabel="penalty λ² of a cluster",
+            ylabel="best number of clusters",
+        )
+        self._ticks(K)
+        return self
+
+    def _mark_chosen(self, low: Any, high: Any, K: Any) -> None:
+        chosen, penalty = int(self.path.chosen), float(self.path.penalty)
+        ends = [low[chosen], high[chosen]]
+        self.ax_.plot(ends, [K[chosen]] * 2, color=HIGHLIGHT, linewidth=4)
+        label = f"chosen: K = {K[chosen]}, λ² = {penalty:.4g}"
+        self.ax_.plot(penalty, K[chosen], "o", color=HIGHLIGHT, ms=8, label=label)
+        self.ax_.legend(loc="upper right", frameon=False)  # a falling path leaves room
+
+    def _ticks(self, K: Any) -> None:
+        from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+
+        if K.max() > _LOG_FROM:
+            self.ax_.set_yscale("log")
+            self.ax_.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            self.ax_.yaxis.set_major_formatter("{x:.0f}")
+            self.ax_.yaxis.set_minor_formatter(NullFormatter())
+        else:
+            self.ax_.set_ylim(0, K.max() + 1)
+            self.ax_.yaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _finite_ends(path: Any) -> tuple[Any, Any]:
+    """Let the outermost steps, which may reach to 0 and infinity, end in the picture.
+
+    A factor of 3 beyond the last corner shows that the step goes on.
+    """
+    low = np.array(path.penalty_low, dtype=np.float64)
+    high = np.array(path.penalty_high, dtype=np.float64)
+    corners = np.concatenate([low, high, [path.penalty]])
+    corners = corners[np.isfinite(corners) & (corners > 0)]
+    low[low <= 0] = corners.min() / 3
+    high[~np.isfinite(high)] = corners.max() * 3
+    return low, high

@@ -1,0 +1,1 @@
+"""How to look for a good optimum: samples first, splits, swaps, restarts."""
