@@ -42,11 +42,8 @@ $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build: $(VENV)/.%: $(VENV)/.a
 # --- for users --------------------------------------------------------------------------
 
 demo: $(VENV)/.app ## cluster the bundled wine data and draw the result
-	@rm -rf $(DEMO)
-	$(BIN)/kplus fit src/kplus/data/wine.csv --model dp-means --scale --plot -o $(DEMO)
-	@echo
-	@echo "Written to $(DEMO)/:"
-	@ls $(DEMO) | sed 's/^/  /'
+	$(BIN)/kplus fit src/kplus/data/wine.csv --model dp-means --scale --plot --force -o $(DEMO)
+	@echo "Look at $(DEMO)/clusters.png"
 
 # --- for contributors -------------------------------------------------------------------
 
@@ -91,7 +88,7 @@ wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 
 bench-peers: .venv-peers/.peers ## make .venv-peers, the environment of the libraries compared with
 
-bench: $(VENV)/.app .venv-peers/.peers ## measure DP-means against its peers
+bench: $(VENV)/.app .venv-peers/.peers ## measure DP-means against its peers (half an hour)
 	$(BIN)/python benchmarks/dp_means.py
 
 clean: ## remove what these targets made

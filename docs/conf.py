@@ -35,7 +35,7 @@ doctest_test_doctest_blocks = ""
 doctest_global_setup = "import numpy as np"
 
 plot_basedir = "figures"
-plot_formats = [("svg", 72)]
+plot_formats = [("png", 160)]
 plot_html_show_formats = False
 plot_html_show_source_link = False
 plot_rcparams = {
@@ -43,7 +43,6 @@ plot_rcparams = {
     "figure.constrained_layout.use": True,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "svg.hashsalt": "kplus",
 }
 plot_apply_rcparams = True
 

@@ -11,5 +11,6 @@ for ax, penalty in zip(axes, [150, 20, 3], strict=True):
     model = DPMeans(penalty, random_state=0).fit(X)
     ax.scatter(*X.T, c=model.labels_, cmap="tab20", s=4, linewidths=0)
     ax.scatter(*model.cluster_centers_.T, c="black", marker="+", s=40)
-    ax.set(xticks=[], yticks=[], aspect="equal")
+    ax.set_aspect("equal")
+    ax.axis("off")
     ax.set_title(f"λ² = {penalty}:  K⁺ = {model.n_clusters_}")

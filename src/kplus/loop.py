@@ -73,11 +73,11 @@ def _one_pass(
     memo: Memo,
     groups: Sequence[Sequence[int]],
 ) -> Any:
-    """Visit every block; between groups, update the parameters."""
+    """Visit every block; between groups, bring the parameters up to date."""
     memo.begin_pass()
     for group, block_ids in enumerate(groups):
         if group > 0:
-            params = model.update(params, memo.total)
+            params = model.advance(params, memo.total)
         summary = add_up(engine.sweep(model, params, block_ids))
         if model.incremental:
             memo.adjust(group, summary)

@@ -54,11 +54,11 @@ def status(text: str, quiet: bool) -> Iterator[Any]:
 
     Yields
     ------
-    update : callable
-        Replaces the text.
+    update : callable or None
+        Replaces the text; None if nothing is shown.
     """
     if quiet or not sys.stderr.isatty():
-        yield lambda text: None
+        yield None
         return
     from rich.console import Console
 

@@ -15,6 +15,7 @@ from kplus.cli.output import (
     staged_folder,
     write_labels,
 )
+from kplus.cli.progress import PassProgress
 from kplus.cli.scaling import Profile, ScaledBlocks, profile, scale_hint, scaling_record
 from kplus.cli.summary import cluster_records, finite, print_clusters
 from kplus.cli.tables import Choice, Table, column_names, read_table
@@ -69,9 +70,12 @@ def fit(options: FitOptions) -> None:
     hint = None if options.scale else scale_hint(found, names)
     if hint and not silent:
         note(hint)
-    source = _scaled(table, found) if options.scale else table.source
+    source, X = table.source, table.data
+    if options.scale:
+        source = ScaledBlocks(source, found.mean, found.scale, table.names)
+        X = source.whole()
     with staged_folder(options.outdir, _OUTPUTS) as folder:
-        model, seconds = _fit_model(options, source)
+        model, seconds = _fit_model(options, X)
         files = _write(options, table, source, found, model, folder)
     records = cluster_records(
         source, model.labels_, model.cluster_centers_, found, options.scale, names
@@ -119,11 +123,7 @@ def _check_against(table: Table, options: FitOptions) -> None:
         )
 
 
-def _scaled(table: Table, found: Profile) -> Blocks:
-    return ScaledBlocks(table.source, found.mean, found.scale, table.names)
-
-
-def _fit_model(options: FitOptions, source: Blocks) -> tuple[Any, float]:
+def _fit_model(options: FitOptions, X: Any) -> tuple[Any, float]:
     """Return the fitted model and the seconds that it took."""
     import kplus
 
@@ -136,10 +136,17 @@ def _fit_model(options: FitOptions, source: Blocks) -> tuple[Any, float]:
     )
     if options.max_iter is not None:
         model.set_params(max_iter=options.max_iter)
-    with status("Clustering", options.quiet), notes_for_warnings(options.quiet):
+    with (
+        status("Clustering", options.quiet) as show,
+        notes_for_warnings(options.quiet),
+    ):
+        if show is not None:
+            model.set_callbacks(PassProgress(show))
         start = time.perf_counter()
-        model.fit(source)
-        return model, time.perf_counter() - start
+        model.fit(X)
+        seconds = time.perf_counter() - start
+    model.set_callbacks()  # the progress is over
+    return model, seconds
 
 
 def _write(

@@ -13,7 +13,7 @@ from kplus.cli.output import check_index_name, label_table, write_labels
 from kplus.cli.scaling import ScaledBlocks, profile
 from kplus.cli.tables import Choice, Table, column_names, read_table
 from kplus.core.errors import ModelFormatError
-from kplus.core.types import Blocks, IntArray
+from kplus.core.types import IntArray
 
 __all__ = ["PredictOptions", "predict"]
 
@@ -43,7 +43,7 @@ def predict(options: PredictOptions) -> None:
         table = _read_for(model, options)
         profile(table.source, column_names(table))  # refuses missing values by name
     with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
-        labels = model.predict(_scaled_for(model, table))
+        labels = model.predict(_input_for(model, table))
     if options.output is not None:
         _write(options.output, table, labels, kind)
     elif not options.json:
@@ -118,12 +118,12 @@ def _scaling(model: Any) -> dict[str, Any] | None:
     return dict(scaling)
 
 
-def _scaled_for(model: Any, table: Table) -> Blocks:
+def _input_for(model: Any, table: Table) -> Any:
     scaling = _scaling(model)
     if scaling is None:
-        return table.source
-    names = None if table.names is None else scaling["columns"]
-    return ScaledBlocks(table.source, scaling["mean"], scaling["scale"], names)
+        return table.data
+    mean, scale = scaling["mean"], scaling["scale"]
+    return ScaledBlocks(table.source, mean, scale, table.names).whole()
 
 
 def _write(path: Path, table: Table, labels: IntArray, kind: str) -> None:

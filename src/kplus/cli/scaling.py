@@ -112,6 +112,16 @@ class ScaledBlocks:
     def take(self, rows: IntArray) -> Array:
         return self._apply(self._source.take(rows))
 
+    def whole(self) -> Any:
+        """Return all rows as estimators take them: an array, or a table with names."""
+        n_blocks = -(-self.n_rows // self.block_rows)
+        X = np.concatenate([self.read(i) for i in range(n_blocks)])
+        if not hasattr(self, "feature_names"):
+            return X
+        import pyarrow as pa
+
+        return pa.table(dict(zip(self.feature_names, X.T.copy(), strict=True)))
+
     def _apply(self, rows: Array) -> Array:
         scaled: Array = (rows - self._mean) / self._scale
         return scaled

@@ -51,6 +51,8 @@ class Table:
     ----------
     source : Blocks
         The columns to cluster.
+    data : array, Arrow table or Path
+        The same as estimators take it.
     names : list of str or None
         Their names; None for a ``.npy`` file.
     index_name : str
@@ -59,6 +61,7 @@ class Table:
     """
 
     source: Blocks
+    data: Any
     names: list[str] | None
     index_name: str = ROW
     index: Any = None
@@ -79,7 +82,8 @@ def read_table(path: Path, choice: Choice) -> Table:
             raise CommandError(
                 f"{path} has no column names, so {choice.names[0]!r} cannot be picked."
             )
-        return Table(ArrayBlocks(open_npy(path)), None)
+        X = open_npy(path)
+        return Table(ArrayBlocks(X), X, None)
     return (_read_parquet if kind == "parquet" else _read_csv)(path, choice)
 
 
@@ -91,8 +95,10 @@ def _read_csv(path: Path, choice: Choice) -> Table:
     index = unnamed if choice.index is None else choice.index
     features = _features(path, choice, frame.column_names, [unnamed, index])
     _refuse_non_numbers(frame.schema, features, frame.column)
+    numbers = frame.select(features)
     return Table(
-        FrameBlocks(frame.select(features)),
+        FrameBlocks(numbers),
+        numbers,
         features,
         ROW if index is None else index,
         None if index is None else frame.column(index),
@@ -103,7 +109,7 @@ def _read_parquet(path: Path, choice: Choice) -> Table:
     from kplus.engine.parquet import (
         ParquetBlocks,
         index_columns,
-        read_column,
+        read_columns,
         read_schema,
     )
 
@@ -113,15 +119,20 @@ def _read_parquet(path: Path, choice: Choice) -> Table:
     if index is None and len(stored) == 1:
         index = stored[0]
     features = _features(path, choice, schema.names, [*stored, index])
-    _refuse_non_numbers(schema, features, lambda name: read_column(path, name))
+    _refuse_non_numbers(
+        schema, features, lambda name: read_columns(path, [name]).column(0)
+    )
     source = ParquetBlocks(path, columns=features)
     if source.n_rows == 0:
         raise DataError(f"{path} has columns but no rows.")
+    # Estimators read a file by row groups, but take all of its columns.
+    whole = features == [name for name in schema.names if name not in stored]
+    data = path if whole else read_columns(path, features)
     if index is None:
-        return Table(source, features)
+        return Table(source, data, features)
     # How pandas stores an index without a name.
     name = "" if index.startswith("__index_level_") else index
-    return Table(source, features, name, read_column(path, index))
+    return Table(source, data, features, name, read_columns(path, [index]).column(0))
 
 
 def _features(
@@ -162,13 +173,13 @@ def _refuse_non_numbers(
         dtype = schema.field(name).type
         if is_number(dtype):
             continue
-        example = next((v for v in read(name).to_pylist() if v is not None), None)
-        if example is None:
+        examples = read(name).drop_null()[:1].to_pylist()
+        if not examples:
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
         raise DataError(
             f"Column {name!r} holds {dtype}, not numbers, for example "
-            f"{str(example)[:40]!r}. Leave it out (--drop), name the rows with it "
+            f"{str(examples[0])[:40]!r}. Leave it out (--drop), name the rows with it "
             f"(--index), or say --categorical to a model that takes categories."
         )

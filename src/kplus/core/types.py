@@ -113,6 +113,9 @@ class Model(Protocol[P, S]):
     def update(self, params: P, total: S) -> P:
         """Return the best parameters for the summed statistics."""
 
+    def advance(self, params: P, total: S) -> P:
+        """Return the parameters for the next group of blocks within a pass."""
+
     def objective(self, params: P, total: S) -> float:
         """Return the objective on the whole data set, exactly, from the sums."""
 

@@ -45,27 +45,29 @@ class MixtureCase:
 
 
 # n_samples, n_features, n_clusters, separation, concentration: from two components to
-# forty, from the plane to fifty columns, from clusters that touch (5) to clear gaps.
+# forty, from the plane to fifty columns, from clusters that touch (4) to clear gaps
+# (6), from sizes within a factor of about three (5) to one of ten and more (1).
 _BATTERY = {
-    "2 in 2D": (1_000, 2, 2, 6.0, 5.0),
-    "3 in 10D": (2_000, 10, 3, 6.0, 2.0),
-    "5 in 2D, touching": (3_000, 2, 5, 5.0, 5.0),
-    "5 in 50D": (2_000, 50, 5, 8.0, 5.0),
-    "8 in 5D": (4_000, 5, 8, 6.0, 5.0),
-    "10 in 20D": (4_000, 20, 10, 8.0, 2.0),
-    "12 in 3D": (5_000, 3, 12, 6.0, 10.0),
-    "15 in 2D": (5_000, 2, 15, 6.0, 10.0),
-    "20 in 10D": (6_000, 10, 20, 7.0, 5.0),
-    "25 in 5D": (8_000, 5, 25, 6.0, 10.0),
-    "30 in 50D": (8_000, 50, 30, 8.0, 5.0),
-    "40 in 20D": (10_000, 20, 40, 8.0, 5.0),
+    "2 in 2D": (1_000, 2, 2, 5.0, 5.0),
+    "3 in 10D": (2_000, 10, 3, 5.0, 2.0),
+    "5 in 2D, touching": (3_000, 2, 5, 4.0, 5.0),
+    "5 in 50D": (2_000, 50, 5, 6.0, 2.0),
+    "8 in 5D": (4_000, 5, 8, 5.0, 5.0),
+    "10 in 20D, uneven": (4_000, 20, 10, 6.0, 1.0),
+    "12 in 3D": (5_000, 3, 12, 5.0, 2.0),
+    "15 in 2D": (5_000, 2, 15, 6.0, 5.0),
+    "15 in 2D, touching": (5_000, 2, 15, 4.0, 5.0),
+    "20 in 10D, uneven": (6_000, 10, 20, 6.0, 1.0),
+    "25 in 5D": (8_000, 5, 25, 5.0, 2.0),
+    "30 in 50D": (8_000, 50, 30, 6.0, 2.0),
+    "40 in 20D": (10_000, 20, 40, 6.0, 5.0),
 }
 
 
 def spherical_battery(seeds: Iterable[int] = range(10)) -> Iterator[MixtureCase]:
     """Spherical mixtures on which a rule for the number of clusters can be judged.
 
-    Twelve configurations (2 to 40 components, 2 to 50 columns, unequal sizes), each
+    Thirteen configurations (2 to 40 components, 2 to 50 columns, unequal sizes), each
     with every seed.
 
     Parameters
@@ -83,7 +85,7 @@ def spherical_battery(seeds: Iterable[int] = range(10)) -> Iterator[MixtureCase]
     >>> from kplus.datasets import spherical_battery
     >>> cases = list(spherical_battery())
     >>> len(cases), cases[0].name, cases[0].n_clusters
-    (120, '2 in 2D', 2)
+    (130, '2 in 2D', 2)
     """
     seeds = tuple(seeds)
     for name, settings in _BATTERY.items():

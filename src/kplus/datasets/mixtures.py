@@ -25,7 +25,9 @@ def make_gaussian_blobs(
 
     The covariance of a component has random axes; its variances along them differ by
     up to a factor of seven and average ``cluster_std**2``. With the default sizes the
-    components are well separated: DP-means at a penalty of 200 tells all 50 apart.
+    components are well separated, and no row is as far as √200 from its component's
+    mean. DP-means at a penalty of 200 may still find a cluster or two more than 50,
+    depending on the seed and on the order in which it opens them.
 
     Parameters
     ----------

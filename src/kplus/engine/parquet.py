@@ -30,7 +30,7 @@ except ImportError as error:
         "pip install 'kplus[parquet]'"
     ) from error
 
-__all__ = ["ParquetBlocks", "index_columns", "is_number", "read_column", "read_schema"]
+__all__ = ["ParquetBlocks", "index_columns", "is_number", "read_columns", "read_schema"]
 
 
 class ParquetBlocks:
@@ -122,10 +122,11 @@ def read_schema(path: Path) -> Any:
     return schema
 
 
-def read_column(path: Path, name: str) -> Any:
-    """Return one column of any type as an Arrow array in chunks."""
+def read_columns(path: Path, names: Sequence[str]) -> Any:
+    """Return some columns, of any type, as an Arrow table."""
     with _damage(path), _open(path) as file:
-        return file.read(columns=[name], use_threads=False).column(name)
+        table = file.read(columns=list(names), use_threads=False)
+    return table.select(list(names))  # in this order, and not "a.b" along with "a"
 
 
 def index_columns(schema: Any) -> list[str]:

@@ -33,12 +33,12 @@ def means_without(params: Centers, total: ClusterSums, rows: Candidates) -> Arra
     With the rows that open clusters still counted in, the means would not be the
     best for the rows that stay, and the objective could rise.
     """
-    counts, sums = total.counts.copy(), total.sums.copy()
+    counts, sums = total.counts + params.mass, total.sums.copy()
     np.subtract.at(counts, rows.label, rows.weight)
     gone = rows.weight[:, None] * (rows.y - params.refs[rows.label])
     np.subtract.at(sums, rows.label, gone)
     means = params.centers.copy()
-    full = counts > 1e-12 * total.counts
+    full = counts > 1e-12 * (total.counts + params.mass)
     means[full] = params.refs[full] + sums[full] / counts[full, None]
     return means
 
@@ -83,7 +83,7 @@ class RefillClusters:
         updated: Centers,
         resting: bool,
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.counts <= 0.0)
+        empty = np.flatnonzero(total.counts + params.mass <= 0.0)
         if not len(empty):
             return None
         into = np.arange(params.K)

@@ -31,7 +31,7 @@ class DropEmpty:
         updated: Centers,
         resting: bool,
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.counts <= 0.0)
+        empty = np.flatnonzero(total.counts + params.mass <= 0.0)
         if not len(empty) or len(empty) == params.K:
             return None
         into = _without(params, empty)

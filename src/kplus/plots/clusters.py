@@ -231,6 +231,9 @@ class ClusterDisplay:
                 rasterized=True,
             )
         self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        # Text, unlike points, does not make the axes reach as far as it does.
+        self.ax_.update_datalim(self.centers[np.isfinite(self.centers).all(axis=1)])
+        self.ax_.autoscale_view()
         for k, (x, y) in enumerate(self.centers):
             self._mark(k, x, y, self.ax_.transData)
 

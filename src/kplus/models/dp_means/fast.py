@@ -145,11 +145,14 @@ class DPMeansModel:
 
     def update(self, params: Centers, total: ClusterSums) -> Centers:
         """Move each centre to the mean of its rows; an empty cluster stays."""
-        counts = np.where(total.counts > 0.0, total.counts, 1.0)
-        means = params.refs + total.sums / counts[:, None]
-        empty = total.counts <= 0.0
-        means[empty] = params.centers[empty]
+        counts = total.counts + params.mass
+        full = counts > 0.0
+        means = params.centers.copy()
+        means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return params.moved_to(means)
+
+    def advance(self, params: Centers, total: ClusterSums) -> Centers:
+        return self.update(params, total)
 
     def objective(self, params: Centers, total: ClusterSums) -> float:
         """Eq. 3 (Eq. 12 when capped), from the sums, in the units of the lens."""
@@ -157,12 +160,12 @@ class DPMeansModel:
         return float(self.squared_error(params, total).sum()) + penalty
 
     def squared_error(self, params: Centers, total: ClusterSums) -> Array:
-        """Σ w |y - c_k|² of each cluster."""
+        """Σ w |y - c_k|² of each cluster, earlier rows of a stream counted at refs."""
         step = params.centers - params.refs
         error: Array = (
             total.squares
             - 2.0 * np.einsum("kd,kd->k", total.sums, step)
-            + total.counts * np.einsum("kd,kd->k", step, step)
+            + (total.counts + params.mass) * np.einsum("kd,kd->k", step, step)
         )
         return np.maximum(error, 0.0)
 

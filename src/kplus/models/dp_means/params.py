@@ -67,6 +67,8 @@ class Centers:
     travel : array of shape (K,)
         How far each centre has moved since it was born; differences of it move
         the bounds of rows that were last seen some updates ago.
+    mass : array of shape (K,)
+        Weight of rows seen earlier in a stream, all taken to lie at `refs`.
     scout : bool
         Report the costliest rows even if none exceeds the penalty.
     recheck : bool array of shape (K,) or None
@@ -77,13 +79,17 @@ class Centers:
     centers: Array
     refs: Array
     travel: Array
+    mass: Array
     scout: bool = False
     recheck: NDArray[np.bool_] | None = None
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
-    def start(cls, lens: Lens, centers: Array) -> "Centers":
-        return cls(lens, centers, centers.copy(), np.zeros(len(centers)))
+    def start(
+        cls, lens: Lens, centers: Array, mass: Array | None = None
+    ) -> "Centers":
+        zeros = np.zeros(len(centers))
+        return cls(lens, centers, centers.copy(), zeros, zeros if mass is None else mass)
 
     @property
     def K(self) -> int:
@@ -166,6 +172,7 @@ class Centers:
             centers=np.concatenate([self.centers[order], born]),
             refs=np.concatenate([self.refs[order], born]),
             travel=np.concatenate([self.travel[order], np.zeros(len(born))]),
+            mass=np.concatenate([self.mass[order], np.zeros(len(born))]),
             scout=False,
             recheck=None,
         )

@@ -1,0 +1,83 @@
+"""Data sets of the benchmarks, written once a run as .npy files for the workers."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from kplus.datasets import make_gaussian_blobs, make_grid_clusters
+from runner import REPOSITORY
+
+
+class DataMissing(RuntimeError):
+    """A data set that is not part of the project is not on this machine."""
+
+
+class Store:
+    """Keeps arrays as .npy files in a folder; makes each on first use."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def path(self, name: str, make: Callable[[], np.ndarray]) -> Path:
+        path = self.folder / f"{name}.npy"
+        if not path.exists():
+            np.save(path, np.ascontiguousarray(make()))
+        return path
+
+    def blobs(self, n_samples: int, n_features: int, n_clusters: int) -> Path:
+        def make() -> np.ndarray:
+            return make_gaussian_blobs(
+                n_samples, n_features, n_clusters, random_state=0
+            )[0]
+
+        return self.path(f"blobs-{n_samples}-{n_features}-{n_clusters}", make)
+
+    def grid(self, n_samples: int, n_clusters: int) -> Path:
+        def make() -> np.ndarray:
+            return make_grid_clusters(n_samples, n_clusters, random_state=0)[0]
+
+        return self.path(f"grid-{n_samples}-{n_clusters}", make)
+
+    def mnist(self, n_samples: int) -> Path:
+        return self.path(f"mnist-{n_samples}", lambda: load_mnist()[:n_samples])
+
+    def large_map(self, n_samples: int, n_features: int = 20) -> Path:
+        path = self.folder / f"map-{n_samples}-{n_features}.npy"
+        if not path.exists():
+            write_large_map(path, n_samples, n_features)
+        return path
+
+
+def shared_data(name: str) -> Path:
+    """Path of a data file kept beside the project, which is too large to bundle."""
+    default = REPOSITORY.parent / "shared" / "data"
+    path = Path(os.environ.get("KPLUS_SHARED_DATA", default)) / name
+    if not path.exists():
+        raise DataMissing(f"{name} not found; set KPLUS_SHARED_DATA to its folder")
+    return path
+
+
+def load_mnist() -> np.ndarray:
+    """The 60,000 training digits: pixels / 255, centred, on 50 principal axes."""
+    with np.load(shared_data("mnist_train.npz"), allow_pickle=False) as file:
+        pixels = file["X"].reshape(len(file["X"]), -1) / 255.0
+    pixels -= pixels.mean(axis=0)
+    # Not whitened: the scale of the pixels is what the penalties refer to.
+    _, axes = np.linalg.eigh(pixels.T @ pixels)
+    return np.asarray(pixels @ axes[:, ::-1][:, :50])
+
+
+def write_large_map(path: Path, n_samples: int, n_features: int) -> None:
+    """Thirty clusters of unit variance as a float32 .npy file, written in blocks."""
+    rng = np.random.default_rng(0)
+    centers = 5 * rng.standard_normal((30, n_features), dtype=np.float32)
+    X = np.lib.format.open_memmap(
+        path, mode="w+", dtype=np.float32, shape=(n_samples, n_features)
+    )
+    for start in range(0, n_samples, 500_000):
+        block = X[start : start + 500_000]
+        block[:] = rng.standard_normal(block.shape, dtype=np.float32)
+        block += centers[rng.integers(30, size=len(block))]
+    X.flush()

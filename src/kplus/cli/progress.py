@@ -1,0 +1,42 @@
+"""What a fit is doing, for people at a terminal."""
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["PassProgress"]
+
+
+class PassProgress:
+    """A scikit-learn callback that tells of every pass over the data.
+
+    Parameters
+    ----------
+    show : callable
+        Gets a line of text.
+    """
+
+    def __init__(self, show: Callable[[str], None]) -> None:
+        self._show = show
+        self._passes = 0
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def on_fit_task_end(
+        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+    ) -> None:
+        if context.parent is None:  # the whole fit, not a pass
+            return
+        self._passes += 1
+        words = [f"Clustering: pass {self._passes}"]
+        if hasattr(fitted_estimator, "n_clusters_"):
+            words.append(f"{fitted_estimator.n_clusters_} clusters")
+        if hasattr(fitted_estimator, "objective_"):
+            words.append(f"objective {fitted_estimator.objective_:.6g}")
+        self._show(", ".join(words))

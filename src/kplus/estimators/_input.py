@@ -1,0 +1,158 @@
+"""From what users pass to blocks: arrays, sparse matrices, frames, paths."""
+
+import os
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    validate_data,
+)
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array, Blocks
+from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.engine.files import open_path
+
+__all__ = ["check_weights", "describe_not_finite", "open_table"]
+
+
+def open_table(
+    estimator: Any, X: Any, *, reset: bool, block_rows: int | None = None
+) -> Blocks:
+    """Check the form of X and cut it into blocks.
+
+    Values are looked at when blocks are read: nothing here passes over the data.
+    With `reset` the number and names of columns are noted on the estimator,
+    otherwise compared with what was noted.
+    """
+    if isinstance(X, (str, os.PathLike)):
+        blocks = open_path(X, block_rows)
+        _note_columns(estimator, blocks, reset)
+        return blocks
+    if nw.dependencies.is_into_dataframe(X):
+        _check_feature_names(estimator, X, reset=reset)
+        frame = FrameBlocks(X, block_rows)
+        _refuse_empty(estimator, frame)
+        _check_n_features(estimator, X, reset=reset)
+        return frame
+    X = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        ensure_all_finite=False,
+    )
+    if sp.issparse(X):
+        return SparseBlocks(X, block_rows)
+    return ArrayBlocks(X, block_rows)
+
+
+def _note_columns(estimator: Any, blocks: Blocks, reset: bool) -> None:
+    """Note or compare the columns of a file."""
+    _refuse_empty(estimator, blocks)
+    names = getattr(blocks, "feature_names", None)
+    if reset:
+        estimator.n_features_in_ = blocks.n_features
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return
+    if blocks.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {blocks.n_features} features, but {type(estimator).__name__} is "
+            f"expecting {estimator.n_features_in_} features as input."
+        )
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and names is not None and list(known) != list(names):
+        raise ValueError(
+            f"The columns {names} are not those of the fit, {list(known)}; give the "
+            f"same columns in the same order."
+        )
+
+
+def _refuse_empty(estimator: Any, blocks: Blocks) -> None:
+    if blocks.n_rows == 0 or blocks.n_features == 0:
+        what = "sample" if blocks.n_rows == 0 else "feature"
+        raise DataError(
+            f"Found array with 0 {what}(s) (shape=({blocks.n_rows}, "
+            f"{blocks.n_features})) while a minimum of 1 is required by "
+            f"{type(estimator).__name__}."
+        )
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
+    """Return weights as float64, or None where every row counts as one."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar")
+    if len(weights) != n_rows:
+        raise ValueError(
+            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!"
+        )
+    if not np.all(np.isfinite(weights)):
+        bad = int(np.flatnonzero(~np.isfinite(weights))[0])
+        raise ValueError(
+            f"sample_weight holds NaN or infinity (first at row {bad}); give a finite "
+            f"weight for every row."
+        )
+    if np.any(weights < 0.0):
+        bad = int(np.flatnonzero(weights < 0.0)[0])
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight` (first at row {bad}); "
+            f"use 0 to leave a row out."
+        )
+    if not np.any(weights > 0.0):
+        raise ValueError("All of sample_weight is 0; at least one row must count.")
+    if np.all(weights == 1.0):
+        return None
+    return np.ascontiguousarray(weights)
+
+
+def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
+    """Count missing and infinite values by column and say what to do about them."""
+    missing = np.zeros(blocks.n_features, dtype=np.int64)
+    infinite = np.zeros(blocks.n_features, dtype=np.int64)
+    for index in range(-(-blocks.n_rows // blocks.block_rows)):
+        rows = blocks.read(index)
+        missing += np.isnan(rows).sum(axis=0)
+        infinite += np.isinf(rows).sum(axis=0)
+    names = getattr(estimator, "feature_names_in_", None)
+    name = type(estimator).__name__
+    if missing.any():
+        where = _name_columns(missing, names)
+        return DataError(
+            f"Input X contains NaN: {where}. {name} does not accept missing values "
+            f"encoded as NaN; drop those rows or columns, or fill them in first (e.g. "
+            f"with scikit-learn's SimpleImputer)."
+        )
+    if infinite.any():
+        where = _name_columns(infinite, names)
+        return DataError(
+            f"Input X contains infinity: {where}. Replace or drop those values."
+        )
+    return DataError(
+        "Input X contains values so large that their squares exceed float64, i.e. "
+        "infinity: divide the columns by a common scale first."
+    )
+
+
+def _name_columns(counts: Any, names: Any, most: int = 5) -> str:
+    """As in: column 'age' (3 rows), column 'size' (1 row)."""
+    found = np.flatnonzero(counts)
+    parts = []
+    for j in found[:most]:
+        label = repr(str(names[j])) if names is not None else str(j)
+        parts.append(f"column {label} ({counts[j]} row{'s' * (counts[j] > 1)})")
+    if len(found) > most:
+        parts.append(f"and {len(found) - most} more columns")
+    return ", ".join(parts)

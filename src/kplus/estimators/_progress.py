@@ -1,0 +1,62 @@
+"""Reports of a fit's passes: `verbose` lines and scikit-learn callbacks."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from kplus.core.types import PassInfo
+
+__all__ = ["PassReporter"]
+
+
+class PassReporter:
+    """The one adapter between the loop and those who watch it.
+
+    Parameters
+    ----------
+    estimator : estimator with `CallbackSupportMixin`
+    fitted : callable
+        From a pass, the attributes that make a fitted estimator, for callbacks that
+        ask for one.
+    unit : callable
+        From a pass, the objective in the units of the data.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        fitted: Callable[[PassInfo], dict[str, Any]],
+    ) -> None:
+        self.estimator, self.X, self.fitted = estimator, X, fitted
+        self.context = estimator._init_callback_context(max_subtasks=None)
+        self.context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody watches; if not, passes need not report."""
+        return bool(self.estimator.verbose) or hasattr(self.estimator, "_skl_callbacks")
+
+    def __call__(self, info: PassInfo) -> bool:
+        """Report a pass; a callback that returns True ends the fit."""
+        estimator = self.estimator
+        if estimator.verbose:
+            print(
+                f"[{type(estimator).__name__}] pass {info.iteration}: "
+                f"{info.params.K} clusters, objective {info.objective:.6g}",
+                file=sys.stdout,
+            )
+        if not hasattr(estimator, "_skl_callbacks"):
+            return False
+        task = self.context.subcontext(task_name="pass")
+        task.call_on_fit_task_begin(estimator=estimator, X=self.X)
+        return bool(
+            task.call_on_fit_task_end(
+                estimator=estimator,
+                X=self.X,
+                reconstruction_attributes=lambda: self.fitted(info),
+            )
+        )
+
+    def close(self) -> None:
+        self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)

@@ -1,0 +1,162 @@
+"""Mistakes of the user: one clear line, exit code 2, nothing left behind."""
+
+import os
+
+import numpy as np
+import pytest
+
+
+def expect(done, *words):
+    assert done.code == 2, (done.code, done.out, done.err)
+    assert done.out == ""
+    assert done.err.startswith("Error: ")
+    assert done.err.count("\n") <= 2
+    for word in words:
+        assert word in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--penalty", 0], ["--penalty", "positive"]),
+        (["--penalty", -1], ["--penalty"]),
+        (["--penalty", "nan"], ["--penalty"]),
+        (["--penalty", "inf"], ["--penalty"]),
+        (["--penalty", "much"], ["--penalty"]),
+        (["--clusters", 0], ["--clusters", "at least 1"]),
+        (["--clusters", -3], ["--clusters"]),
+        (["--clusters", 2.5], ["--clusters"]),
+        (["--clusters", 121], ["--clusters", "120 rows"]),
+        (["--penalty", 1, "--clusters", 2], ["--penalty or --clusters"]),
+        (["--model", "k-means"], ["'k-means'", "dp-means"]),
+        (["--categorical", "a"], ["categories", "'a'", "craft"]),
+        (["--format", "xlsx"], ["--format", "csv or parquet"]),
+        (["--restarts", 0], ["--restarts"]),
+        (["--max-iter", 0], ["--max-iter"]),
+        (["--jobs", 0], ["--jobs"]),
+        (["--seed", -1], ["--seed"]),
+        (["--index", "A"], ["no column 'A'", "'a'"]),
+        (["--columns", "a,zz"], ["no column 'zz'"]),
+        (["--columns", "a,a"], ["'a' is asked for twice"]),
+        (["--columns", "a,b", "--index", "a"], ["'a' is asked for twice"]),
+        (["--drop", "a", "--drop", "b", "--drop", "c"], ["No column"]),
+        (["--drop", "q"], ["no column 'q'"]),
+        (["--frobnicate"], ["--frobnicate", "kplus fit --help"]),
+        (["extra.csv"], ["extra.csv"]),
+    ],
+)
+def test_options(kplus, data, out, options, words):
+    expect(kplus("fit", data, "-o", out, *options), *words)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["frob"], "frob"),
+        (["--frob"], "--frob"),
+        (["fit"], "DATA"),
+        (["fit", "data.csv"], "-o"),
+        (["predict"], "MODEL"),
+        (["predict", "x.kplus"], "DATA"),
+        (["inspect", "gone.kplus"], "gone.kplus"),
+        (["predict", "gone.kplus", "data.csv"], "gone.kplus"),
+        (["inspect", "."], "folder"),
+    ],
+)
+def test_commands(kplus, words, expected):
+    expect(kplus(*words), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("x.csv", b"", ["empty"]),
+        ("x.csv", b"a,b\n", ["no rows"]),
+        ("x.csv", b"a,b\n1,2\n3\n", ["Line 3", "2 fields", "1 found"]),
+        ("x.csv", b"a,b\n1,2\n3,4,5\n", ["Line 3", "3 found"]),
+        ("x.csv", b"1,2\n3,4\n", ["Line 1", "names"]),
+        ("x.csv", b"a;b\n1;2\n", ["semicolons"]),
+        ("x.csv", b"a,city\n1,Rome\n2,Oslo\n", ["'city'", "'Rome'", "--drop"]),
+        ("x.csv", b"a,city\n1,1\n2,?\n", ["'city'", "--categorical"]),
+        ("x.csv", b"a,day\n1,2024-01-01\n", ["'day'", "date32"]),
+        ("x.csv", b"a,b\n1,\n2,\n", ["'b' is empty", "--drop"]),
+        ("x.csv", b"a,b\n1,2\n,3\n,4\n", ["'a' has 2 missing values"]),
+        ("x.csv", b"a,b\n1,2\n2,inf\n", ["'b' has 1 infinite value."]),
+        ("x.csv", b"a,b\n1,2\nNaN,4\n", ["'a' has 1 missing value."]),
+        ("x.npy", b"", ["empty"]),
+        ("x.npy", b"\x93NUMPY\x01\x00", ["x.npy"]),
+        ("x.parquet", b"PAR1", ["Parquet"]),
+        ("x.xlsx", b"PK", [".npy, .parquet, .pq, .csv"]),
+        ("x", b"", [".csv"]),
+    ],
+)
+def test_files(kplus, tmp_path, out, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    expect(kplus("fit", tmp_path / name, "-o", out), *words)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros(4), ["1 dimensions"]),
+        (np.array([[1.0, np.nan], [np.nan, 2]]), ["'column 0' has 1 missing"]),
+        (np.array([[1.0, -np.inf]]), ["'column 1' has 1 infinite"]),
+        (np.array([["a"]]), ["not real numbers"]),
+    ],
+)
+def test_arrays(kplus, tmp_path, out, array, words):
+    np.save(tmp_path / "x.npy", array)
+    expect(kplus("fit", tmp_path / "x.npy", "-o", out), *words)
+
+
+def test_array_has_no_names_to_pick(kplus, tmp_path, out):
+    np.save(tmp_path / "x.npy", np.eye(3))
+    expect(kplus("fit", tmp_path / "x.npy", "-o", out, "--drop", "a"), "'a'")
+
+
+def test_missing_file(kplus, tmp_path, out):
+    expect(kplus("fit", tmp_path / "gone.csv", "-o", out), "gone.csv", "not exist")
+
+
+def test_folder_as_data(kplus, tmp_path, out):
+    expect(kplus("fit", tmp_path, "-o", out), "folder")
+
+
+def test_file_as_folder(kplus, data):
+    expect(kplus("fit", data, "-o", data), "is a file")
+
+
+def test_file_as_parent_of_the_folder(kplus, data):
+    expect(kplus("fit", data, "-o", data / "out"), "data.csv")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may do all")
+class TestPermissions:
+    def test_folder(self, kplus, data, tmp_path):
+        (tmp_path / "locked").mkdir(mode=0o500)
+        expect(kplus("fit", data, "-o", tmp_path / "locked" / "out"), "ermission")
+        expect(kplus("fit", data, "-o", tmp_path / "locked"), "ermission")
+
+    @pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
+    def test_data(self, kplus, tmp_path, out, kind):
+        (tmp_path / f"x.{kind}").touch(mode=0o000)
+        expect(kplus("fit", tmp_path / f"x.{kind}", "-o", out))
+
+
+def test_index_called_cluster(kplus, tmp_path, out):
+    (tmp_path / "x.csv").write_text("cluster,a\n1,2\n2,3\n")
+    done = kplus("fit", tmp_path / "x.csv", "--index", "cluster", "-o", out)
+    expect(done, "'cluster'")
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("output", ["x.xlsx", "x", "."])
+def test_output_of_predict(kplus, data, tmp_path, output):
+    expect(kplus("predict", "m.kplus", data, "-o", tmp_path / output), "-o needs")
+
+
+def test_missing_packages(kplus, data, out, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    expect(kplus("fit", data, "-o", out, "--plot"), "kplus[plot]")

@@ -1,0 +1,125 @@
+"""``kplus predict`` and ``kplus inspect``."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import kplus as library
+
+
+@pytest.fixture
+def model(kplus, data, out):
+    assert kplus("fit", data, "--clusters", 3, "-o", out).code == 0
+    return out / "model.kplus"
+
+
+def test_prints_the_labels_of_the_fit(kplus, model, data):
+    done = kplus("predict", model, data)
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (model.parent / "labels.csv").read_text()
+
+
+@pytest.mark.parametrize("kind", ["csv", "npy"])
+def test_after_scaling(kplus, data, X, tmp_path, out, kind):
+    np.save(tmp_path / "data.npy", X)
+    path = tmp_path / f"data.{kind}"
+    assert kplus("fit", path, "--scale", "--clusters", 4, "-o", out).code == 0
+    done = kplus("predict", out / "model.kplus", path)
+    assert done.out == (out / "labels.csv").read_text()
+
+
+def test_scaled_model_refuses_unscaled_frames_in_python(kplus, data, out):
+    kplus("fit", data, "--scale", "-o", out)
+    model = library.load(out / "model.kplus")
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pl.read_csv(data))
+
+
+def test_columns_are_found_by_name(kplus, model, tmp_path, frame):
+    frame.select("c", "id", "a", "b").write_csv(tmp_path / "other.csv")
+    done = kplus("predict", model, tmp_path / "other.csv", "--index", "id")
+    lines = (model.parent / "labels.csv").read_text().splitlines()[1:]
+    expected = [f"{i:04d},{line.split(',')[1]}" for i, line in enumerate(lines)]
+    assert done.out.splitlines() == ["id,cluster", *expected]
+
+
+def test_array_without_names(kplus, model, tmp_path, X):
+    np.save(tmp_path / "x.npy", X)
+    done = kplus("predict", model, tmp_path / "x.npy")
+    assert done.code == 0
+    assert done.out == (model.parent / "labels.csv").read_text()
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_to_file(kplus, model, data, tmp_path, kind):
+    target = tmp_path / f"new.{kind}"
+    done = kplus("predict", model, data, "-o", target)
+    assert (done.code, done.out) == (0, "")
+    table = pl.read_csv(target) if kind == "csv" else pl.read_parquet(target)
+    assert table["cluster"].to_list() == library.load(model).labels_.tolist()
+    assert kplus("predict", model, data, "-o", target).code == 2
+    assert kplus("predict", model, data, "-o", target, "--force").code == 0
+
+
+def test_json(kplus, model, data, tmp_path):
+    result = kplus("predict", model, data, "--json").json
+    assert result["labels"] == library.load(model).labels_.tolist()
+    target = tmp_path / "new.csv"
+    result = kplus("predict", model, data, "--json", "-o", target).json
+    assert result == {"n_rows": 120, "files": {"labels": str(target)}}
+
+
+def test_wrong_columns(kplus, model, tmp_path, frame):
+    frame.select("a", "b", d="c").write_csv(tmp_path / "x.csv")
+    done = kplus("predict", model, tmp_path / "x.csv")
+    assert done.code == 2
+    assert "no column 'c'" in done.err
+    assert "The model needs 'a', 'b', 'c'" in done.err
+
+
+def test_wrong_number_of_columns(kplus, model, tmp_path, X):
+    np.save(tmp_path / "x.npy", X[:, :2])
+    done = kplus("predict", model, tmp_path / "x.npy")
+    assert done.code == 2
+    assert "has 2 columns, but the model was fitted on 3" in done.err
+
+
+def test_missing_values(kplus, model, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b,c\n1,2,\n1,2,3\n")
+    done = kplus("predict", model, tmp_path / "x.csv")
+    assert done.code == 2
+    assert "'c' has 1 missing value." in done.err
+
+
+@pytest.mark.parametrize("command", [["predict"], ["inspect"]])
+def test_damaged_model(kplus, model, data, command):
+    model.write_bytes(model.read_bytes()[:-100])
+    rest = [data] if command == ["predict"] else []
+    done = kplus(*command, model, *rest)
+    assert (done.code, done.out) == (2, "")
+    assert "model.kplus" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_forged_scaling(kplus, data, out):
+    kplus("fit", data, "--scale", "-o", out)
+    model = library.load(out / "model.kplus")
+    model.scaling_["mean"] = np.zeros(2)
+    library.save(model, out / "model.kplus")
+    done = kplus("predict", out / "model.kplus", data)
+    assert done.code == 2
+    assert "scaling" in done.err
+
+
+def test_inspect(kplus, model):
+    done = kplus("inspect", model)
+    assert done.code == 0
+    assert "DPMeans" in done.out
+    assert "3 × 3 float64" in done.out
+
+
+def test_inspect_json(kplus, model):
+    result = kplus("inspect", model, "--json").json
+    assert result["class_name"] == "DPMeans"
+    assert result["params"]["n_clusters"] == 3
+    assert result["attributes"]["cluster_centers_"]["shape"] == [3, 3]

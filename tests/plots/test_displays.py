@@ -1,0 +1,157 @@
+"""The displays: they draw what they are given, in every shape."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+
+from kplus.plots import ClusterDisplay, PenaltyPathDisplay  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def blobs(D, K=3, n=60):
+    X, labels = make_blobs(n, n_features=D, centers=K, random_state=0)
+    return X, labels
+
+
+def drawn_points(display):
+    return sum(len(part.get_offsets()) for part in display.ax_.collections)
+
+
+class TestClusters:
+    @pytest.mark.parametrize(
+        ("D", "K"), [(1, 1), (1, 12), (1, 61), (2, 1), (2, 60), (3, 13), (20, 61)]
+    )
+    def test_draws_every_shape(self, D, K):
+        X, labels = blobs(D, K, n=200)
+        display = ClusterDisplay.from_predictions(X, labels)
+        display.figure_.canvas.draw()
+        assert (display.ax_.get_legend() is not None) == (K <= 12)
+        assert len(display.ax_.texts) == (K if K <= 60 else 0)
+        if D > 1:
+            assert drawn_points(display) == 200
+
+    def test_estimator(self):
+        X, _ = blobs(4)
+        frame = pd.DataFrame(X, columns=list("abcd"))
+        model = KMeans(3, n_init=1, random_state=0).fit(frame)
+        display = ClusterDisplay.from_estimator(model, frame)
+        assert display.centers.shape == (3, 2)
+        assert display.sizes.tolist() == np.bincount(model.labels_).tolist()
+        assert "principal component 1 (" in display.ax_.get_xlabel()
+        legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+        assert legend[0] == f"0: {display.sizes[0]} ({display.sizes[0] / 60:.0%})"
+
+    def test_two_columns_are_drawn_as_they_are(self):
+        X, labels = blobs(2)
+        frame = pd.DataFrame(X, columns=["width", "height"])
+        display = ClusterDisplay.from_predictions(frame, labels)
+        np.testing.assert_array_equal(display.points, X)
+        assert display.ax_.get_xlabel() == "width"
+        assert display.ax_.get_ylabel() == "height"
+        np.testing.assert_allclose(display.centers[1], X[labels == 1].mean(axis=0))
+
+    @pytest.mark.parametrize("convert", [np.asarray, list, sp.csr_array, sp.csc_matrix])
+    def test_any_table(self, convert):
+        X, labels = blobs(3)
+        display = ClusterDisplay.from_predictions(convert(X), labels)
+        expected = ClusterDisplay.from_predictions(X, labels)
+        np.testing.assert_allclose(display.points, expected.points)
+
+    def test_file(self, tmp_path):
+        X, labels = blobs(2)
+        np.save(tmp_path / "x.npy", X)
+        display = ClusterDisplay.from_predictions(tmp_path / "x.npy", labels)
+        np.testing.assert_array_equal(display.points, X)
+
+    def test_samples_but_counts_all(self):
+        X, labels = blobs(2, n=300)
+        draw = ClusterDisplay.from_predictions
+        display = draw(X, labels, max_points=50)
+        assert drawn_points(display) == 50
+        assert display.sizes.sum() == 300
+        assert "300 rows, 50 of them drawn" in display.ax_.get_title()
+        again = draw(X, labels, max_points=50)
+        np.testing.assert_array_equal(again.points, display.points)
+        other = draw(X, labels, max_points=50, random_state=1)
+        assert not np.array_equal(other.points, display.points)
+
+    def test_given_axes(self):
+        X, labels = blobs(2)
+        figure, ax = plt.subplots()
+        display = ClusterDisplay.from_predictions(X, labels, ax=ax)
+        assert display.ax_ is ax
+        assert display.figure_ is figure
+
+    @pytest.mark.parametrize("n", [1, 2, 5])
+    @pytest.mark.parametrize("D", [1, 2, 5])
+    def test_equal_rows(self, n, D):
+        display = ClusterDisplay.from_predictions(np.ones((n, D)), np.zeros(n, int))
+        display.figure_.canvas.draw()
+
+    def test_cluster_without_rows(self):
+        X, labels = blobs(2)
+        centers = np.vstack([np.zeros((3, 2)), [[50.0, 50]]])
+        display = ClusterDisplay.from_predictions(X, labels, centers=centers)
+        assert display.sizes.tolist() == [20, 20, 20, 0]
+        display.figure_.canvas.draw()
+
+
+def path(K, corners, chosen):
+    """A path whose steps meet at the given penalties."""
+    low, high = np.array([*corners, 0.0]), np.array([np.inf, *corners])
+    finite = [x for x in (low[chosen], high[chosen]) if 0 < x < np.inf] or [2.0]
+    return SimpleNamespace(
+        n_clusters=np.array(K),
+        penalty_low=low,
+        penalty_high=high,
+        chosen=chosen,
+        penalty=float(np.exp(np.mean(np.log(finite)))),
+    )
+
+
+class TestPenaltyPath:
+    @pytest.mark.parametrize(
+        ("K", "corners", "chosen"),
+        [
+            ([1], [], 0),
+            ([1, 2, 5, 9], [100.0, 30.0, 2.0], 2),
+            ([1, 4, 50, 200], [1e5, 10.0, 1e-3], 1),
+            ([1, 3], [5.0], 0),
+        ],
+    )
+    def test_draws_a_staircase(self, K, corners, chosen):
+        display = PenaltyPathDisplay.from_path(path(K, corners, chosen))
+        display.figure_.canvas.draw()
+        stairs = display.ax_.lines[0]
+        assert np.isfinite(stairs.get_xdata()).all()
+        assert (stairs.get_xdata() > 0).all()
+        assert (np.diff(stairs.get_xdata()) >= 0).all()
+        assert stairs.get_ydata().tolist() == np.repeat(K[::-1], 2).tolist()
+        (text,) = display.ax_.get_legend().get_texts()
+        assert text.get_text().startswith(f"chosen: K = {K[chosen]}, ")
+
+    def test_given_axes(self):
+        _, ax = plt.subplots()
+        given = PenaltyPathDisplay(path([1, 3], [5.0], 1))
+        assert given.plot(ax=ax).ax_ is ax
+
+
+def test_without_matplotlib(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(ImportError, match=r"kplus\[plot\]"):
+        ClusterDisplay.from_predictions(np.eye(2), [0, 1])

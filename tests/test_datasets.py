@@ -1,0 +1,179 @@
+"""The generators make what they promise, and the bundled files are as at the source."""
+
+import csv
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_wine as load_sklearn_wine
+
+from kplus import datasets
+from kplus.datasets import (
+    csv_path,
+    load_banknote,
+    load_wine,
+    make_gaussian_blobs,
+    make_grid_clusters,
+    make_spherical_mixture,
+    spherical_battery,
+)
+
+
+def make_small_blobs(random_state):
+    return make_gaussian_blobs(500, 3, 4, random_state=random_state)
+
+
+def make_small_grid(random_state):
+    return make_grid_clusters(500, 9, random_state=random_state)
+
+
+def make_small_mixture(random_state):
+    return make_spherical_mixture(500, 3, 4, random_state=random_state)
+
+
+GENERATORS = [make_small_blobs, make_small_grid, make_small_mixture]
+
+
+def within_sum_of_squares(X, y):
+    return sum(((X[y == k] - X[y == k].mean(axis=0)) ** 2).sum() for k in np.unique(y))
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_same_seed_same_data(make):
+    first, again, other = make(7), make(7), make(8)
+    np.testing.assert_array_equal(first[0], again[0])
+    np.testing.assert_array_equal(first[1], again[1])
+    assert not np.array_equal(first[0], other[0])
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_generator_as_random_state_advances(make):
+    rng = np.random.default_rng(0)
+    first, second = make(rng), make(rng)
+    np.testing.assert_array_equal(first[0], make(0)[0])
+    assert not np.array_equal(first[0], second[0])
+
+
+@pytest.mark.parametrize("make", GENERATORS)
+def test_types_and_shapes(make):
+    X, y = make(0)
+    assert X.dtype == np.float64
+    assert X.flags.c_contiguous
+    assert y.dtype == np.int64
+    assert len(X) == len(y) == 500
+
+
+@pytest.mark.parametrize("name", ["n_samples", "n_features", "n_clusters"])
+def test_sizes_below_one_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        make_spherical_mixture(**{name: 0})
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, got 0"):
+        make_gaussian_blobs(**{name: 0})
+
+
+def test_blobs_have_the_size_the_benchmarks_rely_on():
+    X, y = make_gaussian_blobs(40_000, random_state=0)
+    objective = within_sum_of_squares(X, y) + 200 * 49
+    assert objective / 40_000 == pytest.approx(53.5, rel=0.01)
+    # The row rule keeps a component whole if no row is farther than the penalty.
+    centers = np.array([X[y == k].mean(axis=0) for k in range(50)])
+    assert ((X - centers[y]) ** 2).sum(axis=1).max() < 200
+
+
+def test_blobs_are_correlated_and_unequal():
+    X, y = make_gaussian_blobs(20_000, 4, 3, random_state=0)
+    correlation = np.corrcoef(X[y == 0].T)
+    assert np.abs(correlation - np.eye(4)).max() > 0.1
+    sizes = np.bincount(y)
+    assert sizes.max() > 1.2 * sizes.min()
+
+
+def test_grid_spacing_and_scale():
+    X, y = make_grid_clusters(40_000, random_state=0)
+    centers = np.array([X[y == k].mean(axis=0) for k in range(100)])
+    assert pdist(centers).min() == pytest.approx(9, rel=0.1)
+    np.testing.assert_allclose(centers[11] - centers[0], [9, 9], rtol=0.1)
+    assert within_sum_of_squares(X, y) / 40_000 == pytest.approx(2 * 2.33**2, rel=0.02)
+
+
+def test_grid_needs_a_square_number():
+    with pytest.raises(ValueError, match="n_clusters must be a square number"):
+        make_grid_clusters(n_clusters=10)
+
+
+@pytest.mark.parametrize(("n_features", "n_clusters"), [(1, 2), (2, 40), (50, 8)])
+def test_nearest_centres_are_as_far_apart_as_asked(n_features, n_clusters):
+    X, y = make_spherical_mixture(
+        200_000 // n_features, n_features, n_clusters, separation=6, random_state=0
+    )
+    centers = np.array([X[y == k].mean(axis=0) for k in range(n_clusters)])
+    assert pdist(centers).min() == pytest.approx(6, rel=0.05)
+
+
+def test_one_component_is_a_standard_normal():
+    X, y = make_spherical_mixture(20_000, 2, 1, random_state=0)
+    assert not y.any()
+    np.testing.assert_allclose(X.mean(axis=0), 0, atol=0.05)
+    np.testing.assert_allclose(np.cov(X.T), np.eye(2), atol=0.05)
+
+
+def test_no_component_of_a_mixture_is_tiny():
+    _, y = make_spherical_mixture(50_000, 2, 20, concentration=0.1, random_state=0)
+    assert np.bincount(y, minlength=20).min() > 0.15 * 50_000 / 20
+
+
+def test_battery_covers_the_promised_range():
+    cases = list(spherical_battery())
+    assert len(cases) == len({(case.name, case.seed) for case in cases}) == 130
+    clusters = [case.n_clusters for case in cases]
+    features = [case.n_features for case in cases]
+    assert (min(clusters), max(clusters)) == (2, 40)
+    assert (min(features), max(features)) == (2, 50)
+
+
+def test_battery_repeats_each_configuration_with_each_seed():
+    cases = list(spherical_battery(seeds=iter([3, 4])))
+    assert [case.seed for case in cases[:4]] == [3, 4, 3, 4]
+    assert [case.name for case in cases[:2]] == [cases[0].name] * 2
+
+
+@pytest.mark.parametrize(
+    "case", list(spherical_battery(seeds=[0])), ids=lambda case: case.name
+)
+def test_battery_case_makes_all_its_components(case):
+    X, y = case.make()
+    assert X.shape == (case.n_samples, case.n_features)
+    np.testing.assert_array_equal(np.unique(y), np.arange(case.n_clusters))
+
+
+def test_wine_is_the_set_everyone_knows():
+    known = load_sklearn_wine()
+    wine = load_wine()
+    np.testing.assert_array_equal(wine.data, known.data)
+    np.testing.assert_array_equal(wine.target, known.target)
+    assert list(wine.feature_names) == known.feature_names
+
+
+def test_banknote_counts_and_first_row():
+    notes = load_banknote()
+    assert notes.data.shape == (1372, 4)
+    np.testing.assert_array_equal(notes.data[0], [3.6216, 8.6661, -2.8073, -0.44699])
+    assert np.bincount(notes.target).tolist() == [762, 610]
+    assert notes.target_names == ("genuine", "forged")
+
+
+def test_csv_holds_numbers_only():
+    for name, n_columns in [("wine", 13), ("banknote", 4)]:
+        with csv_path(name).open(newline="") as file:
+            header, *rows = csv.reader(file)
+        assert len(header) == n_columns
+        assert np.isfinite(np.array(rows, dtype=float)).all()
+
+
+def test_csv_path_names_the_choices():
+    with pytest.raises(ValueError, match="'wine' or 'banknote', got 'iris'"):
+        csv_path("iris")
+
+
+def test_public_names_exist():
+    assert all(hasattr(datasets, name) for name in datasets.__all__)
