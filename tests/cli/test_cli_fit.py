@@ -97,6 +97,15 @@ def test_many_clusters_show_the_largest(kplus, data, out):
     assert "the largest 20" in done.out
 
 
+@pytest.mark.parametrize("options", [[], ["--scale"], ["--clusters", 1]])
+@pytest.mark.parametrize("n", [1, 3])
+def test_equal_rows(kplus, tmp_path, out, options, n):
+    (tmp_path / "x.csv").write_text("a,b,c\n" + "1,2,3\n" * n)
+    done = kplus("fit", tmp_path / "x.csv", "-o", out, "--plot", *options)
+    assert done.code == 0, done.err
+    assert f"1 cluster of {n} row" in done.out
+
+
 class TestSources:
     def test_same_labels_from_every_kind(self, kplus, tmp_path, frame, X, data):
         frame.drop("id").write_parquet(tmp_path / "data.parquet")

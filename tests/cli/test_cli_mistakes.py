@@ -84,6 +84,7 @@ def test_commands(kplus, words, expected):
         ("x.csv", b"a,b\n1,2\n,3\n,4\n", ["'a' has 2 missing values"]),
         ("x.csv", b"a,b\n1,2\n2,inf\n", ["'b' has 1 infinite value."]),
         ("x.csv", b"a,b\n1,2\nNaN,4\n", ["'a' has 1 missing value."]),
+        ("x.csv", b"a,b\n1,2\n1,1e200\n", ["'b'", "too large"]),
         ("x.npy", b"", ["empty"]),
         ("x.npy", b"\x93NUMPY\x01\x00", ["x.npy"]),
         ("x.parquet", b"PAR1", ["Parquet"]),

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-__all__ = ["CommandError", "note", "notes_for_warnings", "report_error", "status"]
+__all__ = [
+    "CommandError",
+    "count",
+    "note",
+    "notes_for_warnings",
+    "report_error",
+    "status",
+]
 
 
 class CommandError(Exception):
@@ -15,6 +22,12 @@ class CommandError(Exception):
 
 def note(message: str) -> None:
     print(message, file=sys.stderr)
+
+
+def count(number: int, noun: str) -> str:
+    """As in: 1 row, 1,024 rows."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}{'' if number == 1 else plural}"
 
 
 def report_error(error: Exception) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kplus.cli.console import CommandError, note, notes_for_warnings, status
+from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
 from kplus.cli.output import (
     check_folder,
     check_index_name,
@@ -218,14 +218,22 @@ def _report(options: FitOptions, result: dict[str, Any]) -> None:
         return
     if options.quiet:
         return
-    K = result["n_clusters"]
-    passes = result["iterations"]
-    print_clusters(
-        result["clusters"],
-        f"{options.model}: {K} cluster{'s' * (K != 1)} of {result['n_rows']:,} rows, "
-        f"{result['n_features']} columns{' (standardised)' * options.scale}\n"
-        f"penalty {result['penalty']:.6g}, objective {result['objective']:.6g}, "
-        f"{passes} pass{'es' * (passes != 1)} in {result['seconds']:.2f} s",
-    )
+    print_clusters(result["clusters"], _title(options, result))
     for path in result["files"].values():
         note(f"Wrote {path}")
+
+
+def _title(options: FitOptions, result: dict[str, Any]) -> str:
+    clusters = count(result["n_clusters"], "cluster")
+    rows, columns = (
+        count(result["n_rows"], "row"),
+        count(result["n_features"], "column"),
+    )
+    scaled = " (standardised)" if options.scale else ""
+    # A number of clusters that was asked for comes without a penalty.
+    penalty = f"penalty {result['penalty']:.6g}, " if options.clusters is None else ""
+    return (
+        f"{options.model}: {clusters} of {rows}, {columns}{scaled}\n"
+        f"{penalty}objective {result['objective']:.6g}, "
+        f"{count(result['iterations'], 'pass')} in {result['seconds']:.2f} s"
+    )

@@ -44,15 +44,26 @@ def profile(source: Blocks, names: Sequence[str]) -> Profile:
         infinite += np.isinf(rows).sum(axis=0)
         if missing.any() or infinite.any():
             continue  # only the counts matter now
-        part = rows.mean(axis=0, dtype=np.float64)
-        step = part - mean
-        squares += np.square(rows - part).sum(axis=0)
-        squares += np.square(step) * (count * len(rows) / (count + len(rows)))
+        with np.errstate(over="ignore", invalid="ignore"):
+            part = rows.mean(axis=0, dtype=np.float64)
+            step = part - mean
+            squares += np.square(rows - part).sum(axis=0)
+            squares += np.square(step) * (count * len(rows) / (count + len(rows)))
         count += len(rows)
         mean += step * (len(rows) / count)
     _refuse("missing", missing, names)
     _refuse("infinite", infinite, names)
+    _refuse_huge(squares, names)
     return Profile(mean, np.sqrt(squares / count))
+
+
+def _refuse_huge(squares: Array, names: Sequence[str]) -> None:
+    huge = np.flatnonzero(~np.isfinite(squares))
+    if len(huge):
+        raise DataError(
+            f"Column {names[huge[0]]!r} holds numbers too large to be squared; divide "
+            f"the column by a constant first."
+        )
 
 
 def _refuse(kind: str, counts: IntArray, names: Sequence[str]) -> None:

@@ -103,8 +103,8 @@ class FrameBlocks(_Cut):
     def _numbers(part: "nw.DataFrame[Any]") -> Array:
         """To numbers, column by column; a null of any kind becomes NaN."""
         columns = [
-            part[name].cast(nw.Float64).to_numpy().astype(np.float64, copy=False)
-            for name in part.columns
+            column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)
+            for column in part.iter_columns()
         ]
         return np.ascontiguousarray(np.column_stack(columns))
 

@@ -112,7 +112,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
             f"use 0 to leave a row out."
         )
     if not np.any(weights > 0.0):
-        raise ValueError("All of sample_weight is 0; at least one row must count.")
+        raise ValueError("Every sample_weight is zero; at least one row must count.")
     if np.all(weights == 1.0):
         return None
     return np.ascontiguousarray(weights)
@@ -152,7 +152,7 @@ def _name_columns(counts: Any, names: Any, most: int = 5) -> str:
     parts = []
     for j in found[:most]:
         label = repr(str(names[j])) if names is not None else str(j)
-        parts.append(f"column {label} ({counts[j]} row{'s' * (counts[j] > 1)})")
+        parts.append(f"column {label} ({counts[j]} row{'' if counts[j] == 1 else 's'})")
     if len(found) > most:
         parts.append(f"and {len(found) - most} more columns")
     return ", ".join(parts)

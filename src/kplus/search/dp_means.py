@@ -72,10 +72,8 @@ class Fitted:
         return float(self.history[-1])
 
     def largest_first(self) -> "Fitted":
-        """Number the clusters by falling size, equals by their first row."""
-        first = np.full(len(self.counts), len(self.labels))
-        first[self.labels[::-1]] = np.arange(len(self.labels))[::-1]
-        order = np.lexsort((first, -self.counts))
+        """Number the clusters by falling size, equals by their centres."""
+        order = np.lexsort((*self.centers.T[::-1], -self.counts))
         number = np.empty(len(order), dtype=np.int32)
         number[order] = np.arange(len(order))
         return replace(
