@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 import kplus as library
+from kplus.cli.progress import PassProgress
 
 
 def labels(folder):
@@ -241,3 +242,13 @@ class TestOutput:
         else:
             assert kplus("fit", data, "-o", out).code == 130
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_progress_tells_of_passes(X):
+    lines = []
+    model = library.DPMeans(penalty=100.0, random_state=0)
+    model.set_callbacks(PassProgress(lines.append)).fit(X)
+    assert [line.split(", ")[0] for line in lines] == [
+        f"Clustering: pass {i + 1}" for i in range(model.n_iter_)
+    ]
+    assert lines[-1].endswith("3 clusters")

@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
+from kplus import DPMeans  # noqa: E402
 from kplus.plots import ClusterDisplay, PenaltyPathDisplay  # noqa: E402
 
 
@@ -48,7 +48,7 @@ class TestClusters:
     def test_estimator(self):
         X, _ = blobs(4)
         frame = pd.DataFrame(X, columns=list("abcd"))
-        model = KMeans(3, n_init=1, random_state=0).fit(frame)
+        model = DPMeans(n_clusters=3, random_state=0).fit(frame)
         display = ClusterDisplay.from_estimator(model, frame)
         assert display.centers.shape == (3, 2)
         assert display.sizes.tolist() == np.bincount(model.labels_).tolist()

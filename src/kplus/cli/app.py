@@ -212,8 +212,7 @@ def run(argv: Sequence[str]) -> int:
         return 2
     except ImportError as error:
         return _report_missing(error)
-    except (KeyboardInterrupt, typer.Abort):
-        note("Interrupted.")
+    except (KeyboardInterrupt, typer.Abort):  # newer versions of typer return 130
         return 130
     except Exception as error:
         return _report_usage(error)

@@ -8,14 +8,13 @@ therefore those of float64 differences, ties to the lower number, whatever the b
 
 Each row knows its nearest and second nearest centre when last looked at, and bounds
 of its distances: from above to the first, from below to the second and to all others
-(after Hamerly 2010). Three steps, each on the rows that the one before left open:
-
-1. `screen_rows` moves the bounds by the drift of the centres, without the data;
-2. `check_rows` reads a row and measures the distance to its two centres;
-3. `visit_rows` compares it with other centres. Those are ranked by how far they
-   drifted: one that drifted by no more than the margin between two bounds cannot have
-   become nearer, so only the first few of the ranking count, rounded up to one of a
-   few widths (tiers) that BLAS can work on.
+(after Hamerly 2010). `screen_rows` moves the bounds by the drift of the centres,
+without the data, and lists the rows that may not stay. `visit_rows` reads those: it
+measures the distance to their two centres and, where that does not settle a row,
+compares it with other centres. These are ranked by how far they drifted: one that
+drifted by no more than the margin between two bounds cannot have become nearer, so
+only the first few of the ranking count, rounded up to one of a few widths (tiers)
+that BLAS can work on, a tile of rows at a time.
 """
 
 from typing import NamedTuple
@@ -28,7 +27,6 @@ __all__ = [
     "Drift",
     "Frame",
     "Sums",
-    "check_rows",
     "screen_rows",
     "visit_rows",
 ]
@@ -55,6 +53,7 @@ class Drift(NamedTuple):
     others: np.ndarray  # (K,) how far any other centre moved at the most
     gaps: np.ndarray  # (K,) distance to the nearest centre born since, or less
     order: np.ndarray  # (K,) centres, farthest drifted first
+    rank: np.ndarray  # (K,) place of each centre in that order
     narrow: np.ndarray  # (K, D) float32 centres in that order
     half: np.ndarray  # (K,) float32 |c|²/2 in that order
     widths: np.ndarray  # (tiers,) how many of them a tier looks at, ascending to K
@@ -107,135 +106,135 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
     return n
 
 
-@njit(nogil=True, cache=True)
-def check_rows(X, weights, rows, drift, frame, bounds, sums, costs, open_rows):
-    """Measure the distance of the listed rows to their two centres.
+class Tiles(NamedTuple):
+    """Rows waiting for comparison with the centres of their tier."""
 
-    Rows that this settles are booked; the others are gathered in `open_rows` by
-    tier. `costs` receives the squared distance of each settled row that exceeds
-    `reach`, 0 for the others. Returns the number of rows that moved and where each
-    tier ends in `open_rows`; (-1 - r, ...) when row r is not finite.
+    wide: np.ndarray  # (tiers, T, D) rows as float64
+    narrow: np.ndarray  # (tiers, T, D) rows as float32
+    norms: np.ndarray  # (tiers, T) squared norms
+    at: np.ndarray  # (tiers, T) their places in the list of rows
+    scores: np.ndarray  # (T * K,) y·c - |c|²/2
+
+
+@njit(nogil=True, cache=True)
+def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
+    """Find the nearest centre of the listed rows; book the change of the statistics.
+
+    `costs` receives the squared distance of each listed row that exceeds `reach`,
+    0 for the others. Returns the number of rows that moved, or -1 - r when row r
+    holds a value that is not finite.
     """
     labels, seconds, upper, near, lower = bounds
-    n_tiers = drift.widths.shape[0]
-    tiers = np.empty(rows.shape[0], np.int8)
-    ends = np.zeros(n_tiers + 1, np.int64)
-    Y, Y32 = np.empty((1, X.shape[1])), np.empty((1, X.shape[1]), np.float32)
+    K, D = frame.centers.shape
+    n_tiers, T = drift.widths.shape[0], max(16, min(128, 131072 // (K + 3 * D)))
+    tiles = Tiles(
+        np.empty((n_tiers, T, D)), np.empty((n_tiers, T, D), np.float32),
+        np.empty((n_tiers, T)), np.empty((n_tiers, T), np.int64),
+        np.empty(T * K, np.float32),
+    )  # fmt: skip
+    filled = np.zeros(n_tiers, np.int64)
+    y = np.empty((1, D))
+    far2 = frame.reach * frame.reach
     moved = 0
     for i in range(rows.shape[0]):
         r = rows[i]
         a, b = labels[r], seconds[r]
-        tiers[i] = n_tiers - 1
-        costs[i] = 0.0
+        norm = _load(X, r, frame.origin, frame.inv, y)
+        if not np.isfinite(norm):
+            return -1 - r
+        tier = n_tiers - 1
         if a >= 0:
-            if not np.isfinite(_load(X, r, frame.origin, frame.inv, Y, Y32, 0)):
-                return -1 - r, ends
             w = weights[r] if weights.size else 1.0
-            d2 = _sq_dist(Y, 0, frame.centers, a)
+            d2 = _sq_dist(y, 0, frame.centers, a)
             u = np.sqrt(d2) * UP
             low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
-            bound = min(near[r], low)
-            if u >= max(bound, frame.halves[a]) and b >= 0:
-                other2 = _sq_dist(Y, 0, frame.centers, b)
-                near[r] = np.sqrt(other2) * DOWN
+            stays = u < max(min(near[r], low), frame.halves[a])
+            if not stays and b >= 0:
+                other2 = _sq_dist(y, 0, frame.centers, b)
                 if other2 < d2 or (other2 == d2 and b < a):
-                    _book(sums, a, Y, 0, frame.refs, -w)
-                    _book(sums, b, Y, 0, frame.refs, w)
+                    _book(sums, a, y, 0, frame.refs, -w)
+                    _book(sums, b, y, 0, frame.refs, w)
                     labels[r], seconds[r] = b, a
-                    near[r] = np.sqrt(d2) * DOWN
-                    a, d2 = b, other2
+                    a, d2, other2 = b, other2, d2
                     u = np.sqrt(d2) * UP
                     moved += 1
-                bound = np.sqrt(max(d2, other2))  # both are known
-                bound = low if low < bound else bound
-                settled = u < low
-            else:
-                settled = u < max(bound, frame.halves[a])
+                near[r] = np.sqrt(other2) * DOWN
+                stays = u < low
             upper[r] = u
-            if settled:
+            if stays:
                 lower[r] = low
-                spare = min(near[r], low)
-                sums.spare[a] += max(spare * spare - d2, 0.0) * w
-                costs[i] = d2 if d2 > frame.reach**2 else 0.0
-                tiers[i] = -1
+                bound = min(near[r], low)
+                sums.spare[a] += max(bound * bound - d2, 0.0) * w
+                costs[i] = d2 if d2 > far2 else 0.0
                 continue
-            margin = 0.8 * (lower[r] - u)
-            for tier in range(n_tiers - 1):
-                if drift.beyond[tier] < margin:
-                    tiers[i] = tier
-                    break
-        ends[tiers[i] + 1] += 1
+            tier = _tier(drift.beyond, 0.8 * (lower[r] - u))
+        t = filled[tier]
+        tiles.norms[tier, t], tiles.at[tier, t] = norm, i
+        _store(y, tiles.wide, tiles.narrow, tier, t)
+        filled[tier] += 1
+        if filled[tier] == T:
+            moved += _flush(tier, T, tiles, rows, weights, drift, frame, bounds, sums, costs)
+            filled[tier] = 0
     for tier in range(n_tiers):
-        ends[tier + 1] += ends[tier]
-    at = ends.copy()
-    for i in range(rows.shape[0]):
-        if tiers[i] >= 0:
-            open_rows[at[tiers[i]]] = i
-            at[tiers[i]] += 1
-    return moved, ends
-
-
-@njit(nogil=True, cache=True)
-def visit_rows(X, weights, rows, open_rows, ends, drift, frame, bounds, sums, costs):
-    """Find the nearest centre of the rows still open; book those that move.
-
-    Returns the number of rows that moved, or -1 - r when row r is not finite.
-    """
-    D = X.shape[1]
-    moved = 0
-    for tier in range(drift.widths.shape[0]):
-        width = drift.widths[tier]
-        T = max(32, min(512, 262144 // (4 * width + 12 * D)))
-        Y, Y32 = np.empty((T, D)), np.empty((T, D), np.float32)
-        G = np.empty((T, width), np.float32)
-        y2 = np.empty(T)
-        for start in range(ends[tier], ends[tier + 1], T):
-            tile = open_rows[start : min(start + T, ends[tier + 1])]
-            n = tile.shape[0]
-            for t in range(n):
-                r = rows[tile[t]]
-                y2[t] = _load(X, r, frame.origin, frame.inv, Y, Y32, t)
-                if not np.isfinite(y2[t]):
-                    return -1 - r
-            np.dot(Y32[:n], drift.narrow[:width].T, G[:n])
-            moved += _settle(
-                Y, G, y2, tile, rows, tier, weights, drift, frame, bounds, sums, costs
-            )
+        if filled[tier]:
+            n = filled[tier]
+            moved += _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs)
     return moved
 
 
 @njit(nogil=True, cache=True)
-def _settle(Y, G, y2, tile, rows, tier, weights, drift, frame, bounds, sums, costs):
-    """Decide a tile of rows from their scores; return how many moved."""
+def _tier(beyond, margin):
+    """The narrowest tier that leaves out only centres which drifted less."""
+    for tier in range(beyond.shape[0] - 1):
+        if beyond[tier] < margin:
+            return tier
+    return beyond.shape[0] - 1
+
+
+@njit(nogil=True, cache=True)
+def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
+    """Compare a tile of rows with the centres of its tier; return how many moved."""
     labels, seconds, upper, near, lower = bounds
-    n, D, width = tile.shape[0], Y.shape[1], G.shape[1]
-    first, second = np.empty(n, np.int64), np.empty(n, np.int64)
-    third = np.empty(n)
-    _best_three(G, n, drift.half, first, second, third)
+    width, D = drift.widths[tier], frame.centers.shape[1]
+    Y = tiles.wide[tier]
+    G = tiles.scores[: n * width].reshape((n, width))
+    np.dot(tiles.narrow[tier, :n], drift.narrow[:width].T, G)
     widest = np.sqrt(2.0 * np.max(drift.half))
+    far2 = frame.reach * frame.reach
     moved = 0
     for t in range(n):
-        r = rows[tile[t]]
+        r, norm = rows[tiles.at[tier, t]], tiles.norms[tier, t]
         a, b = labels[r], seconds[r]
-        error = (D + 8) * 2.0**-23 * widest * (np.sqrt(y2[t]) + widest)
-        rest2 = y2[t] - 2.0 * third[t] - error
-        k1, k2, d1, d2, rest2 = _rank(
-            Y, t, drift.order[first[t]], drift.order[second[t]], a, b, rest2, frame.centers
-        )
-        if not d1 < rest2:
-            floor = (y2[t] - d1) / 2.0 - error
-            k1, k2, d1, d2, rest2 = _decide(
-                Y, t, G, floor, a, b, drift.order, frame.centers
+        error = (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
+        p, q, g1, g2, g3 = _best(G, t, drift.half, drift.rank, a, b)
+        first2, rest2 = norm - 2.0 * g1 - error, norm - 2.0 * g2 - error
+        unseen = lower[r] - drift.beyond[tier] if width < drift.order.shape[0] else np.inf
+        d1, k1 = upper[r] * upper[r] if a >= 0 else np.inf, a
+        if first2 > d1:
+            k2, d2 = b, near[r] * near[r]
+            if b < 0 or d2 > first2:
+                k2, d2, rest2 = drift.order[p], first2, min(rest2, d2)
+            else:
+                rest2 = first2
+        else:
+            k2 = drift.order[p]
+            if a < 0:
+                rest2 = norm - 2.0 * g3 - error
+            k1, k2, d1, d2, rest2 = _rank(
+                Y, t, k2, drift.order[q] if a < 0 else -1, a, b, rest2, frame.centers
             )
-            rest2 = min(rest2, y2[t] - 2.0 * floor - error)
+            if not d1 < rest2:
+                floor = 0.5 * (norm - d1) - error
+                k1, k2, d1, d2, rest2 = _decide(
+                    Y, t, G, floor, a, b, drift.order, frame.centers
+                )
+                rest2 = min(rest2, norm - 2.0 * floor - error)
         w = weights[r] if weights.size else 1.0
-        low = np.sqrt(max(rest2, 0.0))
-        if width < drift.order.shape[0]:
-            low = min(low, lower[r] - drift.beyond[tier])
+        low = min(np.sqrt(max(rest2, 0.0)), unseen)
         seconds[r], upper[r] = k2, np.sqrt(d1) * UP
         near[r], lower[r] = np.sqrt(d2) * DOWN, low * DOWN
         sums.spare[k1] += max(min(d2, low * low) - d1, 0.0) * w
-        costs[tile[t]] = d1 if d1 > frame.reach**2 else 0.0
+        costs[tiles.at[tier, t]] = d1 if d1 > far2 else 0.0
         if k1 != a:
             if a >= 0:
                 _book(sums, a, Y, t, frame.refs, -w)
@@ -292,15 +291,22 @@ def _decide(Y, t, G, floor, a, b, order, centers):
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _load(X, r, origin, inv, Y, Y32, t):
-    """Centre row r into place t of the float64 and float32 tiles; return |y|²."""
+def _load(X, r, origin, inv, y):
+    """Centre row r; return |y|²."""
     total = 0.0
     for d in range(X.shape[1]):
         v = (X[r, d] - origin[d]) * inv
-        Y[t, d] = v
-        Y32[t, d] = v
+        y[0, d] = v
         total += v * v
     return total
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _store(y, wide, narrow, tier, t):
+    """Put a row into its tile."""
+    for d in range(y.shape[1]):
+        wide[tier, t, d] = y[0, d]
+        narrow[tier, t, d] = y[0, d]
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -314,32 +320,41 @@ def _sq_dist(Y, t, C, k):
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _best_three(G, n, half, first, second, third):
-    """Where ``score - half`` is largest and second largest, and the third largest."""
+def _best(G, t, half, rank, a, b):
+    """The largest scores of row t but for those of centres a and b (-1: none).
+
+    Returns the places of the largest and the second largest and the three largest
+    scores; without a, b the scores of the first two are as they were in G.
+    """
     K = G.shape[1]
     gone = np.float32(-3e38)
-    for t in range(n):
-        for k in range(K):
-            G[t, k] -= half[k]
-        high = G[t, 0]
-        for k in range(1, K):
-            high = max(high, G[t, k])
-        p = 0
-        while p < K - 1 and G[t, p] != high:
-            p += 1
-        G[t, p] = gone
-        mid = G[t, 0]
-        for k in range(1, K):
-            mid = max(mid, G[t, k])
-        q = 0
+    for k in range(K):
+        G[t, k] -= half[k]
+    if a >= 0 and rank[a] < K:
+        G[t, rank[a]] = gone
+    if b >= 0 and rank[b] < K:
+        G[t, rank[b]] = gone
+    high = G[t, 0]
+    for k in range(1, K):
+        high = max(high, G[t, k])
+    p = 0
+    while p < K - 1 and G[t, p] != high:
+        p += 1
+    G[t, p] = gone
+    mid = G[t, 0]
+    for k in range(1, K):
+        mid = max(mid, G[t, k])
+    q, low = 0, mid
+    if a < 0:
         while q < K - 1 and G[t, q] != mid:
             q += 1
         G[t, q] = gone
         low = G[t, 0]
         for k in range(1, K):
             low = max(low, G[t, k])
-        G[t, q], G[t, p] = mid, high
-        first[t], second[t], third[t] = p, q, low
+        G[t, q] = mid
+    G[t, p] = high
+    return p, q, high, mid, low
 
 
 @njit(nogil=True, cache=True, fastmath=True)

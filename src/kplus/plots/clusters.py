@@ -54,9 +54,11 @@ class ClusterDisplay:
 
     Examples
     --------
+    >>> from kplus import DPMeans
     >>> from kplus.plots import ClusterDisplay
     >>> X = [[0.0, 0.0], [0.0, 1.0], [9.0, 9.0], [9.0, 8.0]]
-    >>> display = ClusterDisplay.from_predictions(X, [0, 0, 1, 1])
+    >>> model = DPMeans(penalty=10.0).fit(X)
+    >>> display = ClusterDisplay.from_estimator(model, X)
     >>> display.ax_.get_xlabel()
     'column 0'
     """

@@ -31,6 +31,17 @@ class PenaltyPathDisplay:
     See Also
     --------
     ClusterDisplay : Picture of the clusters.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_blobs
+    >>> from kplus import DPMeans, penalty_path
+    >>> from kplus.plots import PenaltyPathDisplay
+    >>> X, _ = make_blobs(300, centers=4, cluster_std=0.5, random_state=2)
+    >>> path = penalty_path(DPMeans(random_state=0), X)
+    >>> display = PenaltyPathDisplay.from_path(path)
+    >>> display.ax_.get_xlabel()
+    'penalty λ² of a cluster'
     """
 
     def __init__(self, path: Any) -> None:

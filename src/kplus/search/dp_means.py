@@ -14,6 +14,7 @@ from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
+from kplus.moves.settle import SettleOnMeans
 from kplus.search.path import PenaltyPath, most_clusters, trace
 from kplus.search.sample import Sample, draw
 from kplus.search.seeds import plus_plus
@@ -32,7 +33,9 @@ __all__ = [
 ]
 
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit starts on
-_SPLIT_TOL = 1e-3  # how much rest splits and swaps wait for
+_GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
+_SPLIT_TOL = 1e-3  # and how much the path and swaps do
+_RELAX = 1.7  # how far updates overshoot until a fit of a wished number rests
 _SMALL = DPMeansModel(np.inf)
 
 
@@ -141,13 +144,14 @@ def by_number(
         if random_start:
             centers = plus_plus(seen, job.rng, n_clusters)
         else:
-            centers = grow(
-                seen, n_clusters, lambda K: max(1, K // 4), _SPLIT_TOL
-            ).centers
+            halve = grow(seen, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL)
+            centers = halve.centers
         centers = swap(seen, _topped_up(seen, centers, n_clusters), _SPLIT_TOL)
     else:
         centers = lens.view(start)
-    return _finish(job, _SMALL, lens, centers, [RefillClusters()])
+    params = replace(Centers.start(lens, centers), relax=_RELAX)
+    moves: list[Move] = [RefillClusters(), SettleOnMeans()]
+    return _to_data(_SMALL, lens, *_run(job, _SMALL, params, moves))
 
 
 def _topped_up(sample: Sample, centers: Array, n_clusters: int) -> Array:

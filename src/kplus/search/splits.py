@@ -22,7 +22,10 @@ from kplus.search.sample import Sample
 
 __all__ = ["Growth", "grow", "swap"]
 
-_LEAST_SWAP = 1e-4  # a round of swaps that gains less than this share is the last
+_LEAST_GAIN = 1e-5  # a trade must lower the squared error by this share
+_LEAST_GAIN_OF_MANY = 3e-4  # and many trades at once by this
+_PATIENCE = 10  # trades that may fail before swapping ends
+_HOPE = 0.5  # a trade is tried though the split gains only this share of the removal
 
 
 @dataclass(frozen=True)
@@ -68,75 +71,90 @@ def grow(
     return Growth(K, sse, entropy, result.params.centers)
 
 
-def swap(sample: Sample, centers: Array, tol: float, max_rounds: int = 20) -> Array:
+def swap(sample: Sample, centers: Array, tol: float) -> Array:
     """Trade the clusters that cost least to remove for the splits that gain most.
 
-    Many trades are tried at once, fewer after a round that does not lower the
-    squared error; the best centres seen are returned.
+    Many trades at once at first; after a round that does not lower the squared error
+    fewer, then one at a time, the most promising first, until `_PATIENCE` of them
+    have failed. The best centres seen are returned.
     """
-    if len(centers) < 3:
-        return centers
     best = _lloyd(sample, centers, tol)
-    most = max(1, len(centers) // 8)
-    for _ in range(max_rounds):
-        trial = _traded(sample, best, most)
-        if trial is None:
-            break
-        after = _lloyd(sample, trial, tol)
-        gained = best.sse - after.sse
-        if gained > 0.0:
-            best = after
-        if gained < _LEAST_SWAP * best.sse:
-            if most == 1:
-                break
+    if len(centers) < 2:
+        return best.centers
+    most, failed = max(1, len(centers) // 8), 0
+    while failed < _PATIENCE:
+        trade = _many_trades(best, most) if most > 1 else _one_trade(best, failed)
+        if trade is not None:
+            after = _lloyd(sample, _traded(best, *trade), tol)
+            least = _LEAST_GAIN_OF_MANY if most > 1 else _LEAST_GAIN
+            if after.sse < best.sse * (1.0 - least):
+                best, failed = after, 0
+                continue
+        if most > 1:
             most = max(1, most // 4)
+        else:
+            failed += 1
     return best.centers
 
 
 @dataclass(frozen=True)
 class _Rest:
-    """A fixed number of clusters at rest, with what it costs to do without each."""
+    """A number of clusters at rest: what each costs to remove and gains by a split."""
 
     centers: Array
     sse: float
-    labels: IntArray
     removal: Array
+    gains: Array
+    pairs: Array
 
 
 def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
-    """Move centres to rest, then let every row find its second nearest centre."""
+    """Move centres to rest; then look at every removal and every split."""
     model = DPMeansModel(np.inf)
     start = Centers.start(Lens(np.zeros(sample.rows.shape[1]), 1.0), centers)
     blocks = ArrayBlocks(sample.rows)
     with SerialEngine(blocks, sample.weights) as engine:
         moves = [RefillClusters()]
         result = run(model, engine, start, moves=moves, max_iter=100, tol=tol)
-    after = Centers.start(start.lens, model.update(result.params, result.total).centers)
+    after = Centers.start(start.lens, model.means(result.params, result.total))
     with SerialEngine(blocks, sample.weights) as engine:
         total: ClusterSums = run(model, engine, after, max_iter=1, tol=0.0).total
         labels = labels_of(engine)
-    return _Rest(
-        after.centers, model.objective(after, total), labels, total.spare
-    )
-
-
-def _traded(sample: Sample, rest: _Rest, most: int) -> Array | None:
-    """Centres after up to `most` trades that promise to pay, or None."""
-    K = len(rest.centers)
     gains, pairs = best_splits(
-        sample.rows, sample.weight(), rest.labels, rest.centers, np.arange(K)
+        sample.rows, sample.weight(), labels, after.centers, np.arange(after.K)
     )
-    split_order = np.argsort(-gains, kind="stable")
-    drop_order = np.argsort(rest.removal, kind="stable")
+    return _Rest(
+        after.centers, model.objective(after, total), total.spare, gains, pairs
+    )
+
+
+def _many_trades(rest: _Rest, most: int) -> tuple[list[int], list[int]] | None:
+    """Up to `most` clusters to drop and as many to split, each pair worth it."""
     dropped: list[int] = []
     split: list[int] = []
-    for k, j in zip(drop_order, split_order, strict=True):
-        if len(dropped) == most or gains[j] <= rest.removal[k]:
+    drops = np.argsort(rest.removal, kind="stable")
+    splits = np.argsort(-rest.gains, kind="stable")
+    for k, j in zip(drops, splits, strict=True):
+        if len(dropped) == most or rest.gains[j] <= rest.removal[k]:
             break
         if k != j and k not in split and j not in dropped:
             dropped.append(int(k))
             split.append(int(j))
-    if not dropped:
+    return (dropped, split) if dropped else None
+
+
+def _one_trade(rest: _Rest, place: int) -> tuple[list[int], list[int]] | None:
+    """The trade at a place in the ranking of all; Lloyd's steps may still mend a loss."""
+    worth = rest.gains[None, :] - _HOPE * rest.removal[:, None]
+    np.fill_diagonal(worth, -np.inf)
+    at = np.argsort(-worth, axis=None, kind="stable")[place : place + 1]
+    if not len(at) or worth.flat[at[0]] <= 0.0:
         return None
+    k, j = divmod(int(at[0]), len(worth))
+    return [k], [j]
+
+
+def _traded(rest: _Rest, dropped: list[int], split: list[int]) -> Array:
+    """Centres after a trade."""
     kept = np.delete(rest.centers, dropped + split, axis=0)
-    return np.concatenate([kept, pairs[split].reshape(-1, rest.centers.shape[1])])
+    return np.concatenate([kept, rest.pairs[split].reshape(-1, kept.shape[1])])

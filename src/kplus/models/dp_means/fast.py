@@ -6,7 +6,7 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.lloyd import Bounds, Sums, check_rows, screen_rows, visit_rows
+from kplus.kernels.lloyd import Bounds, Sums, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
 
@@ -83,18 +83,11 @@ class DPMeansModel:
             rows = rows[:n]
             X = block.read().view()
             X.flags.writeable = False  # one compiled kernel serves read-only data too
-            costs, left = np.empty(n), np.empty(n, np.int32)
+            costs = np.empty(n)
             sums = Sums(out.counts, out.sums, out.squares, out.spare)
-            swapped, ends = check_rows(
-                X, weights, rows, drift, frame, bounds, sums, costs, left
-            )
-            moved = visit_rows(
-                X, weights, rows, left, ends, drift, frame, bounds, sums, costs
-            )
-            bad = min(swapped, moved)
-            if bad < 0:
-                raise NotFiniteError(f"Row {block.start - 1 - bad}")
-            out.moved = swapped + moved
+            out.moved = visit_rows(X, weights, rows, drift, frame, bounds, sums, costs)
+            if out.moved < 0:
+                raise NotFiniteError(f"Row {block.start - 1 - out.moved}")
             if np.isfinite(frame.reach):
                 far = np.flatnonzero(costs)
                 out.candidates = self._candidates(
@@ -144,12 +137,17 @@ class DPMeansModel:
         return float(np.sqrt(self.penalty))
 
     def update(self, params: Centers, total: ClusterSums) -> Centers:
-        """Move each centre to the mean of its rows; an empty cluster stays."""
+        """Move each centre to, or beyond, the mean of its rows; an empty one stays."""
+        step = self.means(params, total) - params.centers
+        return params.moved_to(params.centers + params.relax * step)
+
+    def means(self, params: Centers, total: ClusterSums) -> Array:
+        """Mean of the rows of each cluster; the old centre where there are none."""
         counts = total.counts + params.mass
         full = counts > 0.0
         means = params.centers.copy()
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
-        return params.moved_to(means)
+        return means
 
     def advance(self, params: Centers, total: ClusterSums) -> Centers:
         return self.update(params, total)

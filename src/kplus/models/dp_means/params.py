@@ -69,6 +69,10 @@ class Centers:
         the bounds of rows that were last seen some updates ago.
     mass : array of shape (K,)
         Weight of rows seen earlier in a stream, all taken to lie at `refs`.
+    relax : float
+        An update moves each centre by this much of the way to the mean. Beyond 1 it
+        overshoots, which comes to rest in fewer passes; up to 2 the objective never
+        rises, since the squared distance to the mean does not.
     scout : bool
         Report the costliest rows even if none exceeds the penalty.
     recheck : bool array of shape (K,) or None
@@ -80,6 +84,7 @@ class Centers:
     refs: Array
     travel: Array
     mass: Array
+    relax: float = 1.0
     scout: bool = False
     recheck: NDArray[np.bool_] | None = None
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
@@ -148,12 +153,14 @@ class Centers:
             gaps = np.full(K, -np.inf)
         else:
             gaps = np.min(self.pairs[:, born], axis=1)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(K)
         C = self.centers[order]
         half = 0.5 * np.einsum("kd,kd->k", C, C)
         widths = _tier_widths(K, int(born.sum()))
         beyond = np.append(ranked[order], 0.0)[widths]
         return Drift(
-            own, others, gaps, order,
+            own, others, gaps, order, rank,
             C.astype(np.float32), half.astype(np.float32), widths, beyond,
         )  # fmt: skip
 
