@@ -21,13 +21,24 @@ _HOMES = {
     "plots": "kplus.plots",
 }
 
-__all__ = ["__version__", *_HOMES]
+__all__ = [
+    "DPMeans",
+    "ModelFormatError",
+    "__version__",
+    "datasets",
+    "inspect",
+    "load",
+    "penalty_for",
+    "penalty_path",
+    "plots",
+    "save",
+]
 
 if TYPE_CHECKING:
     from kplus import datasets, plots
     from kplus.core.errors import ModelFormatError
     from kplus.estimators import DPMeans, penalty_for, penalty_path
-    from kplus.io import inspect, load, save
+    from kplus.io.save import inspect, load, save
 
 
 def __getattr__(name: str) -> Any:

@@ -32,7 +32,8 @@ def run(
         Tried in order after each pass; the first proposal is taken.
     groups : sequence of block lists, optional
         Parameters are updated after each group: one group of all blocks (default)
-        is full-data inference, a group a block is memoized inference.
+        is full-data inference, a group a block is memoized inference. An empty group
+        at the end brings them up to date once more before the pass is judged.
     max_iter : int
         Most passes.
     tol : float
@@ -78,6 +79,8 @@ def _one_pass(
     for group, block_ids in enumerate(groups):
         if group > 0:
             params = model.advance(params, memo.total)
+        if not block_ids:
+            continue
         summary = add_up(engine.sweep(model, params, block_ids))
         if model.incremental:
             memo.adjust(group, summary)

@@ -156,9 +156,7 @@ class Engine(Protocol):
 
     n_blocks: int
 
-    def sweep(
-        self, model: Any, params: Any, block_ids: Sequence[int]
-    ) -> Iterator[Any]:
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summaries of the blocks, summed per task, in block order."""
 
     def regroup(self, into: IntArray, K: int) -> None:

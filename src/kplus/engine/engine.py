@@ -68,9 +68,7 @@ class BlockEngine:
                 total += summary
         return total
 
-    def sweep(
-        self, model: Any, params: Any, block_ids: Sequence[int]
-    ) -> Iterator[Any]:
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order."""
         for task in self.tasks(block_ids):
             yield self.run_task(model, params, task)

@@ -29,9 +29,7 @@ class ThreadEngine(BlockEngine):
         self._pool.shutdown(cancel_futures=True)
         super().__exit__(*exc)
 
-    def sweep(
-        self, model: Any, params: Any, block_ids: Sequence[int]
-    ) -> Iterator[Any]:
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order.
 
         At most two tasks a thread are under way or waiting to be added, which bounds

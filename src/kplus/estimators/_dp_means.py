@@ -2,7 +2,7 @@
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -23,7 +23,9 @@ from kplus.core.types import Array, Blocks, PassInfo
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
 from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.fast import NotFiniteError
+from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
+from kplus.search import full_covariance, sequential
 from kplus.search.restarts import best_of
 
 __all__ = ["DPMeans"]
@@ -60,16 +62,19 @@ class DPMeans(
         order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
         needs a number as `penalty`.
     collapsed : bool, default=False
-        Move rows one at a time, by the exact change of the objective (Eq. 9,
-        Algorithm 2 of MAD-Bayes). Slower; needs `penalty` or `n_clusters`.
+        After the fast fit, move rows one at a time by the exact change of the
+        objective (Eq. 9, Algorithm 2 of MAD-Bayes). Slower, never higher; needs
+        `penalty` or `n_clusters`.
     covariance : {"spherical", "full"}, default="spherical"
         "full" measures distances by a covariance matrix of each cluster's own (Sup.
-        Mat. E of MAD-Bayes); needs a number as `penalty`.
+        Mat. E of MAD-Bayes); needs a number as `penalty`, which is then compared with
+        squared Mahalanobis distances. See Notes.
     min_covariance : float, default=1.0
         With ``covariance="full"``: variance that every cluster has at least in
-        every direction, which keeps the matrices from collapsing.
+        every direction, and that a new one starts with.
     n_init : int, default=1
-        Starts, of which the best is kept; those after the first are random.
+        Starts, of which the best is kept; those after the first begin with rows drawn
+        at random (also with ``algorithm="serial"``, which always keeps the order).
     max_iter : int, default=300
         Most passes over the data.
     tol : float, default=1e-5
@@ -97,7 +102,8 @@ class DPMeans(
     cluster_sizes_ : ndarray of shape (n_clusters_,)
         Summed weights of the rows of each cluster.
     objective_ : float
-        Squared distances plus ``penalty_ * (n_clusters_ - 1)``.
+        Squared distances plus ``penalty_ * (n_clusters_ - 1)``; see Notes for
+        ``covariance="full"``.
     objective_history_ : ndarray of shape (n_iter_,)
         The objective after each pass over all rows; it never rises.
     n_iter_ : int
@@ -117,6 +123,17 @@ class DPMeans(
     --------
     penalty_for : A penalty for a wished number of clusters.
     penalty_path : Which penalties give which number of clusters.
+
+    Notes
+    -----
+    With ``covariance="full"`` and Σ0 = `min_covariance` · I the objective is the sum of
+    squared Mahalanobis distances plus λ² times (K - 1 + Σ_k [log|Σ_k| - log|Σ0| +
+    tr(Σ0 Σ_k⁻¹) - D]); without the terms in Σ0 it would have no lower bound. Its best
+    matrices are Σ_k = Σ0 + S_k/λ², where S_k is the scatter matrix, a sum over the
+    rows of the cluster: large clusters reach far, and from many rows on the lowest
+    objective is often a single cluster. A fit therefore begins with the clusters of the
+    spherical fit. A new cluster opens at a row farther than √(λ² · `min_covariance`)
+    from the others that are still round, and only that product decides about clusters.
 
     References
     ----------
@@ -142,7 +159,7 @@ class DPMeans(
     32.0
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
         "max_clusters": [Interval(Integral, 1, None, closed="left"), None],
@@ -232,7 +249,7 @@ class DPMeans(
             fitted, path = self._search(job)
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
-        self._store(fitted.largest_first(), path)
+        self._store(fitted, path)
         if not fitted.converged:
             warnings.warn(
                 f"DPMeans did not come to rest in max_iter={self.max_iter} passes; "
@@ -305,33 +322,66 @@ class DPMeans(
         )
 
     def _search(self, job: search.Job) -> tuple[search.Fitted, Any]:
-        """Fit in the way that the parameters ask for."""
-        start = None
-        if self.warm_start and hasattr(self, "cluster_centers_"):
-            start = self.cluster_centers_
-        cap = np.inf if self.max_clusters is None else self.max_clusters
+        """Fit in the way that the parameters ask for; clusters come by falling size."""
         if not isinstance(self.penalty, str):
-            return best_of(
-                self.n_init,
-                job,
-                lambda part, again: search.by_penalty(
-                    part, self.penalty, cap, start=start, random_start=again
-                ),
-            ), None
+            return best_of(self.n_init, job, self._by_penalty), None
         path, K = None, self.n_clusters
         if K is None:
-            path = search.find_path(job, cap)
+            path = search.find_path(job, self._cap)
             K = int(path.n_clusters[path.chosen])
-        if start is not None and len(start) != K:
-            start = None
         fitted = best_of(
-            self.n_init,
-            job,
-            lambda part, again: search.by_number(
-                part, K, start=start, random_start=again
-            ),
+            self.n_init, job, lambda part, again: self._by_number(part, again, K)
         )
         return (fitted if path is None else fitted.at_penalty(path.penalty)), path
+
+    def _by_number(self, job: search.Job, random_start: bool, K: int) -> search.Fitted:
+        start = self._start
+        if start is not None and len(start) != K:
+            start = None
+        if self.collapsed:
+            return sequential.collapsed_number(
+                job, K, start=start, random_start=random_start
+            )
+        fitted = search.by_number(job, K, start=start, random_start=random_start)
+        return fitted.largest_first()
+
+    def _by_penalty(self, job: search.Job, random_start: bool) -> search.Fitted:
+        penalty, cap, start = self.penalty, self._cap, self._start
+        if self.covariance == "full":
+            return full_covariance.by_penalty(
+                job,
+                penalty,
+                self.min_covariance,
+                cap,
+                start=None if start is None else self._ellipsoids(start),
+                random_start=random_start,
+            )
+        if self.algorithm == "serial":
+            return sequential.serial(
+                job, penalty, cap, start=start, random_start=random_start
+            )
+        if self.collapsed:
+            return sequential.collapsed(
+                job, penalty, cap, start=start, random_start=random_start
+            )
+        return search.by_penalty(
+            job, penalty, cap, start=start, random_start=random_start
+        ).largest_first()
+
+    @property
+    def _cap(self) -> float:
+        return np.inf if self.max_clusters is None else self.max_clusters
+
+    @property
+    def _start(self) -> Array | None:
+        """Centres to start from, with `warm_start` after a fit."""
+        return getattr(self, "cluster_centers_", None) if self.warm_start else None
+
+    def _ellipsoids(self, centers: Array) -> Ellipsoids:
+        """The last fit's matrices; spheres after a spherical fit."""
+        if hasattr(self, "covariances_"):
+            return Ellipsoids(centers, self.covariances_)
+        return Ellipsoids.spheres(centers, self.min_covariance)
 
     def _store(self, fitted: search.Fitted, path: Any) -> None:
         self.cluster_centers_ = fitted.centers
@@ -347,6 +397,10 @@ class DPMeans(
             self.path_ = path
         elif hasattr(self, "path_"):
             del self.path_
+        if isinstance(fitted, full_covariance.FullFitted):
+            self.covariances_ = fitted.covariances
+        elif hasattr(self, "covariances_"):
+            del self.covariances_
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -365,6 +419,7 @@ class DPMeans(
         -------
         self : DPMeans
         """
+        self._refuse_stream()
         if not hasattr(self, "cluster_centers_"):
             return self.fit(X, sample_weight=sample_weight)
         self._check_combination()
@@ -379,15 +434,28 @@ class DPMeans(
             self.tol,
         )
         penalty = np.inf if isinstance(self.penalty, str) else self.penalty
-        cap = np.inf if self.max_clusters is None else self.max_clusters
         try:
             fitted = search.stream(
-                job, penalty, cap, self.cluster_centers_, self.cluster_sizes_
+                job, penalty, self._cap, self.cluster_centers_, self.cluster_sizes_
             )
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
         self._add_batch(fitted)
         return self
+
+    def _refuse_stream(self) -> None:
+        """Streams need statistics that only the fast algorithm keeps."""
+        for setting, asked in (
+            ("algorithm='serial'", self.algorithm == "serial"),
+            ("collapsed=True", self.collapsed),
+            ("covariance='full'", self.covariance == "full"),
+            ("a fit with covariances_", hasattr(self, "covariances_")),
+        ):
+            if asked:
+                raise ValueError(
+                    f"partial_fit does not go with {setting}: streams need "
+                    f"algorithm='fast', collapsed=False and covariance='spherical'."
+                )
 
     def _add_batch(self, fitted: search.Fitted) -> None:
         old = len(self.cluster_centers_)
@@ -420,6 +488,8 @@ class DPMeans(
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the sum of squared distances to the nearest centre.
 
+        With ``covariance="full"`` distances are Mahalanobis distances.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -437,12 +507,18 @@ class DPMeans(
         weights = check_weights(sample_weight, source.n_rows)
         threads = effective_n_jobs(self.n_jobs)
         try:
+            if hasattr(self, "covariances_"):
+                return full_covariance.assign(
+                    source, weights, self.cluster_centers_, self.covariances_, threads
+                )
             return search.assign(source, weights, self.cluster_centers_, threads)
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.
+
+        With ``covariance="full"`` distances are Mahalanobis distances.
 
         Parameters
         ----------
@@ -454,7 +530,12 @@ class DPMeans(
         """
         check_is_fitted(self)
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
-        distances = search.distances(source, self.cluster_centers_)
+        if hasattr(self, "covariances_"):
+            distances = full_covariance.distances(
+                source, self.cluster_centers_, self.covariances_
+            )
+        else:
+            distances = search.distances(source, self.cluster_centers_)
         if not np.all(np.isfinite(distances)):
             raise describe_not_finite(self, source)
         return distances
@@ -462,5 +543,14 @@ class DPMeans(
 
 def _reconstruct(info: PassInfo) -> dict[str, Any]:
     """What a callback's fitted estimator needs."""
-    centers = info.params.lens.back(info.params.centers)
-    return {"cluster_centers_": centers, "n_clusters_": len(centers)}
+    params = info.params
+    if isinstance(params, Ellipsoids):
+        return {
+            "cluster_centers_": params.centers,
+            "covariances_": params.covariances,
+            "n_clusters_": params.K,
+        }
+    return {
+        "cluster_centers_": params.lens.back(params.centers),
+        "n_clusters_": params.K,
+    }

@@ -48,7 +48,9 @@ def penalty_for(X: Any, n_clusters: int, *, sample_weight: Any = None) -> float:
     source = open_table(probe, X, reset=True)
     weights = check_weights(sample_weight, source.n_rows)
     if not isinstance(n_clusters, (int, np.integer)) or n_clusters < 1:
-        raise ValueError(f"n_clusters must be an int of at least 1, not {n_clusters!r}.")
+        raise ValueError(
+            f"n_clusters must be an int of at least 1, not {n_clusters!r}."
+        )
     if n_clusters > source.n_rows:
         raise ValueError(f"n_samples={source.n_rows} should be >= {n_clusters=}.")
     try:

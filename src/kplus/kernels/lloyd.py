@@ -27,12 +27,15 @@ __all__ = [
     "Drift",
     "Frame",
     "Sums",
+    "meet_rows",
     "screen_rows",
     "visit_rows",
 ]
 
 UP = 1.0 + 2.0**-22  # bounds are float32 and rounded to the safe side
 DOWN = 1.0 - 2.0**-22
+NONE = np.int64(-1)  # typed, so that numba compiles each function once
+ZERO = np.int64(0)
 
 
 class Frame(NamedTuple):
@@ -56,6 +59,7 @@ class Drift(NamedTuple):
     rank: np.ndarray  # (K,) place of each centre in that order
     narrow: np.ndarray  # (K, D) float32 centres in that order
     half: np.ndarray  # (K,) float32 |c|²/2 in that order
+    widest: float  # largest norm of a centre
     widths: np.ndarray  # (tiers,) how many of them a tier looks at, ascending to K
     beyond: np.ndarray  # (tiers,) how far the first centre not looked at moved
 
@@ -81,7 +85,7 @@ class Sums(NamedTuple):
 
 @njit(nogil=True, cache=True)
 def screen_rows(bounds, weights, drift, frame, spare, rows):
-    """Move the bounds by the drift; list the rows that may not stay. Returns how many."""
+    """Move the bounds by the drift; list the rows that may move; return how many."""
     labels, seconds, upper, near, lower = bounds
     n = 0
     for i in range(labels.shape[0]):
@@ -106,6 +110,52 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
     return n
 
 
+@njit(nogil=True, cache=True)
+def meet_rows(X, weights, drift, frame, bounds, sums, costs):
+    """Find the nearest centre of rows never seen before.
+
+    As `visit_rows`, but every row is compared with every centre, and the two nearest
+    are told apart from the rest by their scores alone.
+    """
+    labels, seconds, upper, near, lower = bounds
+    K, D = frame.centers.shape
+    T = max(32, min(256, 65536 // (K + 3 * D)))
+    Y, Y32 = np.empty((T, D)), np.zeros((T, D), np.float32)
+    norms, G = np.empty(T), np.empty((K, T), np.float32)
+    first, second = np.empty(T, np.int32), np.empty(T, np.int32)
+    g1, g2 = np.empty(T, np.float32), np.empty(T, np.float32)
+    far2 = frame.reach * frame.reach
+    for start in range(0, X.shape[0], T):
+        n = min(T, X.shape[0] - start)
+        bad = _load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
+        if bad >= 0:
+            return -1 - bad
+        np.dot(drift.narrow, Y32.T, G)  # the last tile may end in stale rows
+        _scan(G, drift.half, first, second, g1, g2)
+        for t in range(n):
+            error = _error(D, drift.widest, norms[t])
+            k1, k2 = drift.order[first[t]], drift.order[second[t]]
+            if g1[t] - g2[t] > error:
+                d1 = _sq_dist(Y, t, frame.centers, k1)
+                d2 = norms[t] - 2.0 * g2[t] - error
+                rest2 = d2
+            else:
+                floor = g1[t] - error
+                k1, k2, d1, d2, rest2 = _decide(
+                    Y, t, G, drift.half, floor, NONE, NONE, drift.order, frame.centers
+                )
+                rest2 = min(rest2, norms[t] - 2.0 * floor - error)
+            r = start + t
+            w = weights[r] if weights.size else 1.0
+            labels[r], seconds[r], upper[r] = k1, k2, np.sqrt(d1) * UP
+            near[r] = np.sqrt(max(d2, 0.0)) * DOWN
+            lower[r] = np.sqrt(max(rest2, 0.0)) * DOWN
+            sums.spare[k1] += max(min(d2, rest2) - d1, 0.0) * w
+            costs[r] = d1 if d1 > far2 else 0.0
+            _book(sums, k1, Y, t, frame.refs, w)
+    return X.shape[0]
+
+
 class Tiles(NamedTuple):
     """Rows waiting for comparison with the centres of their tier."""
 
@@ -113,7 +163,6 @@ class Tiles(NamedTuple):
     narrow: np.ndarray  # (tiers, T, D) rows as float32
     norms: np.ndarray  # (tiers, T) squared norms
     at: np.ndarray  # (tiers, T) their places in the list of rows
-    scores: np.ndarray  # (T * K,) y·c - |c|²/2
 
 
 @njit(nogil=True, cache=True)
@@ -130,7 +179,6 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     tiles = Tiles(
         np.empty((n_tiers, T, D)), np.empty((n_tiers, T, D), np.float32),
         np.empty((n_tiers, T)), np.empty((n_tiers, T), np.int64),
-        np.empty(T * K, np.float32),
     )  # fmt: skip
     filled = np.zeros(n_tiers, np.int64)
     y = np.empty((1, D))
@@ -138,22 +186,22 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     moved = 0
     for i in range(rows.shape[0]):
         r = rows[i]
-        a, b = labels[r], seconds[r]
+        a, b = np.int64(labels[r]), np.int64(seconds[r])
         norm = _load(X, r, frame.origin, frame.inv, y)
         if not np.isfinite(norm):
             return -1 - r
         tier = n_tiers - 1
         if a >= 0:
             w = weights[r] if weights.size else 1.0
-            d2 = _sq_dist(y, 0, frame.centers, a)
+            d2 = _sq_dist(y, ZERO, frame.centers, a)
             u = np.sqrt(d2) * UP
             low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
             stays = u < max(min(near[r], low), frame.halves[a])
             if not stays and b >= 0:
-                other2 = _sq_dist(y, 0, frame.centers, b)
+                other2 = _sq_dist(y, ZERO, frame.centers, b)
                 if other2 < d2 or (other2 == d2 and b < a):
-                    _book(sums, a, y, 0, frame.refs, -w)
-                    _book(sums, b, y, 0, frame.refs, w)
+                    _book(sums, a, y, ZERO, frame.refs, -w)
+                    _book(sums, b, y, ZERO, frame.refs, w)
                     labels[r], seconds[r] = b, a
                     a, d2, other2 = b, other2, d2
                     u = np.sqrt(d2) * UP
@@ -173,13 +221,23 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         _store(y, tiles.wide, tiles.narrow, tier, t)
         filled[tier] += 1
         if filled[tier] == T:
-            moved += _flush(tier, T, tiles, rows, weights, drift, frame, bounds, sums, costs)
+            moved += _flush(
+                tier, T, tiles, rows, weights, drift, frame, bounds, sums, costs
+            )
             filled[tier] = 0
     for tier in range(n_tiers):
         if filled[tier]:
             n = filled[tier]
-            moved += _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs)
+            moved += _flush(
+                tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs
+            )
     return moved
+
+
+@njit(nogil=True, cache=True)
+def _error(D, widest, norm):
+    """How far two float32 scores of one row may together be off, at the worst."""
+    return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
 
 
 @njit(nogil=True, cache=True)
@@ -197,36 +255,41 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     labels, seconds, upper, near, lower = bounds
     width, D = drift.widths[tier], frame.centers.shape[1]
     Y = tiles.wide[tier]
-    G = tiles.scores[: n * width].reshape((n, width))
-    np.dot(tiles.narrow[tier, :n], drift.narrow[:width].T, G)
-    widest = np.sqrt(2.0 * np.max(drift.half))
+    G = np.empty((width, n), np.float32)
+    np.dot(drift.narrow[:width], tiles.narrow[tier, :n].T, G)
+    for t in range(n):
+        r = rows[tiles.at[tier, t]]
+        for c in (labels[r], seconds[r]):
+            if c >= 0 and drift.rank[c] < width:
+                G[drift.rank[c], t] = np.float32(-3e38)  # these two are known
+    first, second = np.empty(n, np.int32), np.empty(n, np.int32)
+    g1, g2 = np.empty(n, np.float32), np.empty(n, np.float32)
+    _scan(G, drift.half, first, second, g1, g2)
     far2 = frame.reach * frame.reach
     moved = 0
     for t in range(n):
         r, norm = rows[tiles.at[tier, t]], tiles.norms[tier, t]
-        a, b = labels[r], seconds[r]
-        error = (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
-        p, q, g1, g2, g3 = _best(G, t, drift.half, drift.rank, a, b)
-        first2, rest2 = norm - 2.0 * g1 - error, norm - 2.0 * g2 - error
-        unseen = lower[r] - drift.beyond[tier] if width < drift.order.shape[0] else np.inf
+        a, b = np.int64(labels[r]), np.int64(seconds[r])
+        error = _error(D, drift.widest, norm)
+        first2, rest2 = norm - 2.0 * g1[t] - error, norm - 2.0 * g2[t] - error
+        unseen = (
+            lower[r] - drift.beyond[tier] if width < drift.order.shape[0] else np.inf
+        )
         d1, k1 = upper[r] * upper[r] if a >= 0 else np.inf, a
         if first2 > d1:
             k2, d2 = b, near[r] * near[r]
             if b < 0 or d2 > first2:
-                k2, d2, rest2 = drift.order[p], first2, min(rest2, d2)
+                k2, d2, rest2 = drift.order[first[t]], first2, min(rest2, d2)
             else:
                 rest2 = first2
         else:
-            k2 = drift.order[p]
-            if a < 0:
-                rest2 = norm - 2.0 * g3 - error
             k1, k2, d1, d2, rest2 = _rank(
-                Y, t, k2, drift.order[q] if a < 0 else -1, a, b, rest2, frame.centers
+                Y, t, drift.order[first[t]], NONE, a, b, rest2, frame.centers
             )
             if not d1 < rest2:
                 floor = 0.5 * (norm - d1) - error
                 k1, k2, d1, d2, rest2 = _decide(
-                    Y, t, G, floor, a, b, drift.order, frame.centers
+                    Y, t, G, drift.half, floor, a, b, drift.order, frame.centers
                 )
                 rest2 = min(rest2, norm - 2.0 * floor - error)
         w = weights[r] if weights.size else 1.0
@@ -250,10 +313,10 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
 
     The others join the rest, whose squared distance is at least `rest2`.
     """
-    k1, k2, d1, d2 = -1, -1, np.inf, np.inf
+    k1, k2, d1, d2 = NONE, NONE, np.inf, np.inf
     for j in range(4):
         c = p if j == 0 else (q if j == 1 else (a if j == 2 else b))
-        if c < 0 or c == k1 or c == k2:
+        if c < 0 or c in (k1, k2):
             continue
         dist = _sq_dist(Y, t, centers, c)
         if dist < d1 or (dist == d1 and c < k1):
@@ -268,15 +331,15 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
 
 
 @njit(nogil=True, cache=True)
-def _decide(Y, t, G, floor, a, b, order, centers):
+def _decide(Y, t, G, half, floor, a, b, order, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
     A score that is not a number is looked at, not skipped.
     """
-    k1, k2, d1, d2, rest2 = _rank(Y, t, a, b, -1, -1, np.inf, centers)
-    for j in range(G.shape[1]):
+    k1, k2, d1, d2, rest2 = _rank(Y, t, a, b, NONE, NONE, np.inf, centers)
+    for j in range(G.shape[0]):
         c = order[j]
-        if G[t, j] < floor or c == a or c == b:
+        if G[j, t] - half[j] < floor or c in (a, b):
             continue
         dist = _sq_dist(Y, t, centers, c)
         if dist < d1 or (dist == d1 and c < k1):
@@ -288,6 +351,29 @@ def _decide(Y, t, G, floor, a, b, order, centers):
         else:
             rest2 = min(rest2, dist)
     return k1, k2, d1, d2, rest2
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
+    """Centre rows into tiles; return the first that is not finite, -1 if none is."""
+    for t in range(n):
+        total = 0.0
+        for d in range(X.shape[1]):
+            v = (X[start + t, d] - origin[d]) * inv
+            Y[t, d] = v
+            Y32[t, d] = v
+            total += v * v
+        norms[t] = total
+    for t in range(n):
+        if not _is_finite(norms[t]):
+            return start + t
+    return -1
+
+
+@njit(nogil=True, cache=True)
+def _is_finite(value):
+    """On its own, because fast arithmetic may assume that there is nothing else."""
+    return np.isfinite(value)
 
 
 @njit(nogil=True, cache=True, fastmath=True)
@@ -320,41 +406,27 @@ def _sq_dist(Y, t, C, k):
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _best(G, t, half, rank, a, b):
-    """The largest scores of row t but for those of centres a and b (-1: none).
+def _scan(G, half, first, second, g1, g2):
+    """For each row, the two largest scores ``y·c - |c|²/2`` and their places.
 
-    Returns the places of the largest and the second largest and the three largest
-    scores; without a, b the scores of the first two are as they were in G.
+    G holds the products y·c, a centre a line: the inner loop runs over rows and has no
+    branches, so that it works on many rows at once.
     """
-    K = G.shape[1]
-    gone = np.float32(-3e38)
+    K, n = G.shape
+    for t in range(n):
+        first[t], second[t] = 0, 0
+        g1[t], g2[t] = np.float32(-3e38), np.float32(-3e38)
     for k in range(K):
-        G[t, k] -= half[k]
-    if a >= 0 and rank[a] < K:
-        G[t, rank[a]] = gone
-    if b >= 0 and rank[b] < K:
-        G[t, rank[b]] = gone
-    high = G[t, 0]
-    for k in range(1, K):
-        high = max(high, G[t, k])
-    p = 0
-    while p < K - 1 and G[t, p] != high:
-        p += 1
-    G[t, p] = gone
-    mid = G[t, 0]
-    for k in range(1, K):
-        mid = max(mid, G[t, k])
-    q, low = 0, mid
-    if a < 0:
-        while q < K - 1 and G[t, q] != mid:
-            q += 1
-        G[t, q] = gone
-        low = G[t, 0]
-        for k in range(1, K):
-            low = max(low, G[t, k])
-        G[t, q] = mid
-    G[t, p] = high
-    return p, q, high, mid, low
+        h, place, line = half[k], np.int32(k), G[k]
+        for t in range(n):
+            v = line[t] - h
+            top, mid, leader = g1[t], g2[t], first[t]
+            leads, follows = v > top, v > mid
+            shifted = leader if leads else second[t]
+            second[t] = place if (follows and not leads) else shifted
+            first[t] = place if leads else leader
+            g2[t] = max(mid, min(v, top))
+            g1[t] = max(top, v)
 
 
 @njit(nogil=True, cache=True, fastmath=True)

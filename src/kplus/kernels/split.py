@@ -62,41 +62,53 @@ def _farthest(Y, w):
     return far
 
 
+@njit(nogil=True, cache=True, fastmath=True)
+def _dot(a, b):
+    total = 0.0
+    for d in range(a.shape[0]):
+        total += a[d] * b[d]
+    return total
+
+
 @njit(nogil=True, cache=True)
-def split_cluster(Y, w, center, max_iter):
-    """Split rows in two by 2-means.
+def split_cluster(Y, w, max_iter, first, second):
+    """Split rows, centred on their mean, in two by 2-means.
 
     The start is the sign along the principal axis (a few power steps from the
     farthest row), which depends on neither the order nor the number of copies of
-    the rows. Returns the fall of the squared distances, W₁W₂/(W₁+W₂)·|c₁ - c₂|²,
-    and the two centres; a fall of 0 means that no split was found.
+    the rows. Writes the two centres and returns the fall of the squared distances,
+    W₁W₂/(W₁+W₂)·|c₁ - c₂|²; 0 means that no split was found.
     """
-    D = Y.shape[1]
-    Y = Y - center
-    dots, onto, above = np.empty(Y.shape[0]), np.empty(D), np.empty(D)
-    W = w.sum()
-    everything = np.zeros(D)
-    _sum_above(Y, w, np.zeros(Y.shape[0]), -1.0, everything)
-    axis = Y[_farthest(Y, w)].copy()
+    n, D = Y.shape
+    dots, onto, axis, above = np.zeros(n), np.zeros(D), np.zeros(D), np.zeros(D)
+    everything, W, far = np.zeros(D), 0.0, _farthest(Y, w)
+    W = _sum_above(Y, w, dots, -1.0, everything)
+    for d in range(D):
+        axis[d] = Y[far, d]
     for _ in range(4):
         _project(Y, w, axis, dots, onto)
-        norm = np.sqrt((onto * onto).sum())
+        norm = np.sqrt(_dot(onto, onto))
         if norm == 0.0:
-            return 0.0, center, center
-        axis = onto / norm
+            return 0.0
+        for d in range(D):
+            axis[d] = onto[d] / norm
     _project(Y, w, axis, dots, onto)
-    cut, gain = (axis * everything).sum() / W, 0.0
-    first, second = center, center
+    cut, gain = _dot(axis, everything) / W, 0.0
     for _ in range(max_iter):
         W1 = _sum_above(Y, w, dots, cut, above)
         if W1 <= 0.0 or W1 >= W:
             break
-        c1, c2 = above / W1, (everything - above) / (W - W1)
-        diff = c1 - c2
-        rise = W1 * (W - W1) / W * (diff * diff).sum()
+        cut = 0.0
+        for d in range(D):
+            c1, c2 = above[d] / W1, (everything[d] - above[d]) / (W - W1)
+            axis[d] = c1 - c2
+            cut += 0.5 * (c1 * c1 - c2 * c2)
+        rise = W1 * (W - W1) / W * _dot(axis, axis)
         if rise <= gain * (1.0 + 1e-4):
             break
-        gain, first, second = rise, c1 + center, c2 + center
-        _project(Y, w, diff, dots, onto)
-        cut = 0.5 * ((c1 * c1).sum() - (c2 * c2).sum())
-    return gain, first, second
+        gain = rise
+        for d in range(D):
+            first[d] = above[d] / W1
+            second[d] = (everything[d] - above[d]) / (W - W1)
+        _project(Y, w, axis, dots, onto)
+    return gain

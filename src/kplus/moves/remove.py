@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import IntArray, Proposal
+from kplus.core.types import Array, IntArray, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -62,7 +62,7 @@ class RemoveCluster:
         cheap = total.spare < model.penalty
         known = np.zeros_like(cheap) if params.recheck is None else params.recheck
         if np.any(cheap & ~known):
-            into = np.arange(params.K)
+            into: IntArray = np.arange(params.K)
             return Proposal(replace(params, recheck=cheap), into, params.K)
         cost = np.where(cheap, total.spare + self._error(params, total), np.inf)
         worst = int(np.argmin(cost))
@@ -73,9 +73,9 @@ class RemoveCluster:
         return Proposal(kept, into, kept.K)
 
     @staticmethod
-    def _error(params: Centers, total: ClusterSums) -> "np.ndarray":  # type: ignore[type-arg]
+    def _error(params: Centers, total: ClusterSums) -> Array:
         """How far float32 may have put `spare` below the truth, for each cluster."""
         widest = float(np.sqrt(np.max(np.sum(params.centers**2, axis=1))))
         D = params.centers.shape[1]
-        error: np.ndarray = total.counts * ((D + 8) * 2.0**-20 * (widest + 1.0) ** 2)
+        error: Array = total.counts * ((D + 8) * 2.0**-20 * (widest + 1.0) ** 2)
         return error

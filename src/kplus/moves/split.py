@@ -22,15 +22,16 @@ def best_splits(
     """Gain and the two centres of the best split of each wanted cluster."""
     rows, starts = group_rows(labels, len(centers))
     gains = np.zeros(len(wanted))
-    pairs = np.empty((len(wanted), 2, centers.shape[1]))
+    pairs = np.zeros((len(wanted), 2, centers.shape[1]))
     for i, k in enumerate(wanted):
         members = rows[starts[k] : starts[k + 1]]
         members = members[:: 1 + len(members) // _ENOUGH_ROWS]
         if len(members) > 1 and weights[members].sum() > 0.0:
-            gain, pairs[i, 0], pairs[i, 1] = split_cluster(
-                Y[members], weights[members], centers[k], _SPLIT_ITER
+            gain = split_cluster(
+                Y[members] - centers[k], weights[members], _SPLIT_ITER, *pairs[i]
             )
             gains[i] = gain * (starts[k + 1] - starts[k]) / len(members)
+            pairs[i] += centers[k]
     return gains, pairs
 
 
@@ -78,7 +79,7 @@ class SplitClusters:
             return None
         errors = model.squared_error(params, total)
         self.watch(float(errors.sum()), total.counts)
-        if params.K >= self.target:
+        if self.target <= params.K:
             return None
         self._refresh(params, errors)
         most = min(self.at_once(params.K), self.target - params.K)

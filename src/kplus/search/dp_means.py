@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kplus.core.types import Array, Blocks, Callback, FitResult, IntArray, Move, PassInfo
+from kplus.core.types import (
+    Array,
+    Blocks,
+    Callback,
+    FitResult,
+    IntArray,
+    Move,
+    PassInfo,
+)
 from kplus.engine import make_engine
 from kplus.loop import run
 from kplus.models.dp_means.fast import DPMeansModel, NotFiniteError
@@ -32,7 +40,7 @@ __all__ = [
     "stream",
 ]
 
-_LEVELS = (5_000, 20_000)  # rows of the samples that a fit starts on
+_LEVELS = (1_000, 5_000, 20_000)  # rows of the samples that a fit starts on
 _GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
 _SPLIT_TOL = 1e-3  # and how much the path and swaps do
 _RELAX = 1.7  # how far updates overshoot until a fit of a wished number rests
@@ -53,7 +61,9 @@ class Job:
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)
-        if not np.isfinite(np.sum(sample.rows, dtype=np.float64)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.vdot(sample.rows, sample.rows)
+        if not np.isfinite(squares) and not _squares_fit(sample.rows):
             raise NotFiniteError("A row of the sample")
         return sample
 
@@ -93,6 +103,14 @@ class Fitted:
         return replace(self, penalty=penalty, history=self.history + charge)
 
 
+def _squares_fit(rows: Array) -> bool:
+    """Whether all values, and the squares of their spread, are finite in float64."""
+    wide = rows.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.max(wide, axis=0) - np.min(wide, axis=0)
+        return bool(np.isfinite(np.vdot(spread, spread) * len(rows)))
+
+
 def by_penalty(
     job: Job,
     penalty: float,
@@ -112,20 +130,24 @@ def by_penalty(
     moves: list[Move] = [DropEmpty(), OpenClusters(), RemoveCluster()]
     if start is not None:
         return _finish(job, model, lens, lens.view(start), moves)
-    centers = np.zeros((1, sample.rows.shape[1]))
+    centers: Array = np.zeros((1, sample.rows.shape[1]))
     if random_start:
         most = int(min(max_clusters, sample.n_rows))
         centers = plus_plus(sample.seen(lens), job.rng, most, model.penalty)
     for size in _LEVELS:
-        if job.source.n_rows >= 2 * size:
-            if size > sample.n_rows:
-                sample = job.sample(size)
-            part = replace(
-                job, source=sample.blocks(), weights=sample.weights, callback=None,
-                n_threads=1,
-            )  # fmt: skip
-            result = _run(part, model, Centers.start(lens, centers), moves)[0]
-            centers = model.update(result.params, result.total).centers
+        if job.source.n_rows < 2 * size:
+            break
+        if size > sample.n_rows:
+            sample = job.sample(size)
+        part = replace(
+            job, source=sample.blocks(), weights=sample.weights, callback=None,
+            n_threads=1,
+        )  # fmt: skip
+        result = _run(part, model, Centers.start(lens, centers), moves)[0]
+        known = len(centers)
+        centers = model.means(result.params, result.total)
+        if len(centers) == known > 1:
+            break  # a larger sample had nothing to add
     return _finish(job, model, lens, centers, moves)
 
 
@@ -146,7 +168,8 @@ def by_number(
         else:
             halve = grow(seen, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL)
             centers = halve.centers
-        centers = swap(seen, _topped_up(seen, centers, n_clusters), _SPLIT_TOL)
+        centers = _topped_up(job, lens, centers, n_clusters)
+        centers = swap(seen, centers, _SPLIT_TOL)
     else:
         centers = lens.view(start)
     params = replace(Centers.start(lens, centers), relax=_RELAX)
@@ -154,12 +177,22 @@ def by_number(
     return _to_data(_SMALL, lens, *_run(job, _SMALL, params, moves))
 
 
-def _topped_up(sample: Sample, centers: Array, n_clusters: int) -> Array:
-    """Add the farthest rows where a sample gave fewer centres than wished."""
+def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
+    """Where the sample gave fewer centres than wished, add rows that differ."""
     if len(centers) == n_clusters:
         return centers
-    extra = sample.rows[: n_clusters - len(centers)]
-    return np.concatenate([centers, extra])
+    everything = draw(job.source, job.weights, job.source.n_rows, job.rng)
+    rows = everything.rows[everything.weight() > 0.0]
+    distinct = np.unique(rows, axis=0)
+    if len(distinct) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {len(distinct)} distinct rows "
+            f"of X; ask for fewer clusters."
+        )
+    seen = Sample(lens.view(distinct.astype(np.float64)), None, 1.0)
+    costs = np.min(cdist(seen.rows, centers), axis=1)
+    extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
+    return np.concatenate([centers, seen.rows[extra]])
 
 
 def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:

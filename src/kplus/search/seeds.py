@@ -1,4 +1,4 @@
-"""Random starts: centres drawn with probability in proportion to the squared distance."""
+"""Random starts: centres drawn in proportion to the squared distance."""
 
 import numpy as np
 

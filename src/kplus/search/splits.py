@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray
+from kplus.core.types import Array, IntArray, Move
 from kplus.engine import BlockEngine, SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.loop import run
@@ -25,6 +25,7 @@ __all__ = ["Growth", "grow", "swap"]
 _LEAST_GAIN = 1e-5  # a trade must lower the squared error by this share
 _LEAST_GAIN_OF_MANY = 3e-4  # and many trades at once by this
 _PATIENCE = 10  # trades that may fail before swapping ends
+_MOST_ROUNDS = 30
 _HOPE = 0.5  # a trade is tried though the split gains only this share of the removal
 
 
@@ -64,7 +65,7 @@ def grow(
         split = SplitClusters(
             sample.rows, weights, lambda: labels_of(engine), target, at_once, watch
         )
-        moves = [RefillClusters(), split]
+        moves: list[Move] = [RefillClusters(), split]
         model = DPMeansModel(np.inf)
         result = run(model, engine, start, moves=moves, max_iter=10_000, tol=tol)
     K, sse, entropy = (np.array(column) for column in zip(*seen, strict=True))
@@ -82,7 +83,9 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
     if len(centers) < 2:
         return best.centers
     most, failed = max(1, len(centers) // 8), 0
-    while failed < _PATIENCE:
+    for _ in range(_MOST_ROUNDS):
+        if failed == _PATIENCE:
+            break
         trade = _many_trades(best, most) if most > 1 else _one_trade(best, failed)
         if trade is not None:
             after = _lloyd(sample, _traded(best, *trade), tol)
@@ -144,7 +147,7 @@ def _many_trades(rest: _Rest, most: int) -> tuple[list[int], list[int]] | None:
 
 
 def _one_trade(rest: _Rest, place: int) -> tuple[list[int], list[int]] | None:
-    """The trade at a place in the ranking of all; Lloyd's steps may still mend a loss."""
+    """The trade at a place in the ranking; Lloyd's steps may still mend a loss."""
     worth = rest.gains[None, :] - _HOPE * rest.removal[:, None]
     np.fill_diagonal(worth, -np.inf)
     at = np.argsort(-worth, axis=None, kind="stable")[place : place + 1]

@@ -6,13 +6,14 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.lloyd import Bounds, Sums, screen_rows, visit_rows
+from kplus.kernels.lloyd import Bounds, Sums, meet_rows, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
 
 __all__ = ["DPMeansModel", "NotFiniteError", "RowState"]
 
 _NO_WEIGHTS = np.empty(0)
+_FEW = 16384  # so many distances in a block are sooner measured than bounded
 
 
 class NotFiniteError(DataError):
@@ -45,6 +46,10 @@ class RowState:
             None,
         )
 
+    def bounds(self) -> Bounds:
+        """As the kernels want it."""
+        return Bounds(self.labels, self.seconds, self.upper, self.near, self.lower)
+
 
 @dataclass(frozen=True)
 class DPMeansModel:
@@ -67,32 +72,41 @@ class DPMeansModel:
     ) -> tuple[ClusterSums, RowState]:
         """Assign the rows of a block; return the change of its statistics."""
         out = ClusterSums.zeros(params.K, params.centers.shape[1])
+        new = local is None
         if local is None:
             local = RowState.fresh(block.n_rows)
         elif params.recheck is not None:
             doubtful = params.recheck[local.labels]
             local.near[doubtful] = local.lower[doubtful] = -1.0
         weights = _NO_WEIGHTS if block.weights is None else block.weights
-        drift, frame = params.drift(local.travel), params.frame(self.reach(params))
-        bounds = Bounds(
-            local.labels, local.seconds, local.upper, local.near, local.lower
-        )
-        rows = np.empty(block.n_rows, np.int32)
-        n = screen_rows(bounds, weights, drift, frame, out.spare, rows)
-        if n:
-            rows = rows[:n]
+        bounds = local.bounds()
+        sums = Sums(out.counts, out.sums, out.squares, out.spare)
+        rows = np.arange(block.n_rows, dtype=np.int32)
+        few = block.n_rows * params.K <= _FEW
+        if few or new:
+            drift = params.unknown_drift
+            frame = params.frame(self.reach(params), drift.own)
+        else:
+            drift = params.drift(local.travel)
+            frame = params.frame(self.reach(params), params.halves)
+            rows = rows[: screen_rows(bounds, weights, drift, frame, out.spare, rows)]
+        if len(rows):
             X = block.read().view()
             X.flags.writeable = False  # one compiled kernel serves read-only data too
-            costs = np.empty(n)
-            sums = Sums(out.counts, out.sums, out.squares, out.spare)
-            out.moved = visit_rows(X, weights, rows, drift, frame, bounds, sums, costs)
-            if out.moved < 0:
-                raise NotFiniteError(f"Row {block.start - 1 - out.moved}")
+            costs = np.empty(len(rows))
+            if new and not few:
+                moved = meet_rows(X, weights, drift, frame, bounds, sums, costs)
+            else:
+                moved = visit_rows(X, weights, rows, drift, frame, bounds, sums, costs)
+            if moved < 0:
+                raise NotFiniteError(f"Row {block.start - 1 - moved}")
+            out.moved = moved
             if np.isfinite(frame.reach):
                 far = np.flatnonzero(costs)
-                out.candidates = self._candidates(
-                    params, block, local, X, rows[far], costs[far]
-                )
+                if len(far):
+                    out.candidates = self._candidates(
+                        params, block, local, X, rows[far], costs[far]
+                    )
         local.travel = params.travel
         return out, local
 
@@ -106,13 +120,9 @@ class DPMeansModel:
         costs: Array,
     ) -> Candidates:
         """Rows whose weighted cost exceeds the penalty; see `reach` for weights."""
-        if not len(rows):
-            return Candidates.none(X.shape[1])
         if block.weights is not None:
             costs = costs * np.minimum(block.weights[rows], 1.0)
         far = np.flatnonzero(costs > (0.0 if params.scout else self.penalty))
-        if not len(far):
-            return Candidates.none(X.shape[1])
         far = far[costliest(costs[far], rows[far])]
         at = rows[far]
         return Candidates(
@@ -132,7 +142,7 @@ class DPMeansModel:
         """
         if params.scout:
             return 0.0
-        if params.K >= self.max_clusters:
+        if self.max_clusters <= params.K:
             return np.inf
         return float(np.sqrt(self.penalty))
 

@@ -90,11 +90,11 @@ class Centers:
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
-    def start(
-        cls, lens: Lens, centers: Array, mass: Array | None = None
-    ) -> "Centers":
+    def start(cls, lens: Lens, centers: Array, mass: Array | None = None) -> "Centers":
         zeros = np.zeros(len(centers))
-        return cls(lens, centers, centers.copy(), zeros, zeros if mass is None else mass)
+        return cls(
+            lens, centers, centers.copy(), zeros, zeros if mass is None else mass
+        )
 
     @property
     def K(self) -> int:
@@ -124,10 +124,23 @@ class Centers:
             halves[self.recheck] = -1.0
         return halves
 
-    def frame(self, reach: float) -> Frame:
+    def frame(self, reach: float, halves: Array) -> Frame:
         """The centres as the kernels want them."""
         origin, inv = self.lens.origin, self.lens.inv
-        return Frame(origin, inv, self.centers, self.refs, self.halves, reach)
+        return Frame(origin, inv, self.centers, self.refs, halves, reach)
+
+    @cached_property
+    def unknown_drift(self) -> Drift:
+        """For few rows: take nothing as known, compare every row with every centre."""
+        K = self.K
+        places = np.arange(K)
+        half = 0.5 * np.einsum("kd,kd->k", self.centers, self.centers)
+        nowhere = np.full(K, np.inf)
+        return Drift(
+            np.zeros(K), nowhere, -nowhere, places, places,
+            self.centers.astype(np.float32), half.astype(np.float32),
+            float(np.sqrt(2.0 * half.max())), np.array([K]), np.zeros(1),
+        )  # fmt: skip
 
     def drift(self, then: Array | None) -> Drift:
         """How the centres moved since `travel` was `then` (None: nothing is known).
@@ -161,7 +174,8 @@ class Centers:
         beyond = np.append(ranked[order], 0.0)[widths]
         return Drift(
             own, others, gaps, order, rank,
-            C.astype(np.float32), half.astype(np.float32), widths, beyond,
+            C.astype(np.float32), half.astype(np.float32),
+            float(np.sqrt(2.0 * half.max())), widths, beyond,
         )  # fmt: skip
 
     def moved_to(self, centers: Array) -> "Centers":

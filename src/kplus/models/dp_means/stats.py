@@ -1,18 +1,18 @@
 """What DP-means needs to know of some rows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
 
-__all__ = ["Candidates", "ClusterSums"]
+__all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "costliest"]
 
 _MOST_CANDIDATES = 512
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
     """Rows that would rather open a cluster: the costliest few, ties by row number.
 
@@ -27,9 +27,8 @@ class Candidates:
     y: Array
 
     @classmethod
-    def none(cls, n_features: int) -> "Candidates":
-        ints = np.empty(0, np.int64)
-        return cls(np.empty(0), ints, ints, np.empty(0), np.empty((0, n_features)))
+    def none(cls, n_features: int = 0) -> "Candidates":
+        return NO_CANDIDATES
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -56,6 +55,10 @@ class Candidates:
             np.concatenate([self.y, other.y]),
         )
         return both.at(costliest(both.cost, both.row))
+
+
+_INTS = np.empty(0, np.int64)
+NO_CANDIDATES = Candidates(np.empty(0), _INTS, _INTS, np.empty(0), np.empty((0, 0)))
 
 
 def costliest(cost: Array, row: IntArray, most: int = _MOST_CANDIDATES) -> IntArray:
@@ -89,7 +92,7 @@ class ClusterSums:
     squares: Array
     spare: Array
     moved: int = 0
-    candidates: Candidates = field(default_factory=lambda: Candidates.none(0))
+    candidates: Candidates = NO_CANDIDATES
 
     @classmethod
     def zeros(cls, K: int, D: int) -> "ClusterSums":
@@ -123,7 +126,7 @@ class ClusterSums:
     def begin_pass(self) -> None:
         self.spare[:] = 0.0
         self.moved = 0
-        self.candidates = Candidates.none(0)
+        self.candidates = NO_CANDIDATES
 
     def regroup(self, into: IntArray, K: int) -> "ClusterSums":
         out = ClusterSums.zeros(K, self.sums.shape[1])

@@ -1,0 +1,155 @@
+"""Walks over the rows of a block, one after the other, where each row may change
+what the next one sees: the serial and the collapsed pass of DP-means.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+__all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]
+
+LEAST_GAIN = 1e-12  # a move must pay by this share, or rounding could move rows forever
+
+
+class Live(NamedTuple):
+    """Clusters as they are while rows move; arrays have room for more of them."""
+
+    members: np.ndarray  # (room,) int64 rows of positive weight, 0: no cluster here
+    counts: np.ndarray  # (room,) summed weights
+    means: np.ndarray  # (room, D)
+    refs: np.ndarray  # (room, D) first row of each cluster that is opened
+
+
+@njit(nogil=True, cache=True, fastmath=True)
+def _sq_dist(Y, i, C, k):
+    """|y_i - c_k|²."""
+    total = 0.0
+    for d in range(Y.shape[1]):
+        diff = Y[i, d] - C[k, d]
+        total += diff * diff
+    return total
+
+
+@njit(nogil=True, cache=True)
+def _nearest(Y, i, centers, K):
+    """Nearest of the first K centres, ties to the lower number; squared distance."""
+    best, at = _sq_dist(Y, i, centers, 0), 0
+    for k in range(1, K):
+        d2 = _sq_dist(Y, i, centers, k)
+        if d2 < best:
+            best, at = d2, k
+    return best, at
+
+
+@njit(nogil=True, cache=True)
+def nearest_centers(Y, centers, labels):
+    """Write the nearest centre of each row into `labels`."""
+    for i in range(Y.shape[0]):
+        labels[i] = _nearest(Y, i, centers, centers.shape[0])[1]
+
+
+@njit(nogil=True, cache=True)
+def serial_pass(Y, weights, centers, K, penalty, most, labels):
+    """Assign rows in order; a row that costs more than the penalty opens a cluster.
+
+    ``min_k |y - c_k|² > λ²`` (Kulis & Jordan 2012, Algorithm 1). The first `K` of
+    `centers` are there already; opened ones are written behind them, `most` in all.
+    Returns how many there are now.
+    """
+    for i in range(Y.shape[0]):
+        d2, k = _nearest(Y, i, centers, K)
+        share = min(weights[i], 1.0) if weights.size else 1.0
+        if share * d2 > penalty and most > K:
+            k = K
+            centers[k] = Y[i]
+            K += 1
+        labels[i] = k
+    return K
+
+
+@njit(nogil=True, cache=True)
+def collapsed_pass(Y, weights, live, K, penalty, most, labels):
+    """Move rows in order to where Eq. 9 rises least once they are taken out.
+
+    With x out, joining a cluster of weight n costs ``w n/(n + w) |x - mean|²``, which
+    for its own cluster, of weight n with x in, is ``w n/(n - w) |x - mean|²``; a row
+    alone pays the penalty λ² instead, and so does a row that opens a cluster. It
+    opens one where a single copy of it, of weight ``min(w, 1)``, would. Returns the
+    number of places taken in `live`, and how many rows moved.
+    """
+    present = np.count_nonzero(live.members[:K])
+    moved = 0
+    for i in range(Y.shape[0]):
+        w = weights[i] if weights.size else 1.0
+        a = labels[i]
+        best, at = np.inf, -1
+        for k in range(K):
+            if k != a and live.members[k] > 0:
+                n = live.counts[k]
+                cost = n / (n + w) * _sq_dist(Y, i, live.means, k)
+                if cost < best:
+                    best, at = cost, k
+        if w == 0.0:  # costs nothing anywhere: as a row of hardly any weight
+            if a < 0 or not live.members[a] or best < _sq_dist(Y, i, live.means, a):
+                labels[i] = at
+            continue
+        best *= w
+        alone = live.members[a] == 1
+        rest = 0.0 if alone else max(live.counts[a] - w, 2.0**-50 * w)
+        here = penalty
+        if not alone:
+            here = w * (rest + w) / rest * _sq_dist(Y, i, live.means, a)
+        if not best < here * (1.0 - LEAST_GAIN):
+            best, at = here, a
+        if not alone and present < most:
+            n, share = rest if at == a else live.counts[at], min(w, 1.0)
+            single = best * share * (n + w) / (w * (n + share))
+            if single > penalty * (1.0 + LEAST_GAIN):
+                at = K
+        if at != a:
+            _leave(live, a, Y, i, w, rest)
+            if at == K:
+                live.refs[K], live.means[K] = Y[i], Y[i]
+                live.members[K], live.counts[K] = 0, 0.0
+                K += 1
+            _join(live, at, Y, i, w)
+            present = present - alone + (live.members[at] == 1)
+            labels[i] = at
+            moved += 1
+    return K, moved
+
+
+@njit(nogil=True, cache=True)
+def _leave(live, k, Y, i, w, rest):
+    """Take row i of weight w out of cluster k, whose other rows weigh `rest`."""
+    live.members[k] -= 1
+    live.counts[k] = rest
+    if live.members[k] > 0:
+        for d in range(Y.shape[1]):
+            live.means[k, d] += (live.means[k, d] - Y[i, d]) * (w / rest)
+
+
+@njit(nogil=True, cache=True)
+def _join(live, k, Y, i, w):
+    """Put row i of weight w into cluster k."""
+    live.members[k] += 1
+    live.counts[k] += w
+    for d in range(Y.shape[1]):
+        live.means[k, d] += (Y[i, d] - live.means[k, d]) * (w / live.counts[k])
+
+
+@njit(nogil=True, cache=True)
+def tally_rows(Y, weights, labels, refs, members, counts, sums, squares):
+    """Add rows to the statistics of their clusters, taken about `refs`."""
+    for i in range(Y.shape[0]):
+        w = weights[i] if weights.size else 1.0
+        k = labels[i]
+        total = 0.0
+        for d in range(Y.shape[1]):
+            diff = Y[i, d] - refs[k, d]
+            sums[k, d] += w * diff
+            total += diff * diff
+        members[k] += w > 0.0
+        counts[k] += w
+        squares[k] += w * total

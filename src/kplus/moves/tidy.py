@@ -1,0 +1,32 @@
+"""After a pass that opened and emptied clusters on its way."""
+
+from typing import Any
+
+import numpy as np
+
+from kplus.core.types import IntArray, Proposal
+from kplus.models.dp_means.sequential import Means, Tally
+
+__all__ = ["TidyUp", "without"]
+
+
+def without(K: int, drop: IntArray) -> IntArray:
+    """Renumber K clusters without some of them."""
+    kept = np.ones(K, np.bool_)
+    kept[drop] = False
+    return np.where(kept, np.cumsum(kept) - 1, -1)
+
+
+class TidyUp:
+    """Drop the clusters that lost all their rows; no rest while passes open some."""
+
+    name = "tidy"
+
+    def propose(
+        self, model: Any, params: Means, total: Tally, updated: Means, resting: bool
+    ) -> Proposal | None:
+        empty = np.flatnonzero(total.members == 0)
+        if not len(empty) and not len(total.born):
+            return None
+        into = without(params.K, empty)
+        return Proposal(updated.regroup(into), into, params.K - len(empty))

@@ -1,0 +1,154 @@
+"""How `DPMeans` with covariance matrices is fitted."""
+
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+
+from kplus.core.types import Array, Blocks, FitResult, IntArray, Move
+from kplus.models.dp_means.full_covariance import (
+    Ellipsoids,
+    FullCovarianceModel,
+    Scatters,
+)
+from kplus.moves.ellipsoids import DropEmptyEllipsoids, OpenEllipsoids, RemoveEllipsoid
+from kplus.search import dp_means as spherical
+from kplus.search.dp_means import Fitted, Job
+from kplus.search.runs import run_job, telling
+
+__all__ = ["FullFitted", "assign", "by_penalty", "distances", "refine"]
+
+
+@dataclass(frozen=True)
+class FullFitted(Fitted):
+    """A fit with covariance matrices; `errors` are squared Mahalanobis distances."""
+
+    covariances: Array
+
+    def largest_first(self) -> "FullFitted":
+        """Number the clusters by falling size, equals by their first row."""
+        places = np.arange(float(len(self.counts)))  # sorted along, they tell the order
+        order = Fitted.largest_first(replace(self, errors=places)).errors.astype(int)
+        fitted = cast(FullFitted, Fitted.largest_first(self))
+        return replace(fitted, covariances=self.covariances[order])
+
+
+def by_penalty(
+    job: Job,
+    penalty: float,
+    floor: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Ellipsoids | None = None,
+    random_start: bool = False,
+) -> FullFitted:
+    """Begin with the clusters of a spherical fit, all of variance `floor`.
+
+    From one cluster around all rows few others would open: its matrix grows with the
+    number of its rows until no row is far by it.
+    """
+    model = FullCovarianceModel(penalty, floor, max_clusters)
+    if start is not None:
+        return refine(job, model, start)
+    fast = spherical.by_penalty(
+        replace(job, callback=telling(job.callback, 1.0 / floor)),
+        penalty * floor,
+        max_clusters,
+        random_start=random_start,
+    )
+    spheres = Ellipsoids.spheres(fast.centers, floor)
+    earlier = fast.history / floor
+    if not fast.converged or len(earlier) >= job.max_iter:
+        return FullFitted(
+            centers=fast.centers,
+            labels=fast.labels,
+            counts=fast.counts,
+            errors=fast.errors / floor,
+            penalty=penalty,
+            history=earlier,
+            converged=False,
+            covariances=spheres.covariances,
+        ).largest_first()
+    return refine(job, model, spheres, earlier=earlier)
+
+
+def refine(
+    job: Job,
+    model: FullCovarianceModel,
+    start: Ellipsoids,
+    *,
+    earlier: Array | None = None,
+) -> FullFitted:
+    """Pass over all rows until rest; `earlier` is the history that led to the start."""
+    before = np.empty(0) if earlier is None else earlier
+    moves: list[Move] = [DropEmptyEllipsoids(), OpenEllipsoids(), RemoveEllipsoid()]
+    result, labels = run_job(job, model, start, moves, earlier=len(before))
+    return _settled(job, _to_data(model, result, labels, before))
+
+
+def _to_data(
+    model: FullCovarianceModel, result: FitResult, labels: IntArray, before: Array
+) -> FullFitted:
+    """Without clusters that have no row."""
+    params: Ellipsoids = result.params
+    total: Scatters = result.total
+    used = total.counts > 0.0
+    number = (np.cumsum(used) - 1).astype(np.int32)
+    return FullFitted(
+        centers=params.centers[used],
+        labels=number[labels],
+        counts=total.counts[used],
+        errors=total.costs[used],
+        penalty=model.penalty,
+        history=np.concatenate([before, result.history]),
+        converged=result.converged,
+        covariances=params.covariances[used],
+    )
+
+
+def _settled(job: Job, fitted: FullFitted) -> FullFitted:
+    """Number clusters by size and label rows as `predict` does.
+
+    Equal distances go to the lower of the new numbers.
+    """
+    fitted = fitted.largest_first()
+    total, labels = _one_pass(
+        job.source,
+        job.weights,
+        Ellipsoids(fitted.centers, fitted.covariances),
+        job.n_threads,
+    )
+    return replace(fitted, labels=labels, counts=total.counts, errors=total.costs)
+
+
+def assign(
+    source: Blocks,
+    weights: Array | None,
+    centers: Array,
+    covariances: Array,
+    n_threads: int,
+) -> tuple[IntArray, float]:
+    """Labels of all rows, and the weighted sum of squared Mahalanobis distances."""
+    ellipsoids = Ellipsoids(centers, covariances)
+    total, labels = _one_pass(source, weights, ellipsoids, n_threads)
+    return labels, float(total.costs.sum())
+
+
+def _one_pass(
+    source: Blocks, weights: Array | None, ellipsoids: Ellipsoids, n_threads: int
+) -> tuple[Scatters, IntArray]:
+    job = Job(source, weights, np.random.default_rng(0), n_threads, max_iter=1)
+    model = FullCovarianceModel(0.0, 1.0, max_clusters=0)  # opens nothing
+    result, labels = run_job(job, model, ellipsoids, [])
+    return result.total, labels
+
+
+def distances(source: Blocks, centers: Array, covariances: Array) -> Array:
+    """Mahalanobis distance of each row to each centre."""
+    ellipsoids = Ellipsoids(centers, covariances)
+    out = np.empty((source.n_rows, len(centers)))
+    for start in range(0, source.n_rows, source.block_rows):
+        X = source.read(start // source.block_rows).astype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[start : start + len(X)] = np.sqrt(ellipsoids.squares(X))
+    return out

@@ -1,0 +1,200 @@
+"""Fits that walk the rows in order: serial and collapsed DP-means."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kplus.core.types import Array, FitResult, IntArray
+from kplus.models.dp_means.fast import NotFiniteError
+from kplus.models.dp_means.params import Lens
+from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
+from kplus.moves.tidy import TidyUp
+from kplus.search.dp_means import Fitted, Job, assign, by_number, by_penalty
+from kplus.search.runs import one_by_one, run_job
+from kplus.search.seeds import plus_plus
+
+__all__ = ["collapsed", "collapsed_number", "refine", "serial"]
+
+_SAMPLE = 5_000  # rows that decide the lens and random starts
+
+
+def serial(
+    job: Job,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """Kulis & Jordan (2012): a row may open a cluster that the next rows see.
+
+    One cluster at the mean of all rows to begin with. Blocks can only be walked in
+    order, so a random start is one from drawn rows, not another order.
+    """
+    sample = job.sample(_SAMPLE)
+    lens = _lens(sample.rows, sample.weights)
+    model = SerialModel(penalty * lens.inv**2, max_clusters)
+    if start is not None:
+        centers = lens.view(start)
+    elif random_start:
+        most = int(min(max_clusters, sample.n_rows))
+        centers = plus_plus(sample.seen(lens), job.rng, most, model.penalty)
+    else:
+        centers = _mean(job, lens)[None]
+    result, labels = run_job(
+        replace(job, n_threads=1), model, Means.start(lens, centers), [TidyUp()],
+        one_by_one(job), unit=lens.inv**-2,
+    )  # fmt: skip
+    return settled(job, _to_data(model, result.params, result, labels))
+
+
+def collapsed(
+    job: Job,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """The fast fit, then moves of single rows by the exact change of Eq. 9."""
+    fast = by_penalty(
+        job, penalty, max_clusters, start=start, random_start=random_start
+    )
+    return _go_on(job, fast, penalty, max_clusters)
+
+
+def collapsed_number(
+    job: Job,
+    n_clusters: int,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """As `collapsed`, with a wished number of clusters that stays."""
+    fast = by_number(job, n_clusters, start=start, random_start=random_start)
+    if np.any(fast.counts == 0.0):
+        return fast.largest_first()  # fewer distinct rows than clusters: all at rest
+    return _go_on(job, fast, 0.0, n_clusters)
+
+
+def _go_on(job: Job, fast: Fitted, penalty: float, max_clusters: float) -> Fitted:
+    """Refine a fit, unless it was stopped before it came to rest."""
+    if not fast.converged or len(fast.history) >= job.max_iter:
+        return replace(fast.largest_first(), converged=False)
+    return refine(job, fast.centers, penalty, max_clusters, earlier=fast.history)
+
+
+def refine(
+    job: Job,
+    centers: Array,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    earlier: Array | None = None,
+) -> Fitted:
+    """Put rows to the nearest centre, then move single rows until none pays.
+
+    Parameters
+    ----------
+    centers : array of shape (K, D)
+        Where to start; a single one lets the rows open all others.
+    earlier : array, optional
+        History of the passes that led to the centres.
+    """
+    before = np.empty(0) if earlier is None else earlier
+    sample = job.sample(_SAMPLE)
+    lens = _lens(sample.rows, sample.weights)
+    model = CollapsedModel(penalty * lens.inv**2, max_clusters)
+    result, labels = run_job(
+        replace(job, n_threads=1), model, Means.start(lens, lens.view(centers)),
+        [TidyUp()], one_by_one(job), unit=lens.inv**-2, earlier=len(before),
+    )  # fmt: skip
+    means = model.update(result.params, result.total)
+    fitted = _to_data(model, means, result, labels)
+    history = np.concatenate([before, fitted.history])
+    return settled(job, replace(fitted, history=history))
+
+
+def settled(job: Job, fitted: Fitted) -> Fitted:
+    """Number clusters by size, and give every row the label that `assign` gives it.
+
+    Within a pass later rows see more clusters, or other means, than earlier ones;
+    unless the fit is at rest some rows may have a nearer centre in the end, and equal
+    distances go to the lower of the new numbers. Neither raises the objective.
+    """
+    fitted = fitted.largest_first()
+    labels, sse = assign(job.source, job.weights, fitted.centers, job.n_threads)
+    if np.array_equal(labels, fitted.labels):
+        return fitted
+    counts, errors = _recount(job, labels, fitted.centers)
+    if np.any(counts == 0.0):
+        kept = counts > 0.0
+        return settled(
+            job,
+            replace(
+                fitted, centers=fitted.centers[kept], labels=labels * 0,
+                counts=counts[kept], errors=errors[kept],
+            ),
+        )  # fmt: skip
+    objective = min(sse + fitted.penalty * (len(counts) - 1), fitted.objective)
+    history = np.append(fitted.history[:-1], objective)
+    return replace(fitted, labels=labels, counts=counts, errors=errors, history=history)
+
+
+def _recount(job: Job, labels: IntArray, centers: Array) -> tuple[Array, Array]:
+    """Weight and squared error of each cluster."""
+    source, K = job.source, len(centers)
+    errors = np.zeros(K)
+    for start in range(0, source.n_rows, source.block_rows):
+        rows = source.read(start // source.block_rows)
+        part = slice(start, start + len(rows))
+        square = np.sum((rows - centers[labels[part]]) ** 2, axis=1)
+        if job.weights is not None:
+            square *= job.weights[part]
+        errors += np.bincount(labels[part], square, K)
+    return np.bincount(labels, job.weights, K).astype(np.float64), errors
+
+
+def _lens(rows: Array, weights: Array | None) -> Lens:
+    """A lens whose origin has few digits.
+
+    Whole numbers and the like then stay exact, and with them equal distances.
+    """
+    lens = Lens.on(rows, weights)
+    return Lens(
+        np.round(lens.origin * (1024.0 * lens.inv)) / (1024.0 * lens.inv), lens.inv
+    )
+
+
+def _mean(job: Job, lens: Lens) -> Array:
+    """The weighted mean of all rows, in the units of the lens."""
+    source, total = job.source, np.zeros(job.source.n_features)
+    for start in range(0, source.n_rows, source.block_rows):
+        Y = lens.view(source.read(start // source.block_rows).astype(np.float64))
+        if not np.all(np.isfinite(Y)):
+            raise NotFiniteError("A row")
+        if job.weights is not None:
+            Y *= job.weights[start : start + len(Y), None]
+        total += Y.sum(axis=0)
+    return total / (source.n_rows if job.weights is None else job.weights.sum())
+
+
+def _to_data(
+    model: SerialModel | CollapsedModel,
+    params: Means,
+    result: FitResult,
+    labels: IntArray,
+) -> Fitted:
+    """Back to the units of the data, without clusters that have no row."""
+    unit = params.lens.inv**-2
+    used = result.total.members > 0
+    number = (np.cumsum(used) - 1).astype(np.int32)
+    return Fitted(
+        centers=params.lens.back(params.centers[used]),
+        labels=number[labels],
+        counts=result.total.counts[used],
+        errors=(model.squared_error(params, result.total) * unit)[used],
+        penalty=model.penalty * unit,
+        history=np.array(result.history) * unit,
+        converged=result.converged,
+    )

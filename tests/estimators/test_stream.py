@@ -1,0 +1,220 @@
+"""partial_fit and warm_start."""
+
+import pickle
+
+import numpy as np
+import pytest
+import reference
+
+import kplus
+from kplus import DPMeans
+
+
+def streamed(model, batches, weights=None):
+    """Feed batches; return the labels that each batch got."""
+    weights = [None] * len(batches) if weights is None else weights
+    labels = []
+    for batch, weight in zip(batches, weights, strict=True):
+        model.partial_fit(batch, sample_weight=weight)
+        assert len(model.labels_) == len(batch)
+        labels.append(model.labels_.copy())
+    return np.concatenate(labels)
+
+
+def check_stream(model, X, labels, weights=None):
+    """The objective is that of all rows seen, each in the cluster it was put in."""
+    K, C = model.n_clusters_, model.cluster_centers_
+    assert np.all(np.isfinite(C))
+    assert C.shape == (K, X.shape[1])
+    sizes = np.bincount(labels, weights=weights, minlength=K)
+    np.testing.assert_allclose(model.cluster_sizes_, sizes, rtol=1e-12)
+    assert np.all(sizes > 0.0)
+    np.testing.assert_allclose(
+        C, reference.means(X, labels, K, weights), rtol=1e-9, atol=1e-9
+    )
+    objective = reference.objective(X, labels, C, model.penalty_, weights)
+    assert model.objective_ == pytest.approx(objective, rel=1e-9)
+    assert model.objective_history_[-1] == model.objective_
+
+
+@pytest.mark.parametrize("how", [{"penalty": 6.0}, {"n_clusters": 5}, {}])
+@pytest.mark.parametrize("n_batches", [1, 2, 7])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_objective_of_a_stream_equals_brute_force(how, n_batches, weighted, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(scale=3.0, size=(140, 2))
+    weights = rng.uniform(0.1, 2.0, len(X)) if weighted else None
+    batches = np.array_split(X, n_batches)
+    parts = np.array_split(weights, n_batches) if weighted else None
+    model = DPMeans(**how, tol=0.0)
+    labels = streamed(model, batches, parts)
+    check_stream(model, X, labels, weights)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_a_stream_after_a_fit_that_stopped_early(tol):
+    """Then the centres are not quite the means of the rows, and still count right."""
+    X = np.random.default_rng(0).normal(scale=3.0, size=(400, 2))
+    model = DPMeans(4.0, tol=tol).fit(X[:200])
+    labels = np.concatenate([model.labels_, model.partial_fit(X[200:]).labels_])
+    objective = reference.objective(X, labels, model.cluster_centers_, 4.0)
+    assert model.objective_ == pytest.approx(objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+def test_streams_of_any_scale(scale, offset):
+    rng = np.random.default_rng(0)
+    X = np.round(rng.normal(scale=300.0, size=(120, 2))) * scale + offset * scale
+    model = DPMeans(1e4 * scale**2, tol=0.0)
+    labels = streamed(model, np.array_split(X, 6))
+    plain = DPMeans(1e4, tol=0.0)
+    expected = streamed(plain, np.array_split((X / scale) - offset, 6))
+    np.testing.assert_array_equal(labels, expected)
+    assert model.objective_ == pytest.approx(plain.objective_ * scale**2, rel=1e-6)
+
+
+def test_clusters_open_when_new_groups_turn_up(blobs):
+    model = DPMeans(60.0)
+    counts = []
+    for group in range(4):
+        model.partial_fit(blobs[50 * group : 50 * group + 50])
+        counts.append(model.n_clusters_)
+    assert counts == [1, 2, 3, 4]
+    assert np.unique(model.labels_).tolist() == [3]
+
+
+@pytest.mark.parametrize("cap", [1, 2, 3])
+def test_a_cap_holds_in_a_stream(blobs, cap):
+    model = DPMeans(60.0, max_clusters=cap)
+    labels = streamed(model, np.array_split(blobs, 8))
+    assert model.n_clusters_ <= cap
+    check_stream(model, blobs, labels)
+
+
+def test_one_row_at_a_time():
+    X = np.random.default_rng(0).normal(scale=3.0, size=(60, 2))
+    model = DPMeans(5.0)
+    labels = streamed(model, np.array_split(X, 60))
+    check_stream(model, X, labels)
+    assert model.n_clusters_ > 1
+
+
+def test_equal_rows_then_a_far_one():
+    """One centre has no spread to take a unit from."""
+    model = DPMeans(1.0).partial_fit(np.full((5, 2), 1e-3))
+    model.partial_fit([[1e6, 1e6]])
+    assert model.n_clusters_ == 2
+    np.testing.assert_array_equal(model.cluster_sizes_, [5.0, 1.0])
+    np.testing.assert_allclose(model.cluster_centers_, [[1e-3, 1e-3], [1e6, 1e6]])
+
+
+def test_first_batch_equals_fit(blobs):
+    one, other = DPMeans(60.0).fit(blobs), DPMeans(40.0).partial_fit(blobs)
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    assert one.objective_ == other.objective_
+
+
+def test_fit_then_partial_fit_counts_both(blobs):
+    model = DPMeans(60.0, tol=0.0).fit(blobs[:120])
+    labels = np.concatenate([model.labels_, model.partial_fit(blobs[120:]).labels_])
+    check_stream(model, blobs, labels)
+
+
+def test_fit_forgets_the_stream(blobs):
+    model = DPMeans(60.0).partial_fit(blobs[:100] + 500.0).partial_fit(blobs)
+    model.fit(blobs)
+    np.testing.assert_array_equal(model.labels_, DPMeans(60.0).fit(blobs).labels_)
+    assert model.cluster_sizes_.sum() == len(blobs)
+
+
+def test_zero_weight_batch_changes_nothing_but_labels(blobs):
+    """At least one row must count in a call, but it may be one of many."""
+    model = DPMeans(60.0).fit(blobs)
+    before = model.cluster_centers_.copy()
+    weights = np.zeros(50)
+    weights[0] = 1e-12
+    model.partial_fit(blobs[:50], sample_weight=weights)
+    np.testing.assert_allclose(model.cluster_centers_, before, rtol=1e-9)
+    np.testing.assert_array_equal(model.labels_, model.predict(blobs[:50]))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_do_not_matter_in_a_stream(threads):
+    X = np.random.default_rng(0).normal(scale=3.0, size=(400, 2))
+    one, other = (DPMeans(5.0, batch_size=16, n_jobs=n) for n in (1, threads))
+    np.testing.assert_array_equal(
+        streamed(one, np.array_split(X, 4)), streamed(other, np.array_split(X, 4))
+    )
+    np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
+    assert one.objective_ == other.objective_
+
+
+@pytest.mark.parametrize("keep", ["pickle", "file"])
+def test_a_stream_goes_on_after_it_was_stored(blobs, keep, tmp_path):
+    model = DPMeans(60.0).partial_fit(blobs[:80])
+    if keep == "pickle":
+        again = pickle.loads(pickle.dumps(model))
+    else:
+        kplus.save(model, tmp_path / "model.npz")
+        again = kplus.load(tmp_path / "model.npz")
+    again.partial_fit(blobs[80:])
+    model.partial_fit(blobs[80:])
+    np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
+    assert again.objective_ == model.objective_
+
+
+def test_a_bad_batch_leaves_the_stream_as_it_was(blobs):
+    model = DPMeans(60.0).partial_fit(blobs)
+    before, objective = model.cluster_centers_.copy(), model.objective_
+    bad = blobs.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(bad)
+    np.testing.assert_array_equal(model.cluster_centers_, before)
+    assert model.objective_ == objective
+
+
+# --------------------------------------------------------------------- warm_start
+
+
+@pytest.mark.parametrize("how", [{"penalty": 6.0}, {"n_clusters": 9}])
+def test_warm_start_goes_on_from_the_last_centres(how):
+    X = np.random.default_rng(0).normal(scale=3.0, size=(300, 2))
+    model = DPMeans(**how, warm_start=True, tol=0.0).fit(X)
+    labels, objective = model.labels_.copy(), model.objective_
+    model.fit(X)
+    np.testing.assert_array_equal(model.labels_, labels)
+    assert model.objective_ == pytest.approx(objective, rel=1e-12)
+    assert model.n_iter_ <= 4
+
+
+def test_warm_start_with_another_penalty(blobs):
+    model = DPMeans(1e9, warm_start=True, tol=0.0).fit(blobs)
+    assert model.n_clusters_ == 1
+    assert model.set_params(penalty=60.0).fit(blobs).n_clusters_ == 4
+    assert model.set_params(penalty=1e9).fit(blobs).n_clusters_ == 1
+
+
+def test_warm_start_with_another_number(blobs):
+    model = DPMeans(n_clusters=2, warm_start=True).fit(blobs)
+    assert model.set_params(n_clusters=4).fit(blobs).n_clusters_ == 4
+
+
+def test_warm_start_on_a_table_with_other_columns(blobs):
+    """Old centres are of no use there: an error that says so, or a fresh start."""
+    model = DPMeans(60.0, warm_start=True).fit(blobs)
+    wider = np.hstack([blobs, blobs])
+    try:
+        model.fit(wider)
+    except ValueError as error:
+        assert "feature" in str(error) or "column" in str(error)
+    else:
+        assert model.cluster_centers_.shape[1] == 6
+
+
+def test_warm_start_with_more_centres_than_the_cap(blobs):
+    model = DPMeans(60.0, warm_start=True).fit(blobs)
+    assert model.n_clusters_ == 4
+    assert model.set_params(max_clusters=2).fit(blobs).n_clusters_ <= 2

@@ -1,0 +1,86 @@
+"""The laws for DP-means, with a penalty, a cap and a fixed number of clusters."""
+
+import numpy as np
+import reference
+from test_laws import Laws
+
+from kplus.models.dp_means.fast import DPMeansModel
+from kplus.models.dp_means.params import Centers, Lens
+from kplus.moves.open import OpenClusters, RefillClusters
+from kplus.moves.remove import DropEmpty, RemoveCluster
+
+
+def lens_of(table):
+    return Lens.on(table.X, table.weights)
+
+
+class DPMeansLaws(Laws):
+    """What the ways to use the model have in common."""
+
+    cap = np.inf
+
+    def start(self, model, table):
+        return Centers.start(lens_of(table), np.zeros((1, table.X.shape[1])))
+
+    def seen(self, params, table):
+        return params.lens.view(table.X.astype(np.float64))
+
+    def statistics(self, total):
+        return [total.counts, total.sums, total.squares]
+
+    def labels(self, local):
+        return local.labels
+
+    def brute_statistics(self, params, table, labels):
+        kept = labels >= 0
+        Y, w = self.seen(params, table)[kept], table.weight()[kept]
+        return reference.statistics(Y, labels[kept], params.K, w, params.refs)
+
+    def brute_objective(self, model, params, table, labels):
+        penalty = model.penalty if np.isfinite(model.penalty) else 0.0
+        Y, w = self.seen(params, table), table.weight()
+        return reference.objective(Y, labels, params.centers, penalty, w)
+
+    def renumbered(self, params, into):
+        return params.regroup(into, params.centers[:0])
+
+    def scale(self, params, table):
+        return float(np.sum(table.weight() @ self.seen(params, table) ** 2))
+
+    def unit(self, params):
+        return params.lens.inv**-2
+
+
+class TestPenalty(DPMeansLaws):
+    """A row opens a cluster when it costs more than the penalty."""
+
+    def model(self, table):
+        seen = lens_of(table).view(table.X.astype(np.float64))
+        spread = np.average(np.sum(seen**2, axis=1), weights=table.weights)
+        return DPMeansModel(0.3 * float(spread) or 1.0, self.cap)
+
+    def moves(self):
+        return [DropEmpty(), OpenClusters(), RemoveCluster()]
+
+
+class TestCapped(TestPenalty):
+    """The same with at most three clusters (Eq. 12)."""
+
+    cap = 3.0
+
+
+class TestFixedNumber(DPMeansLaws):
+    """A number of clusters, from rows as centres; empty ones are refilled."""
+
+    def model(self, table):
+        return DPMeansModel(np.inf)
+
+    def start(self, model, table):
+        """The extreme rows along the first axis, and one far from all others."""
+        lens = lens_of(table)
+        seen = lens.view(table.X.astype(np.float64))[table.weight() > 0.0]
+        ends = seen[[np.argmin(seen[:, 0]), np.argmax(seen[:, 0])]]
+        return Centers.start(lens, np.vstack([ends, ends[:1] + 100.0]))
+
+    def moves(self):
+        return [RefillClusters()]
