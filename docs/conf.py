@@ -63,5 +63,14 @@ def append_results(app, docname, source):
         source[0] += "\n" + re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
+def escape_fitted_names(app, what, name, obj, options, lines):
+    """Keep ``n_clusters_`` in ``x : shape (n_clusters_, 2)`` from being a link."""
+    for i, line in enumerate(lines):
+        head, colon, kind = line.partition(" : ")
+        lines[i] = head + colon + re.sub(r"(?<=\w)_(?=\W|$)", r"\\_", kind)
+
+
 def setup(app):
     app.connect("source-read", append_results)
+    # Before numpydoc, whose priority is 500, turns the sections into reST.
+    app.connect("autodoc-process-docstring", escape_fitted_names, priority=400)

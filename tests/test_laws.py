@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import canonical
 
 from kplus import loop
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.engine.blocks import ArrayBlocks
+from reference import canonical
 
 # One law serves several models, hence several classes.
 law = settings(max_examples=25, suppress_health_check=[HealthCheck.differing_executors])
@@ -201,7 +201,7 @@ class Laws:
     @law
     @given(tables())
     def test_statistics_equal_brute_force(self, table):
-        model, result, labels = self.fit(table)
+        _, result, labels = self.fit(table)
         expected = self.brute_statistics(result.params, table, labels)
         self.close(result.total, expected, table.n)
 

@@ -1,15 +1,15 @@
-"""DP-means on eight round groups."""
+"""DP-means on eight round groups; circles of radius λ around the centres."""
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import make_blobs
 
 from kplus import DPMeans
+from kplus.datasets import make_spherical_mixture
 from kplus.plots import ClusterDisplay
 
-X, _ = make_blobs(n_samples=2000, centers=8, cluster_std=0.8, random_state=5)
+X, truth = make_spherical_mixture(2000, 2, 8, separation=6, random_state=1)
 model = DPMeans(penalty=25, random_state=0).fit(X)
 
-fig, (left, right) = plt.subplots(1, 2, width_ratios=[3, 2])
-ClusterDisplay.from_estimator(model, X, ax=left)
-right.plot(model.objective_history_, "o-", markersize=3)
-right.set(xlabel="pass", ylabel="objective", yscale="log")
+ax = ClusterDisplay.from_estimator(model, X).ax_
+for center in model.cluster_centers_:
+    ax.add_patch(plt.Circle(center, 5, fill=False, linestyle=":"))
+ax.set_aspect("equal")

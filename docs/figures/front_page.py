@@ -1,16 +1,16 @@
 """One data set at three penalties."""
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import make_blobs
 
 from kplus import DPMeans
+from kplus.datasets import make_spherical_mixture
 
-X, _ = make_blobs(n_samples=1200, centers=9, cluster_std=0.7, random_state=8)
+X, truth = make_spherical_mixture(2000, 2, 8, separation=6, random_state=1)
 fig, axes = plt.subplots(1, 3, sharex=True, sharey=True)
-for ax, penalty in zip(axes, [150, 20, 3], strict=True):
-    model = DPMeans(penalty, random_state=0).fit(X)
+for ax, radius in zip(axes, [12, 5, 3], strict=True):
+    model = DPMeans(penalty=radius**2, random_state=0).fit(X)
     ax.scatter(*X.T, c=model.labels_, cmap="tab20", s=4, linewidths=0)
     ax.scatter(*model.cluster_centers_.T, c="black", marker="+", s=40)
+    ax.set_title(f"λ = {radius}:  K⁺ = {model.n_clusters_}")
     ax.set_aspect("equal")
     ax.axis("off")
-    ax.set_title(f"λ² = {penalty}:  K⁺ = {model.n_clusters_}")

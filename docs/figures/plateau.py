@@ -1,10 +1,9 @@
 """The number of clusters for every penalty."""
 
-from sklearn.datasets import make_blobs
-
 from kplus import DPMeans, penalty_path
+from kplus.datasets import make_spherical_mixture
 from kplus.plots import PenaltyPathDisplay
 
-X, _ = make_blobs(n_samples=2000, centers=8, cluster_std=0.8, random_state=5)
+X, truth = make_spherical_mixture(2000, 2, 8, separation=6, random_state=1)
 path = penalty_path(DPMeans(random_state=0), X)
 PenaltyPathDisplay.from_path(path)

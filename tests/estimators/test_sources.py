@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+import reference
 from kplus import DPMeans, penalty_for, penalty_path
 
 pa = pytest.importorskip("pyarrow")
@@ -305,14 +306,28 @@ def test_columns_of_very_different_scale():
     np.testing.assert_array_equal(far.predict(X), far.labels_)
 
 
-def test_one_far_row_does_not_blur_the_others():
-    """The unit of float32 products is that of the far row; labels are exact all the same."""
+def with_far_row(far):
     rng = np.random.default_rng(0)
-    X = np.vstack(
-        [rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 12, [[1e9, 1e9]]]
-    )
-    model = DPMeans(60.0).fit(X)
-    assert model.n_clusters_ == 3
-    np.testing.assert_array_equal(np.sort(model.cluster_sizes_), [1, 40, 40])
-    d2 = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
-    np.testing.assert_array_equal(model.labels_, d2.argmin(axis=1))
+    two = np.vstack([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 12])
+    return np.vstack([two, [[far, far]]])
+
+
+@pytest.mark.parametrize("far", [1e2, 1e3, 1e4, 1e6, 1e8])
+def test_one_far_row_does_not_blur_the_objective(far):
+    """Sums about a place far from where the rows are would cancel badly."""
+    X = with_far_row(far)
+    model = DPMeans(60.0, tol=0.0).fit(X)
+    C, labels = model.cluster_centers_, model.labels_
+    np.testing.assert_array_equal(labels, reference.nearest(X, C)[0])
+    objective = reference.objective(X, labels, C, 60.0)
+    assert model.objective_ == pytest.approx(objective, rel=1e-10)
+    history = model.objective_history_
+    assert np.all(np.diff(history) <= 1e-12 * history[:-1])
+
+
+@pytest.mark.parametrize("far", [1e2, 1e3, 1e4, 1e6])
+def test_one_far_row_does_not_hide_a_removal(far):
+    X = with_far_row(far)
+    model = DPMeans(60.0, tol=0.0).fit(X)
+    costs = reference.removal_costs(X, model.cluster_centers_)
+    assert costs.min() >= 60.0 * (1 - 1e-9)

@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-import reference
 
 import kplus
+import reference
 from kplus import DPMeans
 
 
@@ -76,7 +76,7 @@ def test_streams_of_any_scale(scale, offset):
 
 
 def test_clusters_open_when_new_groups_turn_up(blobs):
-    model = DPMeans(60.0)
+    model = DPMeans(150.0)
     counts = []
     for group in range(4):
         model.partial_fit(blobs[50 * group : 50 * group + 50])
@@ -87,7 +87,7 @@ def test_clusters_open_when_new_groups_turn_up(blobs):
 
 @pytest.mark.parametrize("cap", [1, 2, 3])
 def test_a_cap_holds_in_a_stream(blobs, cap):
-    model = DPMeans(60.0, max_clusters=cap)
+    model = DPMeans(150.0, max_clusters=cap)
     labels = streamed(model, np.array_split(blobs, 8))
     assert model.n_clusters_ <= cap
     check_stream(model, blobs, labels)
@@ -111,27 +111,27 @@ def test_equal_rows_then_a_far_one():
 
 
 def test_first_batch_equals_fit(blobs):
-    one, other = DPMeans(60.0).fit(blobs), DPMeans(40.0).partial_fit(blobs)
+    one, other = DPMeans(150.0).fit(blobs), DPMeans(150.0).partial_fit(blobs)
     np.testing.assert_array_equal(one.labels_, other.labels_)
     assert one.objective_ == other.objective_
 
 
 def test_fit_then_partial_fit_counts_both(blobs):
-    model = DPMeans(60.0, tol=0.0).fit(blobs[:120])
+    model = DPMeans(150.0, tol=0.0).fit(blobs[:120])
     labels = np.concatenate([model.labels_, model.partial_fit(blobs[120:]).labels_])
     check_stream(model, blobs, labels)
 
 
 def test_fit_forgets_the_stream(blobs):
-    model = DPMeans(60.0).partial_fit(blobs[:100] + 500.0).partial_fit(blobs)
+    model = DPMeans(150.0).partial_fit(blobs[:100] + 500.0).partial_fit(blobs)
     model.fit(blobs)
-    np.testing.assert_array_equal(model.labels_, DPMeans(60.0).fit(blobs).labels_)
+    np.testing.assert_array_equal(model.labels_, DPMeans(150.0).fit(blobs).labels_)
     assert model.cluster_sizes_.sum() == len(blobs)
 
 
 def test_zero_weight_batch_changes_nothing_but_labels(blobs):
     """At least one row must count in a call, but it may be one of many."""
-    model = DPMeans(60.0).fit(blobs)
+    model = DPMeans(150.0).fit(blobs)
     before = model.cluster_centers_.copy()
     weights = np.zeros(50)
     weights[0] = 1e-12
@@ -153,7 +153,7 @@ def test_threads_do_not_matter_in_a_stream(threads):
 
 @pytest.mark.parametrize("keep", ["pickle", "file"])
 def test_a_stream_goes_on_after_it_was_stored(blobs, keep, tmp_path):
-    model = DPMeans(60.0).partial_fit(blobs[:80])
+    model = DPMeans(150.0).partial_fit(blobs[:80])
     if keep == "pickle":
         again = pickle.loads(pickle.dumps(model))
     else:
@@ -166,7 +166,7 @@ def test_a_stream_goes_on_after_it_was_stored(blobs, keep, tmp_path):
 
 
 def test_a_bad_batch_leaves_the_stream_as_it_was(blobs):
-    model = DPMeans(60.0).partial_fit(blobs)
+    model = DPMeans(150.0).partial_fit(blobs)
     before, objective = model.cluster_centers_.copy(), model.objective_
     bad = blobs.copy()
     bad[3, 1] = np.nan
@@ -193,7 +193,7 @@ def test_warm_start_goes_on_from_the_last_centres(how):
 def test_warm_start_with_another_penalty(blobs):
     model = DPMeans(1e9, warm_start=True, tol=0.0).fit(blobs)
     assert model.n_clusters_ == 1
-    assert model.set_params(penalty=60.0).fit(blobs).n_clusters_ == 4
+    assert model.set_params(penalty=150.0).fit(blobs).n_clusters_ == 4
     assert model.set_params(penalty=1e9).fit(blobs).n_clusters_ == 1
 
 
@@ -203,18 +203,13 @@ def test_warm_start_with_another_number(blobs):
 
 
 def test_warm_start_on_a_table_with_other_columns(blobs):
-    """Old centres are of no use there: an error that says so, or a fresh start."""
-    model = DPMeans(60.0, warm_start=True).fit(blobs)
-    wider = np.hstack([blobs, blobs])
-    try:
-        model.fit(wider)
-    except ValueError as error:
-        assert "feature" in str(error) or "column" in str(error)
-    else:
-        assert model.cluster_centers_.shape[1] == 6
+    """Old centres are of no use there; an error must say so, and how to go on."""
+    model = DPMeans(150.0, warm_start=True).fit(blobs)
+    with pytest.raises(ValueError, match=r"feature|column"):
+        model.fit(np.hstack([blobs, blobs]))
 
 
 def test_warm_start_with_more_centres_than_the_cap(blobs):
-    model = DPMeans(60.0, warm_start=True).fit(blobs)
+    model = DPMeans(150.0, warm_start=True).fit(blobs)
     assert model.n_clusters_ == 4
     assert model.set_params(max_clusters=2).fit(blobs).n_clusters_ <= 2

@@ -1,13 +1,13 @@
 """The laws for DP-means, with a penalty, a cap and a fixed number of clusters."""
 
 import numpy as np
-import reference
-from test_laws import Laws
 
+import reference
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
+from test_laws import Laws
 
 
 def lens_of(table):

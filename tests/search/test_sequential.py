@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln
 
+import reference
 from kplus import DPMeans
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
@@ -124,7 +124,9 @@ def test_serial_fit_is_the_reference_by_size():
     _, C, history = serial_reference(X, 6.0)
     fitted = serial(job(X), 6.0)
     np.testing.assert_allclose(fitted.history, history, rtol=1e-12)
-    np.testing.assert_array_equal(fitted.labels, reference.nearest(X, fitted.centers)[0])
+    np.testing.assert_array_equal(
+        fitted.labels, reference.nearest(X, fitted.centers)[0]
+    )
     assert np.all(np.diff(fitted.counts) <= 0.0)
     order = np.lexsort(fitted.centers.T)
     np.testing.assert_allclose(fitted.centers[order], C[np.lexsort(C.T)], atol=1e-12)
@@ -135,7 +137,10 @@ def test_serial_fit_is_the_reference_by_size():
 def test_serial_weight_two_is_the_row_twice():
     X = some_rows(2)
     w = np.random.default_rng(2).integers(1, 4, 60).astype(float)
-    once, twice = serial(job(X, w), 5.0), serial(job(np.repeat(X, w.astype(int), 0)), 5.0)
+    once, twice = (
+        serial(job(X, w), 5.0),
+        serial(job(np.repeat(X, w.astype(int), 0)), 5.0),
+    )
     np.testing.assert_array_equal(np.repeat(once.labels, w.astype(int)), twice.labels)
     np.testing.assert_allclose(once.history, twice.history, rtol=1e-12)
 
@@ -260,7 +265,9 @@ def test_MB_6_collapsed_descends_to_a_fixed_point(seed, penalty, cap):
     np.testing.assert_allclose(
         eq_9(X, labels, penalty), fitted.objective, rtol=1e-10, atol=1e-12
     )
-    least = min(eq_9(X, moved, penalty) for moved in single_row_moves(X, labels, K, cap))
+    least = min(
+        eq_9(X, moved, penalty) for moved in single_row_moves(X, labels, K, cap)
+    )
     assert least >= fitted.objective * (1.0 - 1e-9)
 
 
@@ -288,7 +295,9 @@ def test_collapsed_with_weights_never_rises(seed, penalty):
     X, w = some_rows(seed, n=20), some_weights(seed, 20) + 1e-3
     fitted = refine(job(X, w, block_rows=6), X.mean(axis=0)[None], penalty)
     assert np.all(np.diff(fitted.history) <= 1e-12 * fitted.history[0])
-    assert fitted.objective <= eq_9(X, fitted.labels, penalty, w) * (1.0 + 1e-12) + 1e-12
+    assert (
+        fitted.objective <= eq_9(X, fitted.labels, penalty, w) * (1.0 + 1e-12) + 1e-12
+    )
 
 
 def test_collapsed_weights():
@@ -315,9 +324,9 @@ def test_collapsed_is_never_above_the_fast_fit(seed):
 
 def test_collapsed_number_with_too_few_distinct_rows():
     X = np.repeat([[0.0], [1.0]], 3, axis=0)
-    model = DPMeans(n_clusters=4, collapsed=True).fit(X)
-    assert model.n_clusters_ == DPMeans(n_clusters=4).fit(X).n_clusters_
-    assert model.objective_ == 0.0
+    fitted = collapsed_number(job(X), 4, start=np.arange(4.0)[:, None])
+    np.testing.assert_array_equal(fitted.counts, [3.0, 3.0, 0.0, 0.0])
+    assert fitted.objective == 0.0
 
 
 # ----------------------------------------------------------------------- claims
@@ -474,4 +483,6 @@ def test_verbose_counts_every_pass(blobs, settings, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert all(f"pass {i}:" in line for i, line in enumerate(lines, start=1))
     assert len(lines) == model.n_iter_
-    assert f"{model.n_clusters_} clusters, objective {model.objective_:.6g}" in lines[-1]
+    assert (
+        f"{model.n_clusters_} clusters, objective {model.objective_:.6g}" in lines[-1]
+    )

@@ -43,7 +43,7 @@ __all__ = [
 _LEVELS = (1_000, 5_000, 20_000)  # rows of the samples that a fit starts on
 _GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
 _SPLIT_TOL = 1e-3  # and how much the path and swaps do
-_RELAX = 1.7  # how far updates overshoot until a fit of a wished number rests
+_RELAX = 1.6  # how far updates overshoot the means until a fit rests
 _SMALL = DPMeansModel(np.inf)
 
 
@@ -127,7 +127,7 @@ def by_penalty(
     sample = job.sample(_LEVELS[0])
     lens = Lens.on(sample.rows, sample.weights)
     model = DPMeansModel(penalty * lens.inv**2, max_clusters)
-    moves: list[Move] = [DropEmpty(), OpenClusters(), RemoveCluster()]
+    moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
     if start is not None:
         return _finish(job, model, lens, lens.view(start), moves)
     centers: Array = np.zeros((1, sample.rows.shape[1]))
@@ -143,11 +143,8 @@ def by_penalty(
             job, source=sample.blocks(), weights=sample.weights, callback=None,
             n_threads=1,
         )  # fmt: skip
-        result = _run(part, model, Centers.start(lens, centers), moves)[0]
-        known = len(centers)
+        result = _run(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)
-        if len(centers) == known > 1:
-            break  # a larger sample had nothing to add
     return _finish(job, model, lens, centers, moves)
 
 
@@ -172,9 +169,8 @@ def by_number(
         centers = swap(seen, centers, _SPLIT_TOL)
     else:
         centers = lens.view(start)
-    params = replace(Centers.start(lens, centers), relax=_RELAX)
     moves: list[Move] = [RefillClusters(), SettleOnMeans()]
-    return _to_data(_SMALL, lens, *_run(job, _SMALL, params, moves))
+    return _finish(job, _SMALL, lens, centers, moves)
 
 
 def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
@@ -281,7 +277,11 @@ def _finish(
     job: Job, model: DPMeansModel, lens: Lens, centers: Array, moves: Sequence[Move]
 ) -> Fitted:
     """Pass over all rows until rest."""
-    return _to_data(model, lens, *_run(job, model, Centers.start(lens, centers), moves))
+    return _to_data(model, lens, *_run(job, model, _start(lens, centers), moves))
+
+
+def _start(lens: Lens, centers: Array) -> Centers:
+    return replace(Centers.start(lens, centers), relax=_RELAX)
 
 
 def _to_data(

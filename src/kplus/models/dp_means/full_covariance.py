@@ -15,7 +15,7 @@ the objective tends to Eq. 3 in units of Σ0.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kplus.core.types import Array, Block, IntArray
 from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.sequential import Labels
-from kplus.models.dp_means.stats import Candidates, costliest
+from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, costliest
 
 __all__ = ["Ellipsoids", "FullCovarianceModel", "Scatters"]
 
@@ -112,7 +112,7 @@ class Scatters:
     costs: Array
     spare: Array
     moved: int = 0
-    candidates: Candidates = field(default_factory=lambda: Candidates.none(0))
+    candidates: Candidates = NO_CANDIDATES
 
     @classmethod
     def zeros(cls, K: int, D: int) -> "Scatters":
@@ -150,7 +150,7 @@ class Scatters:
     def begin_pass(self) -> None:
         self.spare[:] = 0.0
         self.moved = 0
-        self.candidates = Candidates.none(0)
+        self.candidates = NO_CANDIDATES
 
     def regroup(self, into: IntArray, K: int) -> "Scatters":
         out = Scatters.zeros(K, self.sums.shape[1])
@@ -219,7 +219,7 @@ class FullCovarianceModel:
         costs = first * np.minimum(weights, 1.0)
         far = np.flatnonzero(costs > self.penalty)
         if not len(far):
-            return Candidates.none(X.shape[1])
+            return NO_CANDIDATES
         far = far[costliest(costs[far], far)]
         return Candidates(costs[far], far + start, own[far], weights[far], X[far])
 
