@@ -1,12 +1,17 @@
 """The laws for DP-means, with a penalty, a cap and a fixed number of clusters."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 import reference
+from kplus.models.dp_means import fast
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
+from kplus.moves.settle import SettleOnMeans
 from test_laws import Laws
 
 
@@ -63,6 +68,31 @@ class TestPenalty(DPMeansLaws):
         return [DropEmpty(), OpenClusters(), RemoveCluster()]
 
 
+class ByBounds:
+    """Few rows are sooner measured than bounded; here bounds are used all the same."""
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def no_rows_are_few(cls):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(fast, "_FEW", 0)
+            yield
+
+
+class TestPenaltyByBounds(ByBounds, TestPenalty):
+    pass
+
+
+class TestOvershooting(ByBounds, TestPenalty):
+    """Updates that go beyond the means, as the search has them."""
+
+    def start(self, model, table):
+        return replace(super().start(model, table), relax=1.6)
+
+    def moves(self):
+        return [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
+
+
 class TestCapped(TestPenalty):
     """The same with at most three clusters (Eq. 12)."""
 
@@ -84,3 +114,7 @@ class TestFixedNumber(DPMeansLaws):
 
     def moves(self):
         return [RefillClusters()]
+
+
+class TestFixedNumberByBounds(ByBounds, TestFixedNumber):
+    pass

@@ -47,6 +47,8 @@ def open_table(
         accept_large_sparse=True,
         ensure_all_finite=False,
     )
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"X holds {X.dtype}, not numbers; turn it into numbers first.")
     if sp.issparse(X):
         return SparseBlocks(X, block_rows)
     return ArrayBlocks(X, block_rows)
