@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from kplus.core.memo import Memo, add_up
-from kplus.core.types import Callback, Engine, FitResult, Model, Move, PassInfo
+from kplus.core.types import (
+    Callback,
+    Engine,
+    FitResult,
+    Model,
+    Move,
+    PassInfo,
+    Proposal,
+)
 
 __all__ = ["run"]
 
@@ -19,6 +27,7 @@ def run(
     max_iter: int,
     tol: float,
     callback: Callback | None = None,
+    finish: Move | None = None,
 ) -> FitResult:
     """Pass over the data until nothing pays any more.
 
@@ -36,6 +45,8 @@ def run(
         at the end brings them up to date once more before the pass is judged.
     max_iter : int
         Most passes.
+    finish : Move, optional
+        Proposes how to present the result; one more sweep makes the labels follow.
     tol : float
         Rest when a pass lowers the objective by less than this share of it.
     """
@@ -55,16 +66,27 @@ def run(
         for move in moves:
             proposal = move.propose(model, params, memo.total, updated, resting)
             if proposal is not None:
-                memo.regroup(proposal.into, proposal.K)
-                engine.regroup(proposal.into, proposal.K)
-                updated = proposal.params
+                params = _adopt(proposal, memo, engine)
                 break
         else:
             if resting:
                 converged = True
                 break
-        params = updated
+            params = updated
+    if finish is not None:
+        proposal = finish.propose(model, params, memo.total, params, True)
+        if proposal is not None:
+            params = _adopt(proposal, memo, engine)
+            params = _one_pass(model, engine, params, memo, groups)
+            history[-1] = model.objective(params, memo.total)
     return FitResult(params, memo.total, history, len(history), converged)
+
+
+def _adopt(proposal: Proposal, memo: Memo, engine: Engine) -> Any:
+    """Carry sums and per-row state over to the proposed groups."""
+    memo.regroup(proposal.into, proposal.K)
+    engine.regroup(proposal.into, proposal.K)
+    return proposal.params
 
 
 def _one_pass(

@@ -24,8 +24,10 @@ from kplus.estimators._input import check_weights, describe_not_finite, open_tab
 from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.full_covariance import Ellipsoids
+from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search import full_covariance, sequential
+from kplus.search.job import Fitted, Job
 from kplus.search.restarts import best_of
 
 __all__ = ["DPMeans"]
@@ -54,7 +56,8 @@ class DPMeans(
     penalty : float or "auto", default="auto"
         λ²: what one more cluster costs, in squared distance.
     n_clusters : int or None, default=None
-        Wished number of clusters; then `penalty` must be left alone.
+        Wished number of clusters. A `penalty` given as well opens no clusters then; it
+        is only charged in `objective_`.
     max_clusters : int or None, default=None
         Never more clusters than that (Eq. 12 of MAD-Bayes).
     algorithm : {"fast", "serial"}, default="fast"
@@ -109,7 +112,7 @@ class DPMeans(
     n_iter_ : int
         Passes over all rows.
     penalty_ : float
-        The penalty used; 0 where `n_clusters` was given.
+        The penalty used; 0 where `n_clusters` was given and `penalty` was not.
     path_ : PenaltyPath
         With ``penalty="auto"``: what the choice was made from.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
@@ -250,7 +253,7 @@ class DPMeans(
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
         self._store(fitted, path)
-        if not fitted.converged:
+        if not fitted.converged and self.n_iter_ >= self.max_iter:
             warnings.warn(
                 f"DPMeans did not come to rest in max_iter={self.max_iter} passes; "
                 f"raise max_iter or tol.",
@@ -276,23 +279,20 @@ class DPMeans(
 
     def _check_combination(self) -> None:
         """Parameters that do not go together."""
-        number = not isinstance(self.penalty, str)
-        if self.n_clusters is not None and number:
-            raise ValueError(
-                "Give either penalty or n_clusters, not both: penalty lets the data "
-                "decide the number of clusters (max_clusters caps it)."
-            )
         if self.n_clusters is not None and self.max_clusters is not None:
             raise ValueError(
                 "max_clusters goes with penalty; with n_clusters the number is fixed."
             )
+        free = self.n_clusters is None and not isinstance(self.penalty, str)
         for name, asked in (
             ("algorithm='serial'", self.algorithm == "serial"),
             ("covariance='full'", self.covariance == "full"),
         ):
-            if asked and not number:
-                raise ValueError(f"{name} needs a number as penalty.")
-        if self.collapsed and not number and self.n_clusters is None:
+            if asked and not free:
+                raise ValueError(
+                    f"{name} needs a number as penalty, and n_clusters=None."
+                )
+        if self.collapsed and not free and self.n_clusters is None:
             raise ValueError("collapsed=True needs a number as penalty, or n_clusters.")
         chosen = [self.algorithm == "serial", self.collapsed, self.covariance == "full"]
         if sum(chosen) > 1:
@@ -309,9 +309,9 @@ class DPMeans(
 
     def _job(
         self, source: Blocks, weights: Array | None, reporter: PassReporter
-    ) -> search.Job:
+    ) -> Job:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return search.Job(
+        return Job(
             source=source,
             weights=weights,
             rng=np.random.default_rng(seed),
@@ -321,20 +321,22 @@ class DPMeans(
             callback=reporter if reporter.wanted else None,
         )
 
-    def _search(self, job: search.Job) -> tuple[search.Fitted, Any]:
+    def _search(self, job: Job) -> tuple[Fitted, Any]:
         """Fit in the way that the parameters ask for; clusters come by falling size."""
-        if not isinstance(self.penalty, str):
+        path, K, penalty = None, self.n_clusters, self.penalty
+        if K is None and not isinstance(penalty, str):
             return best_of(self.n_init, job, self._by_penalty), None
-        path, K = None, self.n_clusters
         if K is None:
             path = search.find_path(job, self._cap)
-            K = int(path.n_clusters[path.chosen])
+            K, penalty = int(path.n_clusters[path.chosen]), path.penalty
         fitted = best_of(
             self.n_init, job, lambda part, again: self._by_number(part, again, K)
         )
-        return (fitted if path is None else fitted.at_penalty(path.penalty)), path
+        if not isinstance(penalty, str):
+            fitted = fitted.at_penalty(penalty)
+        return fitted, path
 
-    def _by_number(self, job: search.Job, random_start: bool, K: int) -> search.Fitted:
+    def _by_number(self, job: Job, random_start: bool, K: int) -> Fitted:
         start = self._start
         if start is not None and len(start) != K:
             start = None
@@ -342,10 +344,9 @@ class DPMeans(
             return sequential.collapsed_number(
                 job, K, start=start, random_start=random_start
             )
-        fitted = search.by_number(job, K, start=start, random_start=random_start)
-        return fitted.largest_first()
+        return search.by_number(job, K, start=start, random_start=random_start)
 
-    def _by_penalty(self, job: search.Job, random_start: bool) -> search.Fitted:
+    def _by_penalty(self, job: Job, random_start: bool) -> Fitted:
         penalty, cap, start = self.penalty, self._cap, self._start
         if self.covariance == "full":
             return full_covariance.by_penalty(
@@ -366,7 +367,7 @@ class DPMeans(
             )
         return search.by_penalty(
             job, penalty, cap, start=start, random_start=random_start
-        ).largest_first()
+        )
 
     @property
     def _cap(self) -> float:
@@ -374,8 +375,16 @@ class DPMeans(
 
     @property
     def _start(self) -> Array | None:
-        """Centres to start from, with `warm_start` after a fit."""
-        return getattr(self, "cluster_centers_", None) if self.warm_start else None
+        """With `warm_start` after a fit: its centres, as many as the cap allows."""
+        if not self.warm_start or not hasattr(self, "cluster_centers_"):
+            return None
+        start: Array = self.cluster_centers_
+        if start.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"warm_start=True, but X has {self.n_features_in_} features and the "
+                f"last fit had {start.shape[1]}; fit a fresh estimator."
+            )
+        return start[: int(min(len(start), self._cap))]
 
     def _ellipsoids(self, centers: Array) -> Ellipsoids:
         """The last fit's matrices; spheres after a spherical fit."""
@@ -383,7 +392,7 @@ class DPMeans(
             return Ellipsoids(centers, self.covariances_)
         return Ellipsoids.spheres(centers, self.min_covariance)
 
-    def _store(self, fitted: search.Fitted, path: Any) -> None:
+    def _store(self, fitted: Fitted, path: Any) -> None:
         self.cluster_centers_ = fitted.centers
         self.labels_ = fitted.labels
         self.n_clusters_ = len(fitted.centers)
@@ -393,6 +402,7 @@ class DPMeans(
         self.objective_ = fitted.objective
         self.n_iter_ = len(fitted.history)
         self._cluster_errors = fitted.errors
+        self._lens = fitted.lens
         if path is not None:
             self.path_ = path
         elif hasattr(self, "path_"):
@@ -425,7 +435,7 @@ class DPMeans(
         self._check_combination()
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
         weights = check_weights(sample_weight, source.n_rows)
-        job = search.Job(
+        job = Job(
             source,
             weights,
             np.random.default_rng(0),
@@ -433,10 +443,16 @@ class DPMeans(
             self.max_iter,
             self.tol,
         )
-        penalty = np.inf if isinstance(self.penalty, str) else self.penalty
+        fixed = self.n_clusters is not None or isinstance(self.penalty, str)
+        penalty = np.inf if fixed else self.penalty
         try:
             fitted = search.stream(
-                job, penalty, self._cap, self.cluster_centers_, self.cluster_sizes_
+                job,
+                penalty,
+                self._cap,
+                self._lens,
+                self.cluster_centers_,
+                self.cluster_sizes_,
             )
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
@@ -457,7 +473,31 @@ class DPMeans(
                     f"algorithm='fast', collapsed=False and covariance='spherical'."
                 )
 
-    def _add_batch(self, fitted: search.Fitted) -> None:
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        return {
+            "cluster_errors": self._cluster_errors,
+            "lens_origin": self._lens.origin,
+            "lens_inv": self._lens.inv,
+        }
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        self._cluster_errors = state["cluster_errors"]
+        self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
+        K, D = self.n_clusters_, self.n_features_in_
+        for name, found, expected in (
+            ("cluster_centers_", self.cluster_centers_.shape, (K, D)),
+            ("cluster_sizes_", self.cluster_sizes_.shape, (K,)),
+            ("cluster_errors", self._cluster_errors.shape, (K,)),
+            ("lens_origin", self._lens.origin.shape, (D,)),
+            ("covariances_", getattr(self, "covariances_", np.empty((K, D, D))).shape,
+             (K, D, D)),
+        ):  # fmt: skip
+            if found != expected:
+                raise ValueError(f"{name} has shape {found}, not {expected}.")
+
+    def _add_batch(self, fitted: Fitted) -> None:
         old = len(self.cluster_centers_)
         sizes, errors = fitted.counts.copy(), fitted.errors.copy()
         sizes[:old] += self.cluster_sizes_
@@ -502,7 +542,7 @@ class DPMeans(
         return -self._assign(X, sample_weight)[1]
 
     def _assign(self, X: Any, sample_weight: Any) -> tuple[Any, float]:
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
         weights = check_weights(sample_weight, source.n_rows)
         threads = effective_n_jobs(self.n_jobs)
@@ -511,7 +551,9 @@ class DPMeans(
                 return full_covariance.assign(
                     source, weights, self.cluster_centers_, self.covariances_, threads
                 )
-            return search.assign(source, weights, self.cluster_centers_, threads)
+            return search.assign(
+                source, weights, self._lens, self.cluster_centers_, threads
+            )
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
 
@@ -528,7 +570,7 @@ class DPMeans(
         -------
         distances : ndarray of shape (n_samples, n_clusters_)
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "cluster_centers_")
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
         if hasattr(self, "covariances_"):
             distances = full_covariance.distances(
@@ -553,4 +595,5 @@ def _reconstruct(info: PassInfo) -> dict[str, Any]:
     return {
         "cluster_centers_": params.lens.back(params.centers),
         "n_clusters_": params.K,
+        "_lens": params.lens,
     }

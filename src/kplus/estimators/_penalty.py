@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 from kplus.estimators._dp_means import DPMeans
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
 from kplus.models.dp_means.fast import NotFiniteError
-from kplus.search.dp_means import Job, farthest_first, find_path
+from kplus.search.dp_means import farthest_first, find_path
+from kplus.search.job import Job
 from kplus.search.path import PenaltyPath
 
 __all__ = ["penalty_for", "penalty_path"]

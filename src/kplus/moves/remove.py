@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray, Proposal
-from kplus.models.dp_means.fast import DPMeansModel
+from kplus.core.types import IntArray, Proposal
+from kplus.models.dp_means.fast import ROUNDING, DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
 
@@ -43,8 +43,8 @@ class RemoveCluster:
     """Remove the cluster whose rows are served almost as well by their second choice.
 
     `ClusterSums.spare` bounds from below what a removal costs. While that exceeds
-    the penalty for every cluster nothing need be read; otherwise the rows of the
-    doubtful clusters find their second nearest centre afresh, which makes it exact.
+    the penalty for every cluster nothing need be read; otherwise one more pass costs
+    the doubtful clusters exactly.
     """
 
     name = "remove"
@@ -64,18 +64,9 @@ class RemoveCluster:
         if np.any(cheap & ~known):
             into: IntArray = np.arange(params.K)
             return Proposal(replace(params, recheck=cheap), into, params.K)
-        cost = np.where(cheap, total.spare + self._error(params, total), np.inf)
-        worst = int(np.argmin(cost))
-        if cost[worst] >= model.penalty:
+        worst = int(np.argmin(total.spare))
+        if total.spare[worst] >= model.penalty * (1.0 - ROUNDING):
             return None
         into = _without(params, np.array([worst]))
         kept = updated.regroup(into, updated.centers[:0])
         return Proposal(kept, into, kept.K)
-
-    @staticmethod
-    def _error(params: Centers, total: ClusterSums) -> Array:
-        """How far float32 may have put `spare` below the truth, for each cluster."""
-        widest = float(np.sqrt(np.max(np.sum(params.centers**2, axis=1))))
-        D = params.centers.shape[1]
-        error: Array = total.counts * ((D + 8) * 2.0**-20 * (widest + 1.0) ** 2)
-        return error

@@ -1,7 +1,7 @@
 """How `DPMeans` is fitted: by a penalty, to a number of clusters, or on its own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -9,11 +9,9 @@ from scipy.spatial.distance import cdist
 from kplus.core.types import (
     Array,
     Blocks,
-    Callback,
     FitResult,
     IntArray,
     Move,
-    PassInfo,
 )
 from kplus.engine import make_engine
 from kplus.loop import run
@@ -21,16 +19,17 @@ from kplus.models.dp_means.fast import DPMeansModel, NotFiniteError
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import OpenClusters, RefillClusters
+from kplus.moves.present import PresentClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
+from kplus.search.job import Fitted, Job
 from kplus.search.path import PenaltyPath, most_clusters, trace
+from kplus.search.runs import run_job
 from kplus.search.sample import Sample, draw
 from kplus.search.seeds import plus_plus
 from kplus.search.splits import grow, labels_of, swap
 
 __all__ = [
-    "Fitted",
-    "Job",
     "assign",
     "by_number",
     "by_penalty",
@@ -43,72 +42,9 @@ __all__ = [
 _LEVELS = (1_000, 5_000, 20_000)  # rows of the samples that a fit starts on
 _GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
 _SPLIT_TOL = 1e-3  # and how much the path and swaps do
+_MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
 _RELAX = 1.6  # how far updates overshoot the means until a fit rests
 _SMALL = DPMeansModel(np.inf)
-
-
-@dataclass(frozen=True)
-class Job:
-    """The data and how to go about them."""
-
-    source: Blocks
-    weights: Array | None
-    rng: np.random.Generator
-    n_threads: int = 1
-    max_iter: int = 300
-    tol: float = 1e-5
-    callback: Callback | None = None
-
-    def sample(self, size: int) -> Sample:
-        sample = draw(self.source, self.weights, size, self.rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.vdot(sample.rows, sample.rows)
-        if not np.isfinite(squares) and not _squares_fit(sample.rows):
-            raise NotFiniteError("A row of the sample")
-        return sample
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A fit in the units of the data."""
-
-    centers: Array
-    labels: IntArray
-    counts: Array
-    errors: Array
-    penalty: float
-    history: Array
-    converged: bool
-
-    @property
-    def objective(self) -> float:
-        return float(self.history[-1])
-
-    def largest_first(self) -> "Fitted":
-        """Number the clusters by falling size, equals by their centres."""
-        order = np.lexsort((*self.centers.T[::-1], -self.counts))
-        number = np.empty(len(order), dtype=np.int32)
-        number[order] = np.arange(len(order))
-        return replace(
-            self,
-            centers=self.centers[order],
-            labels=number[self.labels],
-            counts=self.counts[order],
-            errors=self.errors[order],
-        )
-
-    def at_penalty(self, penalty: float) -> "Fitted":
-        """The same clusters, charged a penalty each after the first."""
-        charge = penalty * (len(self.centers) - 1)
-        return replace(self, penalty=penalty, history=self.history + charge)
-
-
-def _squares_fit(rows: Array) -> bool:
-    """Whether all values, and the squares of their spread, are finite in float64."""
-    wide = rows.astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.max(wide, axis=0) - np.min(wide, axis=0)
-        return bool(np.isfinite(np.vdot(spread, spread) * len(rows)))
 
 
 def by_penalty(
@@ -126,14 +62,15 @@ def by_penalty(
     """
     sample = job.sample(_LEVELS[0])
     lens = Lens.on(sample.rows, sample.weights)
-    model = DPMeansModel(penalty * lens.inv**2, max_clusters)
+    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
     moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
     if start is not None:
         return _finish(job, model, lens, lens.view(start), moves)
-    centers: Array = np.zeros((1, sample.rows.shape[1]))
+    seen = sample.seen(lens)
+    centers: Array = np.average(seen.rows, axis=0, weights=seen.weights)[None]
     if random_start:
         most = int(min(max_clusters, sample.n_rows))
-        centers = plus_plus(sample.seen(lens), job.rng, most, model.penalty)
+        centers = plus_plus(seen, job.rng, most, model.penalty)
     for size in _LEVELS:
         if job.source.n_rows < 2 * size:
             break
@@ -143,7 +80,7 @@ def by_penalty(
             job, source=sample.blocks(), weights=sample.weights, callback=None,
             n_threads=1,
         )  # fmt: skip
-        result = _run(part, model, _start(lens, centers), moves)[0]
+        result = run_job(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)
     return _finish(job, model, lens, centers, moves)
 
@@ -199,18 +136,17 @@ def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
     n = max(float(weights.sum()), float(np.count_nonzero(weights)))
     most = int(min(most_clusters(n), max_clusters))
     growth = grow(sample.seen(lens), most, lambda K: 1, _SPLIT_TOL)
-    all_of_it = n / sample.share / n
-    return trace(growth, n, job.source.n_features, all_of_it / lens.inv**2)
+    return trace(growth, n, job.source.n_features, lens, 1.0 / sample.share)
 
 
 def assign(
-    source: Blocks, weights: Array | None, centers: Array, n_threads: int
+    source: Blocks, weights: Array | None, lens: Lens, centers: Array, n_threads: int
 ) -> tuple[IntArray, float]:
     """Labels of all rows, and the weighted sum of squared distances."""
-    lens = Lens.on(centers)
-    job = Job(source, weights, np.random.default_rng(0), n_threads, max_iter=1)
-    fitted = _finish(job, _SMALL, lens, lens.view(centers), [])
-    return fitted.labels, fitted.objective
+    with make_engine(source, weights, n_threads) as engine:
+        start = Centers.start(lens, lens.view(centers))
+        result = run(_SMALL, engine, start, max_iter=1, tol=0.0)
+        return labels_of(engine), float(lens.back_squared(result.history[-1]))
 
 
 def distances(source: Blocks, centers: Array) -> Array:
@@ -237,11 +173,20 @@ def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> fl
     for _ in range(n_clusters - 1):
         far = Y[np.argmax(costs)]
         costs = np.minimum(costs, np.sum((Y - far) ** 2, axis=1))
-    return float(costs.max()) / lens.inv**2
+    if costs.max() <= 0.0:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than X has distinct rows; ask for fewer."
+        )
+    return float(lens.back_squared(costs.max()))
 
 
 def stream(
-    job: Job, penalty: float, max_clusters: float, centers: Array, mass: Array
+    job: Job,
+    penalty: float,
+    max_clusters: float,
+    lens: Lens,
+    centers: Array,
+    mass: Array,
 ) -> Fitted:
     """One batch of a stream: earlier rows stay where they are, as weight on centres.
 
@@ -249,54 +194,54 @@ def stream(
     moving the centres under the earlier rows.
     """
     job.sample(_LEVELS[0])
-    lens = Lens.on(centers)
-    model = DPMeansModel(penalty * lens.inv**2, max_clusters)
+    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
     start = Centers.start(lens, lens.view(centers), mass)
-    return _to_data(model, lens, *_run(job, model, start, [OpenClusters()]))
-
-
-def _run(
-    job: Job, model: DPMeansModel, start: Centers, moves: Sequence[Move]
-) -> tuple[FitResult, IntArray]:
-    callback = None
-    if (report := job.callback) is not None:
-        unit = start.lens.inv**-2
-
-        def callback(info: PassInfo) -> bool:
-            return report(replace(info, objective=info.objective * unit))
-
-    with make_engine(job.source, job.weights, job.n_threads) as engine:
-        result = run(
-            model, engine, start,
-            moves=moves, max_iter=job.max_iter, tol=job.tol, callback=callback,
-        )  # fmt: skip
-        return result, labels_of(engine)
+    finish = PresentClusters(keep_order=True)
+    fitted = run_job(
+        job, model, start, [OpenClusters()], shown=lens.back_squared, finish=finish
+    )
+    return _to_data(model, *fitted)
 
 
 def _finish(
     job: Job, model: DPMeansModel, lens: Lens, centers: Array, moves: Sequence[Move]
 ) -> Fitted:
-    """Pass over all rows until rest."""
-    return _to_data(model, lens, *_run(job, model, _start(lens, centers), moves))
+    """Pass over all rows until rest.
+
+    Statistics are taken about the first centres; if those turn out to have been so
+    far off that digits were lost, start again from where it led.
+    """
+    for _ in range(3):
+        start = _start(lens, centers)
+        result, labels = run_job(
+            job, model, start, moves, shown=lens.back_squared, finish=PresentClusters()
+        )
+        params: Centers = result.params
+        shifts = np.sum((params.centers - params.refs) ** 2, axis=1)
+        error = float(model.squared_error(params, result.total).sum())
+        if float(result.total.counts @ shifts) <= _MOST_SHIFT * error:
+            break
+        centers = params.centers
+    return _to_data(model, result, labels)
 
 
 def _start(lens: Lens, centers: Array) -> Centers:
     return replace(Centers.start(lens, centers), relax=_RELAX)
 
 
-def _to_data(
-    model: DPMeansModel, lens: Lens, result: FitResult, labels: IntArray
-) -> Fitted:
+def _to_data(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted:
     """Back to the units of the data."""
     params: Centers = result.params
     total: ClusterSums = result.total
-    unit = lens.inv**-2
+    lens = params.lens
+    penalty = lens.back_squared(model.penalty)
     return Fitted(
+        lens=lens,
         centers=lens.back(params.centers),
         labels=labels,
         counts=total.counts,
-        errors=model.squared_error(params, total) * unit,
-        penalty=model.penalty * unit if np.isfinite(model.penalty) else 0.0,
-        history=np.array(result.history) * unit,
+        errors=lens.back_squared(model.squared_error(params, total)),
+        penalty=float(penalty) if np.isfinite(penalty) else 0.0,
+        history=lens.back_squared(np.array(result.history)),
         converged=result.converged,
     )

@@ -1,7 +1,6 @@
 """How `DPMeans` with covariance matrices is fitted."""
 
 from dataclasses import dataclass, replace
-from typing import cast
 
 import numpy as np
 
@@ -11,10 +10,11 @@ from kplus.models.dp_means.full_covariance import (
     FullCovarianceModel,
     Scatters,
 )
+from kplus.models.dp_means.params import Lens
 from kplus.moves.ellipsoids import DropEmptyEllipsoids, OpenEllipsoids, RemoveEllipsoid
 from kplus.search import dp_means as spherical
-from kplus.search.dp_means import Fitted, Job
-from kplus.search.runs import run_job, telling
+from kplus.search.job import Fitted, Job
+from kplus.search.runs import by_size, run_job, telling
 
 __all__ = ["FullFitted", "assign", "by_penalty", "distances", "refine"]
 
@@ -24,13 +24,6 @@ class FullFitted(Fitted):
     """A fit with covariance matrices; `errors` are squared Mahalanobis distances."""
 
     covariances: Array
-
-    def largest_first(self) -> "FullFitted":
-        """Number the clusters by falling size, equals by their first row."""
-        places = np.arange(float(len(self.counts)))  # sorted along, they tell the order
-        order = Fitted.largest_first(replace(self, errors=places)).errors.astype(int)
-        fitted = cast(FullFitted, Fitted.largest_first(self))
-        return replace(fitted, covariances=self.covariances[order])
 
 
 def by_penalty(
@@ -51,7 +44,7 @@ def by_penalty(
     if start is not None:
         return refine(job, model, start)
     fast = spherical.by_penalty(
-        replace(job, callback=telling(job.callback, 1.0 / floor)),
+        replace(job, callback=telling(job.callback, lambda value: value / floor)),
         penalty * floor,
         max_clusters,
         random_start=random_start,
@@ -60,6 +53,7 @@ def by_penalty(
     earlier = fast.history / floor
     if not fast.converged or len(earlier) >= job.max_iter:
         return FullFitted(
+            lens=fast.lens,
             centers=fast.centers,
             labels=fast.labels,
             counts=fast.counts,
@@ -68,8 +62,13 @@ def by_penalty(
             history=earlier,
             converged=False,
             covariances=spheres.covariances,
-        ).largest_first()
+        )
     return refine(job, model, spheres, earlier=earlier)
+
+
+def _in_floors(floor: float) -> Lens:
+    """Squared distances in units of the floor."""
+    return Lens(np.zeros(0), float(np.sqrt(floor)))
 
 
 def refine(
@@ -82,43 +81,32 @@ def refine(
     """Pass over all rows until rest; `earlier` is the history that led to the start."""
     before = np.empty(0) if earlier is None else earlier
     moves: list[Move] = [DropEmptyEllipsoids(), OpenEllipsoids(), RemoveEllipsoid()]
-    result, labels = run_job(job, model, start, moves, earlier=len(before))
-    return _settled(job, _to_data(model, result, labels, before))
+    result, _ = run_job(job, model, start, moves, earlier=len(before))
+    return _settled(job, model, result, before)
 
 
-def _to_data(
-    model: FullCovarianceModel, result: FitResult, labels: IntArray, before: Array
+def _settled(
+    job: Job, model: FullCovarianceModel, result: FitResult, before: Array
 ) -> FullFitted:
-    """Without clusters that have no row."""
-    params: Ellipsoids = result.params
-    total: Scatters = result.total
-    used = total.counts > 0.0
-    number = (np.cumsum(used) - 1).astype(np.int32)
+    """Number clusters by size and label rows as `assign` does.
+
+    Equal distances go to the lower of the new numbers. Clusters without rows go.
+    """
+    params, counts = result.params, result.total.counts
+    order = by_size(params.centers, counts)[: np.count_nonzero(counts)]
+    shown = Ellipsoids(params.centers[order], params.covariances[order])
+    total, labels = _one_pass(job.source, job.weights, shown, job.n_threads)
     return FullFitted(
-        centers=params.centers[used],
-        labels=number[labels],
-        counts=total.counts[used],
-        errors=total.costs[used],
+        lens=Lens.on(shown.centers),
+        centers=shown.centers,
+        labels=labels,
+        counts=total.counts,
+        errors=total.costs,
         penalty=model.penalty,
         history=np.concatenate([before, result.history]),
         converged=result.converged,
-        covariances=params.covariances[used],
+        covariances=shown.covariances,
     )
-
-
-def _settled(job: Job, fitted: FullFitted) -> FullFitted:
-    """Number clusters by size and label rows as `predict` does.
-
-    Equal distances go to the lower of the new numbers.
-    """
-    fitted = fitted.largest_first()
-    total, labels = _one_pass(
-        job.source,
-        job.weights,
-        Ellipsoids(fitted.centers, fitted.covariances),
-        job.n_threads,
-    )
-    return replace(fitted, labels=labels, counts=total.counts, errors=total.costs)
 
 
 def assign(

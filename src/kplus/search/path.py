@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.models.dp_means.params import Lens
 from kplus.search.splits import Growth
 
 __all__ = ["PenaltyPath", "most_clusters", "trace"]
@@ -63,7 +64,9 @@ def most_clusters(n: float) -> int:
     return int(max(1, min(2.0 * np.sqrt(n), 200.0, n / 2.0)))
 
 
-def trace(growth: Growth, n: float, n_features: int, scale: float) -> PenaltyPath:
+def trace(
+    growth: Growth, n: float, n_features: int, lens: Lens, scale: float
+) -> PenaltyPath:
     """Build the path from SSE(K) of a sample of weight n; `scale` lifts it to all rows.
 
     The rule: the longest plateau in log λ², leaving out the two ends of the path,
@@ -81,13 +84,13 @@ def trace(growth: Growth, n: float, n_features: int, scale: float) -> PenaltyPat
     chosen = _choose(K, sse, length, bic)
     return PenaltyPath(
         n_clusters=K,
-        sse=sse * scale,
-        penalty_low=low * scale,
-        penalty_high=high * scale,
+        sse=lens.back_squared(sse * scale),
+        penalty_low=lens.back_squared(low * scale),
+        penalty_high=lens.back_squared(high * scale),
         log_length=length,
         bic=bic,
         chosen=chosen,
-        penalty=_middle(low[chosen], high[chosen]) * scale,
+        penalty=float(lens.back_squared(_middle(low[chosen], high[chosen]) * scale)),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
-from kplus.search.dp_means import Fitted, Job
+from kplus.search.job import Fitted, Job
 
 __all__ = ["best_of"]
 

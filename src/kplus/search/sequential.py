@@ -9,8 +9,9 @@ from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
 from kplus.moves.tidy import TidyUp
-from kplus.search.dp_means import Fitted, Job, assign, by_number, by_penalty
-from kplus.search.runs import one_by_one, run_job
+from kplus.search.dp_means import assign, by_number, by_penalty
+from kplus.search.job import Fitted, Job
+from kplus.search.runs import by_size, one_by_one, run_job
 from kplus.search.seeds import plus_plus
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
@@ -32,8 +33,8 @@ def serial(
     order, so a random start is one from drawn rows, not another order.
     """
     sample = job.sample(_SAMPLE)
-    lens = _lens(sample.rows, sample.weights)
-    model = SerialModel(penalty * lens.inv**2, max_clusters)
+    lens = Lens.on(sample.rows, sample.weights)
+    model = SerialModel(lens.view_squared(penalty), max_clusters)
     if start is not None:
         centers = lens.view(start)
     elif random_start:
@@ -43,7 +44,7 @@ def serial(
         centers = _mean(job, lens)[None]
     result, labels = run_job(
         replace(job, n_threads=1), model, Means.start(lens, centers), [TidyUp()],
-        one_by_one(job), unit=lens.inv**-2,
+        one_by_one(job), shown=lens.back_squared,
     )  # fmt: skip
     return settled(job, _to_data(model, result.params, result, labels))
 
@@ -73,14 +74,14 @@ def collapsed_number(
     """As `collapsed`, with a wished number of clusters that stays."""
     fast = by_number(job, n_clusters, start=start, random_start=random_start)
     if np.any(fast.counts == 0.0):
-        return fast.largest_first()  # fewer distinct rows than clusters: all at rest
+        return fast  # fewer distinct rows than clusters: all at rest
     return _go_on(job, fast, 0.0, n_clusters)
 
 
 def _go_on(job: Job, fast: Fitted, penalty: float, max_clusters: float) -> Fitted:
     """Refine a fit, unless it was stopped before it came to rest."""
     if not fast.converged or len(fast.history) >= job.max_iter:
-        return replace(fast.largest_first(), converged=False)
+        return replace(fast, converged=False)
     return refine(job, fast.centers, penalty, max_clusters, earlier=fast.history)
 
 
@@ -103,11 +104,11 @@ def refine(
     """
     before = np.empty(0) if earlier is None else earlier
     sample = job.sample(_SAMPLE)
-    lens = _lens(sample.rows, sample.weights)
-    model = CollapsedModel(penalty * lens.inv**2, max_clusters)
+    lens = Lens.on(sample.rows, sample.weights)
+    model = CollapsedModel(lens.view_squared(penalty), max_clusters)
     result, labels = run_job(
         replace(job, n_threads=1), model, Means.start(lens, lens.view(centers)),
-        [TidyUp()], one_by_one(job), unit=lens.inv**-2, earlier=len(before),
+        [TidyUp()], one_by_one(job), shown=lens.back_squared, earlier=len(before),
     )  # fmt: skip
     means = model.update(result.params, result.total)
     fitted = _to_data(model, means, result, labels)
@@ -122,23 +123,22 @@ def settled(job: Job, fitted: Fitted) -> Fitted:
     unless the fit is at rest some rows may have a nearer centre in the end, and equal
     distances go to the lower of the new numbers. Neither raises the objective.
     """
-    fitted = fitted.largest_first()
-    labels, sse = assign(job.source, job.weights, fitted.centers, job.n_threads)
-    if np.array_equal(labels, fitted.labels):
-        return fitted
-    counts, errors = _recount(job, labels, fitted.centers)
+    order = by_size(fitted.centers, fitted.counts)
+    centers, lens = fitted.centers[order], fitted.lens
+    labels, sse = assign(job.source, job.weights, lens, centers, job.n_threads)
+    counts, errors = _recount(job, labels, centers)
     if np.any(counts == 0.0):
         kept = counts > 0.0
-        return settled(
-            job,
-            replace(
-                fitted, centers=fitted.centers[kept], labels=labels * 0,
-                counts=counts[kept], errors=errors[kept],
-            ),
-        )  # fmt: skip
+        return settled(job, replace(fitted, centers=centers[kept], counts=counts[kept]))
     objective = min(sse + fitted.penalty * (len(counts) - 1), fitted.objective)
-    history = np.append(fitted.history[:-1], objective)
-    return replace(fitted, labels=labels, counts=counts, errors=errors, history=history)
+    return replace(
+        fitted,
+        centers=centers,
+        labels=labels,
+        counts=counts,
+        errors=errors,
+        history=np.append(fitted.history[:-1], objective),
+    )
 
 
 def _recount(job: Job, labels: IntArray, centers: Array) -> tuple[Array, Array]:
@@ -153,17 +153,6 @@ def _recount(job: Job, labels: IntArray, centers: Array) -> tuple[Array, Array]:
             square *= job.weights[part]
         errors += np.bincount(labels[part], square, K)
     return np.bincount(labels, job.weights, K).astype(np.float64), errors
-
-
-def _lens(rows: Array, weights: Array | None) -> Lens:
-    """A lens whose origin has few digits.
-
-    Whole numbers and the like then stay exact, and with them equal distances.
-    """
-    lens = Lens.on(rows, weights)
-    return Lens(
-        np.round(lens.origin * (1024.0 * lens.inv)) / (1024.0 * lens.inv), lens.inv
-    )
 
 
 def _mean(job: Job, lens: Lens) -> Array:
@@ -186,15 +175,14 @@ def _to_data(
     labels: IntArray,
 ) -> Fitted:
     """Back to the units of the data, without clusters that have no row."""
-    unit = params.lens.inv**-2
-    used = result.total.members > 0
-    number = (np.cumsum(used) - 1).astype(np.int32)
+    lens, used = params.lens, result.total.members > 0
     return Fitted(
-        centers=params.lens.back(params.centers[used]),
-        labels=number[labels],
+        lens=lens,
+        centers=lens.back(params.centers[used]),
+        labels=labels,
         counts=result.total.counts[used],
-        errors=(model.squared_error(params, result.total) * unit)[used],
-        penalty=model.penalty * unit,
-        history=np.array(result.history) * unit,
+        errors=lens.back_squared(model.squared_error(params, result.total))[used],
+        penalty=float(lens.back_squared(model.penalty)),
+        history=lens.back_squared(np.array(result.history)),
         converged=result.converged,
     )

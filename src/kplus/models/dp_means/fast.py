@@ -3,15 +3,22 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.lloyd import Bounds, Sums, meet_rows, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
-from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
+from kplus.models.dp_means.stats import (
+    NO_CANDIDATES,
+    Candidates,
+    ClusterSums,
+    costliest,
+)
 
 __all__ = ["DPMeansModel", "NotFiniteError", "RowState"]
 
+ROUNDING = 1e-10  # costs closer to the penalty than this share of it are equal to it
 _NO_WEIGHTS = np.empty(0)
 _FEW = 16384  # so many distances in a block are sooner measured than bounded
 
@@ -75,9 +82,6 @@ class DPMeansModel:
         new = local is None
         if local is None:
             local = RowState.fresh(block.n_rows)
-        elif params.recheck is not None:
-            doubtful = params.recheck[local.labels]
-            local.near[doubtful] = local.lower[doubtful] = -1.0
         weights = _NO_WEIGHTS if block.weights is None else block.weights
         bounds = local.bounds()
         sums = Sums(out.counts, out.sums, out.squares, out.spare)
@@ -108,7 +112,25 @@ class DPMeansModel:
                         params, block, local, X, rows[far], costs[far]
                     )
         local.travel = params.travel
+        if params.recheck is not None:
+            self._cost_removals(params, block, local, out.spare)
         return out, local
+
+    def _cost_removals(
+        self, params: Centers, block: Block, local: RowState, spare: Array
+    ) -> None:
+        """Put the exact cost of removal in place of the bound for some clusters."""
+        assert params.recheck is not None
+        spare[params.recheck] = 0.0
+        rows = np.flatnonzero(params.recheck[local.labels])
+        if not len(rows):
+            return
+        Y = params.lens.view(block.read()[rows].astype(np.float64))
+        two = np.partition(cdist(Y, params.centers, "sqeuclidean"), 1, axis=1)
+        rise = two[:, 1] - two[:, 0]
+        if block.weights is not None:
+            rise *= block.weights[rows]
+        np.add.at(spare, local.labels[rows], rise)
 
     def _candidates(
         self,
@@ -122,7 +144,10 @@ class DPMeansModel:
         """Rows whose weighted cost exceeds the penalty; see `reach` for weights."""
         if block.weights is not None:
             costs = costs * np.minimum(block.weights[rows], 1.0)
-        far = np.flatnonzero(costs > (0.0 if params.scout else self.penalty))
+        least = 0.0 if params.scout else self.penalty * (1.0 + ROUNDING)
+        far = np.flatnonzero(costs > least)
+        if not len(far):
+            return NO_CANDIDATES
         far = far[costliest(costs[far], rows[far])]
         at = rows[far]
         return Candidates(

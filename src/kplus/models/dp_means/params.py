@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +27,9 @@ def _tier_widths(K: int, least: int) -> IntArray:
 class Lens:
     """How rows are looked at: ``y = (x - origin) * inv``.
 
-    Centring keeps float32 products accurate under any offset; `inv` is a power of
-    two, so scaling is exact, and keeps squares inside float32's range.
+    Centring keeps float32 products accurate under any offset, by the median so that a
+    few far rows do not matter; `inv` is a power of two, so scaling is exact, and keeps
+    squares inside float32's range.
     """
 
     origin: Array
@@ -35,18 +37,29 @@ class Lens:
 
     @classmethod
     def on(cls, rows: Array, weights: Array | None = None) -> "Lens":
-        """Look at the weighted mean of some rows, in units of their spread."""
+        """Look at the middle of some rows, in units of their spread."""
+        if weights is not None:
+            rows = rows[weights > 0.0]
         rows = rows.astype(np.float64)
-        origin = rows[0].copy() if len(rows) else np.zeros(rows.shape[1])
-        origin += np.average(rows - origin, axis=0, weights=weights)
+        origin = np.median(rows, axis=0)
         spread = np.max(np.abs(rows - origin), initial=0.0)
-        inv = float(2.0 ** -np.floor(np.log2(spread))) if spread > 0.0 else 1.0
-        return cls(origin, inv)
+        if spread == 0.0:
+            return cls(origin, 1.0)
+        power = np.clip(-np.floor(np.log2(spread)), -1000.0, 1000.0)
+        return cls(origin, float(2.0**power))
 
     def view(self, rows: Array) -> Array:
         """To the lens's units."""
         seen: Array = (rows - self.origin) * self.inv
         return seen
+
+    def view_squared(self, value: float) -> float:
+        """A squared distance to the lens's units, without squaring `inv`."""
+        return value * self.inv * self.inv
+
+    def back_squared(self, value: Any) -> Any:
+        """Squared distances to the data's units."""
+        return value / self.inv / self.inv
 
     def back(self, seen: Array) -> Array:
         """To the data's units."""
@@ -76,7 +89,7 @@ class Centers:
     scout : bool
         Report the costliest rows even if none exceeds the penalty.
     recheck : bool array of shape (K,) or None
-        Clusters whose rows are to find their second nearest centre afresh.
+        Clusters whose removal is to be costed exactly.
     """
 
     lens: Lens
@@ -120,8 +133,6 @@ class Centers:
             halves = np.zeros(self.K)
         else:
             halves = 0.5 * self.pairs.min(axis=1)
-        if self.recheck is not None:
-            halves[self.recheck] = -1.0
         return halves
 
     def frame(self, reach: float, halves: Array) -> Frame:

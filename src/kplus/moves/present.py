@@ -1,0 +1,45 @@
+"""The last step of a fit: clusters in an order of their own, centres as stored."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kplus.core.types import Proposal
+from kplus.models.dp_means.fast import DPMeansModel
+from kplus.models.dp_means.params import Centers
+from kplus.models.dp_means.stats import ClusterSums
+
+__all__ = ["PresentClusters"]
+
+
+class PresentClusters:
+    """Number the clusters by falling size, equals by their centres.
+
+    Centres are rounded to what the data's units can hold. Both may decide a row that
+    is equally far from two centres, so the sweep that follows makes the labels equal
+    to what `predict` will say.
+    """
+
+    name = "present"
+
+    def __init__(self, keep_order: bool = False) -> None:
+        self.keep_order = keep_order
+
+    def propose(
+        self,
+        model: DPMeansModel,
+        params: Centers,
+        total: ClusterSums,
+        updated: Centers,
+        resting: bool,
+    ) -> Proposal | None:
+        stored = params.lens.back(params.centers)
+        if self.keep_order:
+            order = np.arange(params.K)
+        else:
+            order = np.lexsort((*stored.T[::-1], -total.counts))
+        into = np.empty(params.K, dtype=np.int64)
+        into[order] = np.arange(params.K)
+        rounded = params.moved_to(params.lens.view(stored))
+        shown = replace(rounded.regroup(into, stored[:0]), relax=1.0)
+        return Proposal(shown, into, params.K)

@@ -1,0 +1,77 @@
+"""What a search is given, and what it returns."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kplus.core.types import Array, Blocks, Callback, IntArray
+from kplus.models.dp_means.fast import NotFiniteError
+from kplus.models.dp_means.params import Lens
+from kplus.search.sample import Sample, draw
+
+__all__ = ["Fitted", "Job"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The data and how to go about them."""
+
+    source: Blocks
+    weights: Array | None
+    rng: np.random.Generator
+    n_threads: int = 1
+    max_iter: int = 300
+    tol: float = 1e-5
+    callback: Callback | None = None
+
+    def sample(self, size: int) -> Sample:
+        sample = draw(self.source, self.weights, size, self.rng)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.vdot(sample.rows, sample.rows)
+        if not np.isfinite(squares) and not _squares_fit(sample.rows):
+            raise NotFiniteError("A row of the sample")
+        return sample
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fit in the units of the data."""
+
+    lens: Lens
+    centers: Array
+    labels: IntArray
+    counts: Array
+    errors: Array
+    penalty: float
+    history: Array
+    converged: bool
+
+    @property
+    def objective(self) -> float:
+        return float(self.history[-1])
+
+    def largest_first(self) -> "Fitted":
+        """Number the clusters by falling size, equals by their centres."""
+        order = np.lexsort((*self.centers.T[::-1], -self.counts))
+        number = np.empty(len(order), dtype=np.int32)
+        number[order] = np.arange(len(order))
+        return replace(
+            self,
+            centers=self.centers[order],
+            labels=number[self.labels],
+            counts=self.counts[order],
+            errors=self.errors[order],
+        )
+
+    def at_penalty(self, penalty: float) -> "Fitted":
+        """The same clusters, charged a penalty each after the first."""
+        charge = penalty * (len(self.centers) - 1)
+        return replace(self, penalty=penalty, history=self.history + charge)
+
+
+def _squares_fit(rows: Array) -> bool:
+    """Whether all values, and the squares of their spread, are finite in float64."""
+    wide = rows.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.max(wide, axis=0) - np.min(wide, axis=0)
+        return bool(np.isfinite(np.vdot(spread, spread) * len(rows)))
