@@ -73,8 +73,8 @@ docs: $(VENV)/.docs ## build docs/_build/html and run every example in it
 	@echo "Built docs/_build/html/index.html"
 
 wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
-	rm -rf dist build/wheel-venv
-	$(BIN)/python -m build --outdir dist . > /dev/null
+	@rm -rf dist build/wheel-venv && mkdir -p build
+	$(BIN)/python -m build --outdir dist . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/python -m pip install -qq --disable-pip-version-check "$$(ls dist/*.whl)[cli,plot]"
 	build/wheel-venv/bin/python .ci/readme_examples.py README.md

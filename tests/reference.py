@@ -207,8 +207,10 @@ def dp_means(X, penalty, weights=None, cap=np.inf, max_iter=300):
         if np.any(sizes == 0.0):
             C = means(X, labels, len(C), w)[sizes > 0.0]
         elif len(opened):
-            left = w.copy()
-            left[opened] = 0.0
+            costs = nearest(X, C)[1]
+            leaves = np.minimum(w, 1.0) * costs > penalty
+            leaves &= nearest(X, X[opened])[1] < costs
+            left = np.where(leaves, 0.0, w)
             moved = means(X, labels, len(C), left)
             C = np.concatenate([np.where(np.isnan(moved), C, moved), X[opened]])
         else:
@@ -216,7 +218,7 @@ def dp_means(X, penalty, weights=None, cap=np.inf, max_iter=300):
             if not resting:
                 C = means(X, labels, len(C), w)
             elif len(C) > 1 and costs.min() < penalty:
-                C = np.delete(means(X, labels, len(C), w), np.argmin(costs), axis=0)
+                C = np.delete(C, np.argmin(costs), axis=0)
             else:
                 break
     return labels, C, np.array(history)

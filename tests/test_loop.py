@@ -72,7 +72,7 @@ def test_tolerance_is_a_share_of_the_objective(tol):
     result, _ = run(tol=tol)
     falls = -np.diff(result.history) / np.array(result.history[1:])
     assert np.all(falls[:-1] > tol)
-    assert falls[-1] <= tol
+    assert falls[-1] <= tol or result.total.moved == 0
 
 
 def test_a_callback_sees_every_pass_and_may_end_it():

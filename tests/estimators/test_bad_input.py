@@ -167,6 +167,17 @@ def test_one_bad_row_among_many(how, value):
         DPMeans(**how, random_state=0, n_jobs=2).fit(X)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_one_bad_row_among_many_to_predict(value):
+    """Many rows go another way than few; each row is seen just once."""
+    X = np.random.default_rng(0).normal(size=(25_000, 2))
+    model = DPMeans(n_clusters=3, random_state=0).fit(X)
+    X[24_321, 1] = value
+    for call in (model.predict, model.score, model.transform):
+        with pytest.raises(ValueError, match=r"column 1 \(1 row\)"):
+            call(X)
+
+
 def test_many_bad_columns_are_counted():
     X = np.full((5, 9), 1.0)
     X[2:, 1:] = np.nan
@@ -251,7 +262,6 @@ BAD_PARAMETERS = {
     "n_jobs_text": {"n_jobs": "all"},
     "random_state": {"random_state": "seed"},
     "verbose": {"verbose": -1},
-    "penalty_and_number": {"penalty": 1.0, "n_clusters": 2},
     "number_and_cap": {"n_clusters": 2, "max_clusters": 3},
     "serial_and_number": {"algorithm": "serial", "n_clusters": 2},
     "serial_and_auto": {"algorithm": "serial"},

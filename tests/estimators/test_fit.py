@@ -125,6 +125,14 @@ def test_rest_by_number(make, weigh, seed):
     check_fit(model, X, weights)
 
 
+def test_a_penalty_beside_a_number_is_only_charged(blobs):
+    plain = DPMeans(n_clusters=5).fit(blobs)
+    model = DPMeans(1e9, n_clusters=5).fit(blobs)
+    np.testing.assert_array_equal(model.labels_, plain.labels_)
+    assert (plain.penalty_, model.penalty_) == (0.0, 1e9)
+    assert model.objective_ == pytest.approx(plain.objective_ + 4e9, rel=1e-12)
+
+
 @every_case
 def test_rest_of_the_automatic_choice(make, weigh, seed):
     X, weights, _ = draw(make, weigh, seed)
@@ -188,8 +196,8 @@ def test_numbers_on_a_line_are_cut_in_the_best_places(K):
 def test_a_row_at_exactly_the_penalty_opens_nothing(X, square):
     """The rule is 'more than', and the distances of these rows are exact."""
     assert DPMeans(square).fit(X).n_clusters_ == 1
-    assert DPMeans(square * (1 + 1e-12)).fit(X).n_clusters_ == 1
-    assert DPMeans(square * (1 - 1e-12)).fit(X).n_clusters_ > 1
+    assert DPMeans(square * (1 + 1e-9)).fit(X).n_clusters_ == 1
+    assert DPMeans(square * (1 - 1e-9)).fit(X).n_clusters_ > 1
 
 
 def test_a_tiny_penalty_gives_every_distinct_row_a_cluster():
@@ -250,6 +258,33 @@ def test_tolerance_only_stops_earlier():
     tight = DPMeans(n_clusters=30, tol=0.0).fit(X)
     assert loose.n_iter_ < tight.n_iter_
     assert tight.objective_ <= loose.objective_
+
+
+@pytest.mark.parametrize("how", [{"penalty": 4.0}, {"n_clusters": 6}, {}])
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_equal_copies(how, seed):
+    """Zero: left out; two: twice there, in whatever order."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(scale=2.0, size=(70, 2))
+    weights = rng.integers(0, 4, 70)
+    copies = rng.permutation(np.repeat(np.arange(70), weights))
+    one = DPMeans(**how, tol=0.0).fit(X, sample_weight=weights)
+    other = DPMeans(**how, tol=0.0).fit(X[copies])
+    assert one.n_clusters_ == other.n_clusters_
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-10)
+    np.testing.assert_array_equal(
+        reference.canonical(one.labels_[copies]), reference.canonical(other.labels_)
+    )
+
+
+@pytest.mark.parametrize("how", [{"penalty": 4.0}, {"n_clusters": 6}, {}])
+@pytest.mark.parametrize("seed", range(4))
+def test_order_of_rows_does_not_matter(how, seed):
+    rng = np.random.default_rng(seed)
+    X, order = rng.normal(scale=2.0, size=(90, 2)), rng.permutation(90)
+    one, other = (DPMeans(**how, tol=0.0).fit(rows) for rows in (X, X[order]))
+    np.testing.assert_array_equal(one.labels_[order], other.labels_)
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-10)
 
 
 def test_zero_weight_rows_are_labelled_but_do_not_count(blobs):

@@ -16,7 +16,7 @@ from test_laws import Laws
 
 
 def lens_of(table):
-    return Lens.on(table.X, table.weights)
+    return Lens.on(table.X[table.weight() > 0.0])
 
 
 class DPMeansLaws(Laws):
@@ -25,7 +25,9 @@ class DPMeansLaws(Laws):
     cap = np.inf
 
     def start(self, model, table):
-        return Centers.start(lens_of(table), np.zeros((1, table.X.shape[1])))
+        lens, one = lens_of(table), np.zeros(table.n, dtype=int)
+        mean = reference.means(table.X, one, 1, table.weights)
+        return Centers.start(lens, lens.view(mean))
 
     def seen(self, params, table):
         return params.lens.view(table.X.astype(np.float64))
@@ -61,8 +63,10 @@ class TestPenalty(DPMeansLaws):
 
     def model(self, table):
         seen = lens_of(table).view(table.X.astype(np.float64))
-        spread = np.average(np.sum(seen**2, axis=1), weights=table.weights)
-        return DPMeansModel(0.3 * float(spread) or 1.0, self.cap)
+        mean = np.average(seen, axis=0, weights=table.weights)
+        spread = np.sum((seen - mean) ** 2, axis=1)
+        spread = float(np.average(spread, weights=table.weights))
+        return DPMeansModel(0.3 * spread if spread > 1e-20 else 1.0, self.cap)
 
     def moves(self):
         return [DropEmpty(), OpenClusters(), RemoveCluster()]

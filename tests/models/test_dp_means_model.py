@@ -38,9 +38,10 @@ def draw(seed):
 
 def run(X, weights, model, *, moves=MOVES, relax=1.0, watch=None, block_rows=16):
     """From one cluster at the mean to rest."""
-    lens = Lens.on(X, weights)
+    lens = Lens.on(X)
     model = replace(model, penalty=model.penalty * lens.inv**2)
-    start = replace(Centers.start(lens, np.zeros((1, X.shape[1]))), relax=relax)
+    mean = np.average(lens.view(X), axis=0, weights=weights)[None]
+    start = replace(Centers.start(lens, mean), relax=relax)
     with SerialEngine(ArrayBlocks(X, block_rows), weights) as engine:
 
         def callback(info):
@@ -240,16 +241,26 @@ def test_lens_sees_a_unit_spread_and_goes_back():
         lens = Lens.on(X)
         seen = lens.view(X)
         assert 1.0 <= np.abs(seen).max() < 2.0
-        np.testing.assert_allclose(seen.mean(axis=0), 0.0, atol=1e-12)
         np.testing.assert_allclose(lens.back(seen), X, rtol=1e-13)
         assert np.log2(lens.inv) % 1.0 == 0.0
+        squares = np.sum((X[0] - X[1]) ** 2), np.sum((seen[0] - seen[1]) ** 2)
+        assert lens.view_squared(squares[0]) == pytest.approx(squares[1], rel=1e-12)
+        assert lens.back_squared(squares[1]) == pytest.approx(squares[0], rel=1e-12)
 
 
-def test_lens_on_the_weighted_mean():
-    X = np.array([[0.0], [10.0]])
-    lens = Lens.on(X, np.array([3.0, 1.0]))
-    np.testing.assert_array_equal(lens.origin, [2.5])
-    assert Lens.on(np.full((4, 2), 7.0)).inv == 1.0
+def test_lens_on_equal_rows():
+    lens = Lens.on(np.full((4, 2), 7.0))
+    assert lens.inv == 1.0
+    np.testing.assert_array_equal(lens.view(np.full((1, 2), 7.0)), [[0.0, 0.0]])
+
+
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-160, 1e150, 1e300])
+def test_lens_on_extreme_scales(scale):
+    X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
+    lens = Lens.on(X)
+    assert 0.0 < lens.inv < np.inf
+    assert np.all(np.isfinite(lens.view(X)))
+    np.testing.assert_allclose(lens.back(lens.view(X)), X, rtol=1e-12)
 
 
 def test_centres_renumbered_and_born():

@@ -36,6 +36,7 @@ UP = 1.0 + 2.0**-22  # bounds are float32 and rounded to the safe side
 DOWN = 1.0 - 2.0**-22
 NONE = np.int64(-1)  # typed, so that numba compiles each function once
 ZERO = np.int64(0)
+GONE = -1e38  # below any score
 
 
 class Frame(NamedTuple):
@@ -97,7 +98,7 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
         u = (upper[i] + drift.own[a]) * UP
         close = near[i] - drift.own[b] if b >= 0 else lower[i]
         low = min(lower[i] - drift.others[a], drift.gaps[a] - u)
-        bound = min(close, low) * DOWN
+        bound = max(min(close, low) * DOWN, 0.0)
         upper[i], near[i] = u, close * DOWN
         if u < max(bound, frame.halves[a]) and u <= frame.reach:
             lower[i] = low * DOWN
@@ -127,14 +128,16 @@ def meet_rows(X, weights, drift, frame, bounds, sums, costs):
     far2 = frame.reach * frame.reach
     for start in range(0, X.shape[0], T):
         n = min(T, X.shape[0] - start)
-        bad = _load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
+        _load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
+        bad = _first_not_finite(norms, n)
         if bad >= 0:
-            return -1 - bad
+            return -1 - (start + bad)
         np.dot(drift.narrow, Y32.T, G)  # the last tile may end in stale rows
         _scan(G, drift.half, first, second, g1, g2)
         for t in range(n):
             error = _error(D, drift.widest, norms[t])
-            k1, k2 = drift.order[first[t]], drift.order[second[t]]
+            k1 = drift.order[first[t]]
+            k2 = drift.order[second[t]] if K > 1 else NONE
             if g1[t] - g2[t] > error:
                 d1 = _sq_dist(Y, t, frame.centers, k1)
                 d2 = norms[t] - 2.0 * g2[t] - error
@@ -162,6 +165,7 @@ class Tiles(NamedTuple):
     wide: np.ndarray  # (tiers, T, D) rows as float64
     narrow: np.ndarray  # (tiers, T, D) rows as float32
     norms: np.ndarray  # (tiers, T) squared norms
+    own: np.ndarray  # (tiers, T) squared distances to their own centre
     at: np.ndarray  # (tiers, T) their places in the list of rows
 
 
@@ -178,7 +182,8 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     n_tiers, T = drift.widths.shape[0], max(16, min(128, 131072 // (K + 3 * D)))
     tiles = Tiles(
         np.empty((n_tiers, T, D)), np.empty((n_tiers, T, D), np.float32),
-        np.empty((n_tiers, T)), np.empty((n_tiers, T), np.int64),
+        np.empty((n_tiers, T)), np.empty((n_tiers, T)),
+        np.empty((n_tiers, T), np.int64),
     )  # fmt: skip
     filled = np.zeros(n_tiers, np.int64)
     y = np.empty((1, D))
@@ -191,6 +196,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         if not np.isfinite(norm):
             return -1 - r
         tier = n_tiers - 1
+        d2 = np.inf
         if a >= 0:
             w = weights[r] if weights.size else 1.0
             d2 = _sq_dist(y, ZERO, frame.centers, a)
@@ -211,13 +217,13 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
             upper[r] = u
             if stays:
                 lower[r] = low
-                bound = min(near[r], low)
+                bound = max(min(near[r], low), 0.0)
                 sums.spare[a] += max(bound * bound - d2, 0.0) * w
                 costs[i] = d2 if d2 > far2 else 0.0
                 continue
             tier = _tier(drift.beyond, 0.8 * (lower[r] - u))
         t = filled[tier]
-        tiles.norms[tier, t], tiles.at[tier, t] = norm, i
+        tiles.norms[tier, t], tiles.own[tier, t], tiles.at[tier, t] = norm, d2, i
         _store(y, tiles.wide, tiles.narrow, tier, t)
         filled[tier] += 1
         if filled[tier] == T:
@@ -275,10 +281,12 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
         unseen = (
             lower[r] - drift.beyond[tier] if width < drift.order.shape[0] else np.inf
         )
-        d1, k1 = upper[r] * upper[r] if a >= 0 else np.inf, a
+        d1, k1 = tiles.own[tier, t], a
         if first2 > d1:
             k2, d2 = b, near[r] * near[r]
-            if b < 0 or d2 > first2:
+            if g1[t] < GONE:  # a and b were all there is
+                d2, rest2 = d2 if b >= 0 else np.inf, np.inf
+            elif b < 0 or d2 > first2:
                 k2, d2, rest2 = drift.order[first[t]], first2, min(rest2, d2)
             else:
                 rest2 = first2
@@ -293,7 +301,7 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
                 )
                 rest2 = min(rest2, norm - 2.0 * floor - error)
         w = weights[r] if weights.size else 1.0
-        low = min(np.sqrt(max(rest2, 0.0)), unseen)
+        low = max(min(np.sqrt(max(rest2, 0.0)), unseen), 0.0)
         seconds[r], upper[r] = k2, np.sqrt(d1) * UP
         near[r], lower[r] = np.sqrt(d2) * DOWN, low * DOWN
         sums.spare[k1] += max(min(d2, low * low) - d1, 0.0) * w
@@ -355,7 +363,7 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
 
 @njit(nogil=True, cache=True, fastmath=True)
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
-    """Centre rows into tiles; return the first that is not finite, -1 if none is."""
+    """Centre rows into tiles, with their squared norms."""
     for t in range(n):
         total = 0.0
         for d in range(X.shape[1]):
@@ -364,16 +372,15 @@ def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
             Y32[t, d] = v
             total += v * v
         norms[t] = total
-    for t in range(n):
-        if not _is_finite(norms[t]):
-            return start + t
-    return -1
 
 
 @njit(nogil=True, cache=True)
-def _is_finite(value):
-    """On its own, because fast arithmetic may assume that there is nothing else."""
-    return np.isfinite(value)
+def _first_not_finite(norms, n):
+    """On its own, because fast arithmetic may assume that all is finite; -1: none."""
+    for t in range(n):
+        if not np.isfinite(norms[t]):
+            return t
+    return -1
 
 
 @njit(nogil=True, cache=True, fastmath=True)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kplus.core.types import Array, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
@@ -27,18 +28,24 @@ def spread_out(found: Candidates, least: float, most: int) -> Candidates:
     return found.at(np.array(chosen, dtype=np.int64))
 
 
-def means_without(params: Centers, total: ClusterSums, rows: Candidates) -> Array:
-    """Means of the clusters once some of their rows have left.
+def means_without(
+    params: Centers, total: ClusterSums, found: Candidates, opened: Candidates
+) -> Array:
+    """Means of the clusters once the candidates nearer to an opened row have left.
 
-    With the rows that open clusters still counted in, the means would not be the
-    best for the rows that stay, and the objective could rise.
+    With rows that leave still counted in, the means would not be the best for the
+    rows that stay, and the objective could rise. All candidates that will leave count,
+    not only the opened ones, so that a row of weight 2 is the same as two rows.
     """
+    own = np.sum((found.y - params.centers[found.label]) ** 2, axis=1)
+    new = np.min(cdist(found.y, opened.y, "sqeuclidean"), axis=1)
+    rows = found.at(np.flatnonzero(new < own))
     counts, sums = total.counts + params.mass, total.sums.copy()
     np.subtract.at(counts, rows.label, rows.weight)
     gone = rows.weight[:, None] * (rows.y - params.refs[rows.label])
     np.subtract.at(sums, rows.label, gone)
     means = params.centers.copy()
-    full = counts > 1e-12 * (total.counts + params.mass)
+    full = counts > 1e-9 * (total.counts + params.mass)
     means[full] = params.refs[full] + sums[full] / counts[full, None]
     return means
 
@@ -64,7 +71,7 @@ class OpenClusters:
             return None
         most = int(min(max(1, params.K // 8), model.max_clusters - params.K))
         opened = spread_out(total.candidates, model.penalty, most)
-        means = means_without(params, total, opened)
+        means = means_without(params, total, total.candidates, opened)
         into = np.arange(params.K)
         born = params.moved_to(means).regroup(into, opened.y)
         return Proposal(born, into, born.K)
@@ -83,7 +90,7 @@ class RefillClusters:
         updated: Centers,
         resting: bool,
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.counts + params.mass <= 0.0)
+        empty = np.flatnonzero(total.empty(params.mass))
         if not len(empty):
             return None
         into = np.arange(params.K)
@@ -95,5 +102,6 @@ class RefillClusters:
         gone = empty[: len(rows)]
         into[gone] = -1
         into[into >= 0] = np.arange(params.K - len(gone))
-        moved = params.moved_to(means_without(params, total, rows))
+        means = means_without(params, total, total.candidates, rows)
+        moved = params.moved_to(means)
         return Proposal(moved.regroup(into, rows.y), into, params.K)

@@ -31,7 +31,7 @@ class DropEmpty:
         updated: Centers,
         resting: bool,
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.counts + params.mass <= 0.0)
+        empty = np.flatnonzero(total.empty(params.mass))
         if not len(empty) or len(empty) == params.K:
             return None
         into = _without(params, empty)
@@ -68,5 +68,5 @@ class RemoveCluster:
         if total.spare[worst] >= model.penalty * (1.0 - ROUNDING):
             return None
         into = _without(params, np.array([worst]))
-        kept = updated.regroup(into, updated.centers[:0])
+        kept = params.regroup(into, params.centers[:0])  # costed at these centres
         return Proposal(kept, into, kept.K)

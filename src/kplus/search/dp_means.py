@@ -61,7 +61,7 @@ def by_penalty(
     pass over all rows begins near its end.
     """
     sample = job.sample(_LEVELS[0])
-    lens = Lens.on(sample.rows, sample.weights)
+    lens = Lens.on(sample.rows)
     model = DPMeansModel(lens.view_squared(penalty), max_clusters)
     moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
     if start is not None:
@@ -94,7 +94,7 @@ def by_number(
 ) -> Fitted:
     """A wished number of clusters: splits and swaps on a sample, then all rows."""
     sample = job.sample(_LEVELS[-1])
-    lens = Lens.on(sample.rows, sample.weights)
+    lens = Lens.on(sample.rows)
     if start is None:
         seen = sample.seen(lens)
         if random_start:
@@ -115,8 +115,7 @@ def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
     if len(centers) == n_clusters:
         return centers
     everything = draw(job.source, job.weights, job.source.n_rows, job.rng)
-    rows = everything.rows[everything.weight() > 0.0]
-    distinct = np.unique(rows, axis=0)
+    distinct = np.unique(everything.rows, axis=0)
     if len(distinct) < n_clusters:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {len(distinct)} distinct rows "
@@ -131,7 +130,7 @@ def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
 def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
     """SSE(K) on a sample by best splits, and what it says of penalties."""
     sample = job.sample(_LEVELS[-1])
-    lens = Lens.on(sample.rows, sample.weights)
+    lens = Lens.on(sample.rows)
     weights = sample.weight()
     n = max(float(weights.sum()), float(np.count_nonzero(weights)))
     most = int(min(most_clusters(n), max_clusters))
@@ -164,9 +163,9 @@ def distances(source: Blocks, centers: Array) -> Array:
 def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> float:
     """Squared distance of the K-th farthest row, taken in turn from the mean on."""
     everything = draw(source, weights, source.n_rows, np.random.default_rng(0))
-    lens = Lens.on(everything.rows, everything.weights)
+    lens = Lens.on(everything.rows)
     sample = everything.seen(lens)
-    Y = sample.rows[sample.weight() > 0.0]
+    Y = sample.rows
     costs = np.sum(Y**2, axis=1)
     if not np.isfinite(costs.sum()):
         raise NotFiniteError("A row")

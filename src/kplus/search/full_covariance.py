@@ -66,11 +66,6 @@ def by_penalty(
     return refine(job, model, spheres, earlier=earlier)
 
 
-def _in_floors(floor: float) -> Lens:
-    """Squared distances in units of the floor."""
-    return Lens(np.zeros(0), float(np.sqrt(floor)))
-
-
 def refine(
     job: Job,
     model: FullCovarianceModel,

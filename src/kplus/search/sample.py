@@ -38,10 +38,12 @@ class Sample:
 def draw(
     source: Blocks, weights: Array | None, size: int, rng: np.random.Generator
 ) -> Sample:
-    """Draw rows evenly without replacement, in row order; all rows if they are few."""
-    if source.n_rows <= size:
-        rows = np.arange(source.n_rows)
-    else:
-        rows = np.sort(rng.choice(source.n_rows, size, replace=False, shuffle=False))
-    chosen = None if weights is None else weights[rows]
-    return Sample(source.take(rows), chosen, len(rows) / source.n_rows)
+    """Draw rows evenly without replacement, in row order; all rows if they are few.
+
+    Rows of no weight are left out.
+    """
+    rows = np.arange(source.n_rows) if weights is None else np.flatnonzero(weights)
+    share = min(1.0, size / len(rows))
+    if share < 1.0:
+        rows = rows[np.sort(rng.choice(len(rows), size, replace=False, shuffle=False))]
+    return Sample(source.take(rows), None if weights is None else weights[rows], share)

@@ -33,7 +33,7 @@ def serial(
     order, so a random start is one from drawn rows, not another order.
     """
     sample = job.sample(_SAMPLE)
-    lens = Lens.on(sample.rows, sample.weights)
+    lens = Lens.on(sample.rows)
     model = SerialModel(lens.view_squared(penalty), max_clusters)
     if start is not None:
         centers = lens.view(start)
@@ -104,7 +104,7 @@ def refine(
     """
     before = np.empty(0) if earlier is None else earlier
     sample = job.sample(_SAMPLE)
-    lens = Lens.on(sample.rows, sample.weights)
+    lens = Lens.on(sample.rows)
     model = CollapsedModel(lens.view_squared(penalty), max_clusters)
     result, labels = run_job(
         replace(job, n_threads=1), model, Means.start(lens, lens.view(centers)),

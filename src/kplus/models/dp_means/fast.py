@@ -178,8 +178,7 @@ class DPMeansModel:
 
     def means(self, params: Centers, total: ClusterSums) -> Array:
         """Mean of the rows of each cluster; the old centre where there are none."""
-        counts = total.counts + params.mass
-        full = counts > 0.0
+        counts, full = total.counts + params.mass, ~total.empty(params.mass)
         means = params.centers.copy()
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return means

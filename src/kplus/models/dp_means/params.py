@@ -36,10 +36,8 @@ class Lens:
     inv: float
 
     @classmethod
-    def on(cls, rows: Array, weights: Array | None = None) -> "Lens":
+    def on(cls, rows: Array) -> "Lens":
         """Look at the middle of some rows, in units of their spread."""
-        if weights is not None:
-            rows = rows[weights > 0.0]
         rows = rows.astype(np.float64)
         origin = np.median(rows, axis=0)
         spread = np.max(np.abs(rows - origin), initial=0.0)
@@ -146,7 +144,7 @@ class Centers:
         K = self.K
         places = np.arange(K)
         half = 0.5 * np.einsum("kd,kd->k", self.centers, self.centers)
-        nowhere = np.full(K, np.inf)
+        nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
         return Drift(
             np.zeros(K), nowhere, -nowhere, places, places,
             self.centers.astype(np.float32), half.astype(np.float32),
@@ -174,7 +172,7 @@ class Centers:
         if not born.any():
             gaps = np.full(K, np.inf)
         elif self.pairs is None or born.all():
-            gaps = np.full(K, -np.inf)
+            gaps = np.full(K, -1e300)
         else:
             gaps = np.min(self.pairs[:, born], axis=1)
         rank = np.empty_like(order)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 
@@ -112,6 +113,12 @@ class ClusterSums:
         self.sums -= other.sums
         self.squares -= other.squares
         return self
+
+    def empty(self, mass: Array) -> NDArray[np.bool_]:
+        """Clusters without rows; weights need not cancel to the last bit."""
+        counts = self.counts + mass
+        least: NDArray[np.bool_] = counts <= 1e-12 * counts.max()
+        return least
 
     def copy(self) -> "ClusterSums":
         return ClusterSums(
