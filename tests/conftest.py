@@ -13,7 +13,7 @@ settings.load_profile("kplus")
 def blobs():
     """Four well separated groups of 50 rows in three columns."""
     rng = np.random.default_rng(0)
-    centers = np.array([[0.0, 0, 0], [20, 0, 0], [0, 20, 0], [0, 0, 20]])
+    centers = np.array([[0.0, 0, 0], [40, 0, 0], [0, 40, 0], [0, 0, 40]])
     X = np.repeat(centers, 50, axis=0) + rng.normal(size=(200, 3))
     X.flags.writeable = False
     return X

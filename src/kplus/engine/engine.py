@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
-import scipy.linalg.cython_blas  # noqa: F401  the BLAS that numba's np.dot calls
-from threadpoolctl import ThreadpoolController
-
 from kplus.core.types import Array, Block, Blocks, IntArray
+from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = ["BlockEngine"]
 
@@ -23,8 +21,6 @@ class BlockEngine:
     Use it as a context manager: it holds BLAS to one thread meanwhile.
     """
 
-    _blas: ThreadpoolController | None = None
-
     def __init__(self, source: Blocks, weights: Array | None = None) -> None:
         self.source = source
         self.weights = weights
@@ -34,14 +30,11 @@ class BlockEngine:
         self._renumberings: list[tuple[IntArray, int]] = []
 
     def __enter__(self) -> Self:
-        if BlockEngine._blas is None:
-            BlockEngine._blas = ThreadpoolController()
-        self._limit = BlockEngine._blas.limit(limits=1, user_api="blas")
-        self._limit.__enter__()
+        SINGLE_THREAD.take()
         return self
 
     def __exit__(self, *exc: object) -> None:
-        self._limit.__exit__(*exc)
+        SINGLE_THREAD.give_back()
 
     def tasks(self, block_ids: Sequence[int]) -> list[Sequence[int]]:
         """Cut a list of blocks into tasks of consecutive blocks."""

@@ -279,6 +279,9 @@ class DPMeans(
 
     def _check_combination(self) -> None:
         """Parameters that do not go together."""
+        for name in ("n_clusters", "max_clusters"):
+            if isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} must be an int of at least 1, not a bool.")
         if self.n_clusters is not None and self.max_clusters is not None:
             raise ValueError(
                 "max_clusters goes with penalty; with n_clusters the number is fixed."
@@ -401,8 +404,8 @@ class DPMeans(
         self.objective_history_ = fitted.history
         self.objective_ = fitted.objective
         self.n_iter_ = len(fitted.history)
-        self._cluster_errors = fitted.errors
         self._lens = fitted.lens
+        self._keep_sums(fitted.means, fitted.errors)
         if path is not None:
             self.path_ = path
         elif hasattr(self, "path_"):
@@ -452,6 +455,7 @@ class DPMeans(
                 self._cap,
                 self._lens,
                 self.cluster_centers_,
+                self._cluster_means,
                 self.cluster_sizes_,
             )
         except NotFiniteError:
@@ -477,6 +481,7 @@ class DPMeans(
         """What a model file keeps beside the public attributes."""
         return {
             "cluster_errors": self._cluster_errors,
+            "cluster_means": self._cluster_means,
             "lens_origin": self._lens.origin,
             "lens_inv": self._lens.inv,
         }
@@ -484,12 +489,14 @@ class DPMeans(
     def _from_state(self, state: dict[str, Any]) -> None:
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
         self._cluster_errors = state["cluster_errors"]
+        self._cluster_means = state["cluster_means"]
         self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
         K, D = self.n_clusters_, self.n_features_in_
         for name, found, expected in (
             ("cluster_centers_", self.cluster_centers_.shape, (K, D)),
             ("cluster_sizes_", self.cluster_sizes_.shape, (K,)),
             ("cluster_errors", self._cluster_errors.shape, (K,)),
+            ("cluster_means", self._cluster_means.shape, (K, D)),
             ("lens_origin", self._lens.origin.shape, (D,)),
             ("covariances_", getattr(self, "covariances_", np.empty((K, D, D))).shape,
              (K, D, D)),
@@ -507,10 +514,16 @@ class DPMeans(
         self.labels_ = fitted.labels
         self.n_clusters_ = len(sizes)
         self.cluster_sizes_ = sizes
-        self._cluster_errors = errors
         self.objective_ = objective
         self.objective_history_ = np.append(self.objective_history_, objective)
         self.n_iter_ += len(fitted.history)
+        self._keep_sums(fitted.means, errors)
+
+    def _keep_sums(self, means: Array, errors: Array) -> None:
+        """Keep what a stream needs to know of the rows: means, errors about them."""
+        shift = np.sum((means - self.cluster_centers_) ** 2, axis=1)
+        self._cluster_means = means
+        self._cluster_errors = np.maximum(errors - self.cluster_sizes_ * shift, 0.0)
 
     def predict(self, X: Any) -> Any:
         """Return the nearest cluster of each row.
@@ -551,9 +564,10 @@ class DPMeans(
                 return full_covariance.assign(
                     source, weights, self.cluster_centers_, self.covariances_, threads
                 )
-            return search.assign(
+            shown = search.assign(
                 source, weights, self._lens, self.cluster_centers_, threads
             )
+            return shown.labels, shown.objective
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
 

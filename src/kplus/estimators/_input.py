@@ -92,7 +92,10 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
     """Return weights as float64, or None where every row counts as one."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = np.asarray(sample_weight)
+    if weights.dtype.kind not in "biuf":
+        weights = _numbers_only(weights)
+    weights = weights.astype(np.float64, copy=False)
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     if weights.ndim != 1:
@@ -115,9 +118,23 @@ def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
         )
     if not np.any(weights > 0.0):
         raise ValueError("Every sample_weight is zero; at least one row must count.")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if not np.isfinite(total):
+        raise ValueError("The sum of sample_weight exceeds float64; scale it down.")
     if np.all(weights == 1.0):
         return None
     return np.ascontiguousarray(weights)
+
+
+def _numbers_only(weights: Any) -> Any:
+    """Numbers kept as objects pass, anything else is refused."""
+    if weights.dtype == object:
+        try:
+            return weights.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    raise ValueError(f"sample_weight holds {weights.dtype}, not numbers.")
 
 
 def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:

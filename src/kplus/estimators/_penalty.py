@@ -48,10 +48,7 @@ def penalty_for(X: Any, n_clusters: int, *, sample_weight: Any = None) -> float:
     probe = DPMeans()
     source = open_table(probe, X, reset=True)
     weights = check_weights(sample_weight, source.n_rows)
-    if not isinstance(n_clusters, (int, np.integer)) or n_clusters < 1:
-        raise ValueError(
-            f"n_clusters must be an int of at least 1, not {n_clusters!r}."
-        )
+    _check_number("n_clusters", n_clusters)
     if n_clusters > source.n_rows:
         raise ValueError(f"n_samples={source.n_rows} should be >= {n_clusters=}.")
     try:
@@ -98,14 +95,22 @@ def penalty_path(
     >>> int(path.n_clusters[path.chosen])
     3
     """
+    if not isinstance(estimator, DPMeans):
+        raise TypeError(f"estimator must be a DPMeans(...), not {estimator!r}.")
     probe = clone(estimator)
     source = open_table(probe, X, reset=True, block_rows=probe.batch_size)
     weights = check_weights(sample_weight, source.n_rows)
-    if max_clusters is not None and max_clusters < 1:
-        raise ValueError(f"max_clusters must be at least 1, not {max_clusters}.")
+    if max_clusters is not None:
+        _check_number("max_clusters", max_clusters)
     seed = check_random_state(probe.random_state).randint(2**31 - 1)
     job = Job(source, weights, np.random.default_rng(seed))
     try:
         return find_path(job, np.inf if max_clusters is None else max_clusters)
     except NotFiniteError:
         raise describe_not_finite(probe, source) from None
+
+
+def _check_number(name: str, value: Any) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < 1:
+        raise ValueError(f"{name} must be an int of at least 1, not {value!r}.")

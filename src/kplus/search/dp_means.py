@@ -15,7 +15,7 @@ from kplus.core.types import (
 )
 from kplus.engine import make_engine
 from kplus.loop import run
-from kplus.models.dp_means.fast import DPMeansModel, NotFiniteError
+from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import OpenClusters, RefillClusters
@@ -140,12 +140,12 @@ def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
 
 def assign(
     source: Blocks, weights: Array | None, lens: Lens, centers: Array, n_threads: int
-) -> tuple[IntArray, float]:
-    """Labels of all rows, and the weighted sum of squared distances."""
+) -> Fitted:
+    """Put all rows to their nearest centre and move nothing."""
     with make_engine(source, weights, n_threads) as engine:
         start = Centers.start(lens, lens.view(centers))
         result = run(_SMALL, engine, start, max_iter=1, tol=0.0)
-        return labels_of(engine), float(lens.back_squared(result.history[-1]))
+        return _to_data(_SMALL, result, labels_of(engine))
 
 
 def distances(source: Blocks, centers: Array) -> Array:
@@ -162,13 +162,12 @@ def distances(source: Blocks, centers: Array) -> Array:
 
 def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> float:
     """Squared distance of the K-th farthest row, taken in turn from the mean on."""
-    everything = draw(source, weights, source.n_rows, np.random.default_rng(0))
+    job = Job(source, weights, np.random.default_rng(0))
+    everything = job.sample(source.n_rows)
     lens = Lens.on(everything.rows)
     sample = everything.seen(lens)
     Y = sample.rows
-    costs = np.sum(Y**2, axis=1)
-    if not np.isfinite(costs.sum()):
-        raise NotFiniteError("A row")
+    costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
     for _ in range(n_clusters - 1):
         far = Y[np.argmax(costs)]
         costs = np.minimum(costs, np.sum((Y - far) ** 2, axis=1))
@@ -185,16 +184,19 @@ def stream(
     max_clusters: float,
     lens: Lens,
     centers: Array,
+    means: Array,
     mass: Array,
 ) -> Fitted:
-    """One batch of a stream: earlier rows stay where they are, as weight on centres.
+    """One batch of a stream: earlier rows stay, as weight on their means.
 
     An infinite penalty opens no cluster. The errors are those of this batch and of
-    moving the centres under the earlier rows.
+    the earlier means.
     """
     job.sample(_LEVELS[0])
     model = DPMeansModel(lens.view_squared(penalty), max_clusters)
-    start = Centers.start(lens, lens.view(centers), mass)
+    start = replace(
+        Centers.start(lens, lens.view(centers)), refs=lens.view(means), mass=mass
+    )
     finish = PresentClusters(keep_order=True)
     fitted = run_job(
         job, model, start, [OpenClusters()], shown=lens.back_squared, finish=finish
@@ -237,6 +239,7 @@ def _to_data(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted
     return Fitted(
         lens=lens,
         centers=lens.back(params.centers),
+        means=lens.back(model.means(params, total)),
         labels=labels,
         counts=total.counts,
         errors=lens.back_squared(model.squared_error(params, total)),

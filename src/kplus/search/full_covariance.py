@@ -55,6 +55,7 @@ def by_penalty(
         return FullFitted(
             lens=fast.lens,
             centers=fast.centers,
+            means=fast.means,
             labels=fast.labels,
             counts=fast.counts,
             errors=fast.errors / floor,
@@ -94,6 +95,7 @@ def _settled(
     return FullFitted(
         lens=Lens.on(shown.centers),
         centers=shown.centers,
+        means=shown.centers,
         labels=labels,
         counts=total.counts,
         errors=total.costs,

@@ -35,10 +35,15 @@ class Job:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fit in the units of the data."""
+    """A fit in the units of the data.
+
+    `errors` are the squared distances of each cluster to its centre; `means` differ
+    from the centres where a fit ended before these came to rest.
+    """
 
     lens: Lens
     centers: Array
+    means: Array
     labels: IntArray
     counts: Array
     errors: Array
@@ -49,19 +54,6 @@ class Fitted:
     @property
     def objective(self) -> float:
         return float(self.history[-1])
-
-    def largest_first(self) -> "Fitted":
-        """Number the clusters by falling size, equals by their centres."""
-        order = np.lexsort((*self.centers.T[::-1], -self.counts))
-        number = np.empty(len(order), dtype=np.int32)
-        number[order] = np.arange(len(order))
-        return replace(
-            self,
-            centers=self.centers[order],
-            labels=number[self.labels],
-            counts=self.counts[order],
-            errors=self.errors[order],
-        )
 
     def at_penalty(self, penalty: float) -> "Fitted":
         """The same clusters, charged a penalty each after the first."""

@@ -124,35 +124,22 @@ def settled(job: Job, fitted: Fitted) -> Fitted:
     distances go to the lower of the new numbers. Neither raises the objective.
     """
     order = by_size(fitted.centers, fitted.counts)
-    centers, lens = fitted.centers[order], fitted.lens
-    labels, sse = assign(job.source, job.weights, lens, centers, job.n_threads)
-    counts, errors = _recount(job, labels, centers)
-    if np.any(counts == 0.0):
-        kept = counts > 0.0
-        return settled(job, replace(fitted, centers=centers[kept], counts=counts[kept]))
-    objective = min(sse + fitted.penalty * (len(counts) - 1), fitted.objective)
-    return replace(
-        fitted,
-        centers=centers,
-        labels=labels,
-        counts=counts,
-        errors=errors,
-        history=np.append(fitted.history[:-1], objective),
+    shown = assign(
+        job.source, job.weights, fitted.lens, fitted.centers[order], job.n_threads
     )
-
-
-def _recount(job: Job, labels: IntArray, centers: Array) -> tuple[Array, Array]:
-    """Weight and squared error of each cluster."""
-    source, K = job.source, len(centers)
-    errors = np.zeros(K)
-    for start in range(0, source.n_rows, source.block_rows):
-        rows = source.read(start // source.block_rows)
-        part = slice(start, start + len(rows))
-        square = np.sum((rows - centers[labels[part]]) ** 2, axis=1)
-        if job.weights is not None:
-            square *= job.weights[part]
-        errors += np.bincount(labels[part], square, K)
-    return np.bincount(labels, job.weights, K).astype(np.float64), errors
+    kept = shown.counts > 0.0
+    if not np.all(kept):
+        return settled(
+            job,
+            replace(fitted, centers=shown.centers[kept], counts=shown.counts[kept]),
+        )
+    charged = shown.at_penalty(fitted.penalty)
+    objective = min(charged.objective, fitted.objective)
+    return replace(
+        charged,
+        history=np.append(fitted.history[:-1], objective),
+        converged=fitted.converged,
+    )
 
 
 def _mean(job: Job, lens: Lens) -> Array:
@@ -179,6 +166,7 @@ def _to_data(
     return Fitted(
         lens=lens,
         centers=lens.back(params.centers[used]),
+        means=lens.back(params.centers[used]),
         labels=labels,
         counts=result.total.counts[used],
         errors=lens.back_squared(model.squared_error(params, result.total))[used],

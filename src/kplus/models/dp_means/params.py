@@ -101,11 +101,9 @@ class Centers:
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
-    def start(cls, lens: Lens, centers: Array, mass: Array | None = None) -> "Centers":
+    def start(cls, lens: Lens, centers: Array) -> "Centers":
         zeros = np.zeros(len(centers))
-        return cls(
-            lens, centers, centers.copy(), zeros, zeros if mass is None else mass
-        )
+        return cls(lens, centers, centers.copy(), zeros, zeros)
 
     @property
     def K(self) -> int:

@@ -1,0 +1,41 @@
+"""BLAS held to one thread while any engine is at work."""
+
+from threading import Lock
+from typing import Any
+
+import scipy.linalg.cython_blas  # noqa: F401  the BLAS that numba's np.dot calls
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["SINGLE_THREAD"]
+
+
+class _SingleThread:
+    """A limit that the first user sets and the last one lifts.
+
+    Engines overlap when starts run side by side, and not always the last to come is
+    the first to go, so each cannot restore what it found.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._users = 0
+        self._controller: ThreadpoolController | None = None
+        self._limit: Any = None
+
+    def take(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                if self._controller is None:
+                    self._controller = ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+                self._limit.__enter__()
+            self._users += 1
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.__exit__(None, None, None)
+
+
+SINGLE_THREAD = _SingleThread()
