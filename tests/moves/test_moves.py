@@ -137,7 +137,7 @@ def test_empty_clusters_are_dropped():
 def test_a_cluster_with_earlier_rows_is_not_empty():
     X = rows(5)
     C = np.vstack([X[:1], [[1e3, 0.0]]])
-    params = Centers.start(PLAIN, C, np.array([0.0, 3.0]))
+    params = replace(Centers.start(PLAIN, C), mass=np.array([0.0, 3.0]))
     assert propose(DropEmpty(), X, DPMeansModel(1.0), params)[0] is None
 
 

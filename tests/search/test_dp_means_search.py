@@ -203,11 +203,15 @@ def test_assign_and_distances(seed, threads):
     X, C = rows(seed) + 1e6, rows(seed + 50, int(rng.integers(1, 40))) + 1e6
     weights = [None, rng.uniform(0, 2, len(X))][seed % 2]
     lens = Lens.on(X)
-    labels, error = search.assign(ArrayBlocks(X, 32), weights, lens, C, threads)
+    shown = search.assign(ArrayBlocks(X, 32), weights, lens, C, threads)
     expected, d2 = reference.nearest(X, C)
-    np.testing.assert_array_equal(labels, expected)
+    np.testing.assert_array_equal(shown.labels, expected)
     w = reference.weights_or_ones(X, weights)
-    assert error == pytest.approx(np.sum(w * d2), rel=1e-9)
+    assert shown.objective == pytest.approx(np.sum(w * d2), rel=1e-9)
+    counts = np.bincount(expected, weights=w, minlength=len(C))
+    np.testing.assert_allclose(shown.counts, counts, atol=1e-12)
+    means = reference.means(X, expected, len(C), w)
+    np.testing.assert_allclose(shown.means[counts > 0], means[counts > 0], rtol=1e-9)
     np.testing.assert_allclose(
         search.distances(ArrayBlocks(X, 32), C),
         np.sqrt(reference.square_distances(X, C)),
@@ -235,11 +239,12 @@ def test_path_of_a_sample_speaks_of_all_rows():
     assert path.sse[0] == pytest.approx(total, rel=0.02)
 
 
-def test_a_stream_counts_earlier_rows_at_their_centres():
+def test_a_stream_counts_earlier_rows_at_their_means():
     X = rows(1, 40)
-    centers, mass = np.array([[0.0, 0.0], [8.0, 8.0]]), np.array([30.0, 10.0])
-    fit = search.stream(job(X, tol=0.0), np.inf, np.inf, PLAIN, centers, mass)
-    old = np.repeat(centers, [30, 10], axis=0)
+    means, mass = np.array([[0.0, 0.0], [8.0, 8.0]]), np.array([30.0, 10.0])
+    centers = means + 0.3
+    fit = search.stream(job(X, tol=0.0), np.inf, np.inf, PLAIN, centers, means, mass)
+    old = np.repeat(means, [30, 10], axis=0)
     both = np.vstack([old, X])
     labels = np.concatenate([np.repeat([0, 1], [30, 10]), fit.labels])
     np.testing.assert_allclose(fit.centers, reference.means(both, labels, 2), rtol=1e-9)
@@ -266,7 +271,7 @@ def test_bad_values_are_found_in_samples():
 def fake(objective):
     empty = np.zeros(0)
     return Fitted(
-        PLAIN, empty, empty, empty, empty, 0.0, np.array([objective]), converged=True
+        PLAIN, empty, empty, empty, empty, empty, 0.0, np.array([objective]), True
     )
 
 
