@@ -104,7 +104,7 @@ def test_any_number_of_columns(D, meet):
 
 
 @pytest.mark.parametrize("step", [0.0, 1e-9, 1e-3, 0.05, 0.5, 3.0])
-@pytest.mark.parametrize("K", [2, 9, 65, 300])
+@pytest.mark.parametrize("K", [2, 9, 65, 300, 2100])
 @pytest.mark.parametrize("meet", [False, True])
 def test_later_visits_after_centres_moved(step, K, meet):
     """All move, or only some; what is booked is the change."""

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import reference
+from kplus import DPMeans, penalty_path
 from kplus.models.dp_means.params import Lens
 from kplus.search.path import most_clusters, trace
 from kplus.search.splits import Growth
@@ -134,3 +135,12 @@ def test_how_far_the_path_goes(n):
     most = most_clusters(n)
     assert 1 <= most <= 200
     assert most <= max(1.0, n / 2)
+
+
+def test_a_choice_is_clear_only_if_the_data_insist():
+    rng = np.random.default_rng(0)
+    apart = np.repeat([[0.0, 0.0], [30.0, 0.0], [0.0, 30.0]], 60, axis=0)
+    apart += rng.normal(size=apart.shape)
+    assert penalty_path(DPMeans(), apart).is_clear
+    long = rng.normal(size=(500, 2)) * [20.0, 1.0]
+    assert not penalty_path(DPMeans(), long).is_clear

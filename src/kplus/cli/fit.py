@@ -76,6 +76,12 @@ def fit(options: FitOptions) -> None:
         X = source.whole()
     with staged_folder(options.outdir, _OUTPUTS) as folder:
         model, seconds = _fit_model(options, X)
+        if not silent and hasattr(model, "path_") and not model.path_.is_clear:
+            note(
+                f"The data do not insist on {model.n_clusters_} clusters: a small "
+                f"change of the penalty gives another number. Compare a few with "
+                f"--clusters, or see penalty_path."
+            )
         files = _write(options, table, source, found, model, folder)
     records = cluster_records(
         source, model.labels_, model.cluster_centers_, found, options.scale, names

@@ -15,6 +15,8 @@ from kplus.search.splits import Growth
 
 __all__ = ["PenaltyPath", "most_clusters", "trace"]
 
+_LEAST_PLATEAU = 0.5  # in log λ²: shorter ones come about by chance
+
 
 @dataclass(frozen=True)
 class PenaltyPath:
@@ -57,6 +59,14 @@ class PenaltyPath:
     bic: Array
     chosen: int
     penalty: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the choice stands out: a long plateau, and BIC not far from it."""
+        K, by_bic = self.n_clusters[self.chosen], self.n_clusters[np.argmin(self.bic)]
+        return bool(
+            self.log_length[self.chosen] >= _LEAST_PLATEAU and 0.5 <= K / by_bic <= 2.0
+        )
 
 
 def most_clusters(n: float) -> int:
