@@ -277,6 +277,16 @@ def test_weights_equal_copies(how, seed):
     )
 
 
+def test_weights_equal_copies_where_very_many_rows_want_a_cluster():
+    """More than the candidates that a pass keeps: copies must not crowd out others."""
+    X = np.random.default_rng(0).normal(size=(800, 2))
+    weights = np.random.default_rng(1).integers(1, 4, 800)
+    one = DPMeans(0.02, tol=0.0).fit(X, sample_weight=weights)
+    other = DPMeans(0.02, tol=0.0).fit(np.repeat(X, weights, axis=0))
+    assert one.n_clusters_ == other.n_clusters_
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
+
+
 @pytest.mark.parametrize("how", [{"penalty": 4.0}, {"n_clusters": 6}, {}])
 @pytest.mark.parametrize("seed", range(4))
 def test_order_of_rows_does_not_matter(how, seed):

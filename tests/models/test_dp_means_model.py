@@ -13,7 +13,7 @@ from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means import fast, stats
 from kplus.models.dp_means.fast import DPMeansModel, NotFiniteError
 from kplus.models.dp_means.params import Centers, Lens
-from kplus.models.dp_means.stats import Candidates, ClusterSums, costliest
+from kplus.models.dp_means.stats import Candidates, ClusterSums, shortlist
 from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
@@ -277,13 +277,14 @@ def candidates(cost, row):
     n = len(cost)
     zeros = np.zeros(n, dtype=np.int64)
     return Candidates(
-        np.array(cost, dtype=float), np.array(row), zeros, np.ones(n), np.zeros((n, 1))
-    )
+        np.array(cost, dtype=float), np.array(row), zeros, np.ones(n),
+        np.array(row, dtype=float)[:, None],
+    )  # fmt: skip
 
 
 def test_candidates_merge_in_any_order(monkeypatch):
     """The costliest few by cost, then row: the same however the parts are joined."""
-    monkeypatch.setattr(stats.costliest, "__defaults__", (4,))
+    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 4)
     parts = [
         candidates([5, 1], [0, 3]),
         candidates([5, 4], [7, 8]),
@@ -296,9 +297,25 @@ def test_candidates_merge_in_any_order(monkeypatch):
         np.testing.assert_array_equal(merged.cost, [5, 5, 5, 4])
 
 
-def test_costliest_breaks_ties_by_row():
-    places = costliest(np.array([1.0, 3.0, 3.0, 2.0]), np.array([4, 9, 2, 0]), 3)
-    np.testing.assert_array_equal(places, [2, 1, 3])
+def test_a_shortlist_breaks_ties_by_row(monkeypatch):
+    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 2)
+    row = np.array([4, 9, 2, 0])
+    places = shortlist(np.array([1.0, 3.0, 3.0, 2.0]), row)
+    np.testing.assert_array_equal(places, [2, 1, 3, 0])
+    places = shortlist(np.array([1.0, 3.0, 4.0, 2.0]), row)
+    np.testing.assert_array_equal(places, [2, 1])
+
+
+def test_copies_of_a_candidate_count_as_one(monkeypatch):
+    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 2)
+    y = np.array([[1.0], [2.0], [2.0], [3.0]])
+    zeros = np.zeros(4, dtype=int)
+    found = Candidates(
+        np.array([1.0, 3.0, 3.0, 2.0]), np.arange(4), zeros, np.array([1.0, 1, 2, 1]), y
+    )
+    kept = found.ranked()
+    np.testing.assert_array_equal(kept.row, [1, 3])
+    np.testing.assert_array_equal(kept.weight, [3.0, 1.0])
 
 
 def test_the_report_of_a_pass_is_forgotten_but_not_the_statistics():

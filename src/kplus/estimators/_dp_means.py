@@ -20,15 +20,20 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array, Blocks, PassInfo
+from kplus.estimators._dp_means_ways import (
+    cap,
+    check_settings,
+    check_stream,
+    find_clusters,
+)
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
 from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
-from kplus.search import full_covariance, sequential
+from kplus.search import full_covariance
 from kplus.search.job import Fitted, Job
-from kplus.search.restarts import best_of
 
 __all__ = ["DPMeans"]
 
@@ -242,14 +247,17 @@ class DPMeans(
         -------
         self : DPMeans
         """
-        self._check_combination()
+        check_settings(self)
         source = open_table(self, X, reset=True, block_rows=self.batch_size)
         weights = check_weights(sample_weight, source.n_rows)
-        self._check_enough_rows(source.n_rows)
+        if self.n_clusters is not None and self.n_clusters > source.n_rows:
+            raise ValueError(
+                f"n_samples={source.n_rows} should be >= n_clusters={self.n_clusters}."
+            )
         reporter = PassReporter(self, X, _reconstruct)
         job = self._job(source, weights, reporter)
         try:
-            fitted, path = self._search(job)
+            fitted, path = find_clusters(self, job)
         except NotFiniteError:
             raise describe_not_finite(self, source) from None
         self._store(fitted, path)
@@ -277,39 +285,6 @@ class DPMeans(
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def _check_combination(self) -> None:
-        """Parameters that do not go together."""
-        for name in ("n_clusters", "max_clusters"):
-            if isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be an int of at least 1, not a bool.")
-        if self.n_clusters is not None and self.max_clusters is not None:
-            raise ValueError(
-                "max_clusters goes with penalty; with n_clusters the number is fixed."
-            )
-        free = self.n_clusters is None and not isinstance(self.penalty, str)
-        for name, asked in (
-            ("algorithm='serial'", self.algorithm == "serial"),
-            ("covariance='full'", self.covariance == "full"),
-        ):
-            if asked and not free:
-                raise ValueError(
-                    f"{name} needs a number as penalty, and n_clusters=None."
-                )
-        if self.collapsed and not free and self.n_clusters is None:
-            raise ValueError("collapsed=True needs a number as penalty, or n_clusters.")
-        chosen = [self.algorithm == "serial", self.collapsed, self.covariance == "full"]
-        if sum(chosen) > 1:
-            raise ValueError(
-                "algorithm='serial', collapsed=True and covariance='full' are three "
-                "different algorithms; choose one."
-            )
-
-    def _check_enough_rows(self, n_rows: int) -> None:
-        if self.n_clusters is not None and self.n_clusters > n_rows:
-            raise ValueError(
-                f"n_samples={n_rows} should be >= n_clusters={self.n_clusters}."
-            )
-
     def _job(
         self, source: Blocks, weights: Array | None, reporter: PassReporter
     ) -> Job:
@@ -323,77 +298,6 @@ class DPMeans(
             tol=self.tol,
             callback=reporter if reporter.wanted else None,
         )
-
-    def _search(self, job: Job) -> tuple[Fitted, Any]:
-        """Fit in the way that the parameters ask for; clusters come by falling size."""
-        path, K, penalty = None, self.n_clusters, self.penalty
-        if K is None and not isinstance(penalty, str):
-            return best_of(self.n_init, job, self._by_penalty), None
-        if K is None:
-            path = search.find_path(job, self._cap)
-            K, penalty = int(path.n_clusters[path.chosen]), path.penalty
-        fitted = best_of(
-            self.n_init, job, lambda part, again: self._by_number(part, again, K)
-        )
-        if not isinstance(penalty, str):
-            fitted = fitted.at_penalty(penalty)
-        return fitted, path
-
-    def _by_number(self, job: Job, random_start: bool, K: int) -> Fitted:
-        start = self._start
-        if start is not None and len(start) != K:
-            start = None
-        if self.collapsed:
-            return sequential.collapsed_number(
-                job, K, start=start, random_start=random_start
-            )
-        return search.by_number(job, K, start=start, random_start=random_start)
-
-    def _by_penalty(self, job: Job, random_start: bool) -> Fitted:
-        penalty, cap, start = self.penalty, self._cap, self._start
-        if self.covariance == "full":
-            return full_covariance.by_penalty(
-                job,
-                penalty,
-                self.min_covariance,
-                cap,
-                start=None if start is None else self._ellipsoids(start),
-                random_start=random_start,
-            )
-        if self.algorithm == "serial":
-            return sequential.serial(
-                job, penalty, cap, start=start, random_start=random_start
-            )
-        if self.collapsed:
-            return sequential.collapsed(
-                job, penalty, cap, start=start, random_start=random_start
-            )
-        return search.by_penalty(
-            job, penalty, cap, start=start, random_start=random_start
-        )
-
-    @property
-    def _cap(self) -> float:
-        return np.inf if self.max_clusters is None else self.max_clusters
-
-    @property
-    def _start(self) -> Array | None:
-        """With `warm_start` after a fit: its centres, as many as the cap allows."""
-        if not self.warm_start or not hasattr(self, "cluster_centers_"):
-            return None
-        start: Array = self.cluster_centers_
-        if start.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"warm_start=True, but X has {self.n_features_in_} features and the "
-                f"last fit had {start.shape[1]}; fit a fresh estimator."
-            )
-        return start[: int(min(len(start), self._cap))]
-
-    def _ellipsoids(self, centers: Array) -> Ellipsoids:
-        """The last fit's matrices; spheres after a spherical fit."""
-        if hasattr(self, "covariances_"):
-            return Ellipsoids(centers, self.covariances_)
-        return Ellipsoids.spheres(centers, self.min_covariance)
 
     def _store(self, fitted: Fitted, path: Any) -> None:
         self.cluster_centers_ = fitted.centers
@@ -432,10 +336,10 @@ class DPMeans(
         -------
         self : DPMeans
         """
-        self._refuse_stream()
+        check_stream(self)
         if not hasattr(self, "cluster_centers_"):
             return self.fit(X, sample_weight=sample_weight)
-        self._check_combination()
+        check_settings(self)
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
         weights = check_weights(sample_weight, source.n_rows)
         job = Job(
@@ -452,7 +356,7 @@ class DPMeans(
             fitted = search.stream(
                 job,
                 penalty,
-                self._cap,
+                cap(self),
                 self._lens,
                 self.cluster_centers_,
                 self._cluster_means,
@@ -462,20 +366,6 @@ class DPMeans(
             raise describe_not_finite(self, source) from None
         self._add_batch(fitted)
         return self
-
-    def _refuse_stream(self) -> None:
-        """Streams need statistics that only the fast algorithm keeps."""
-        for setting, asked in (
-            ("algorithm='serial'", self.algorithm == "serial"),
-            ("collapsed=True", self.collapsed),
-            ("covariance='full'", self.covariance == "full"),
-            ("a fit with covariances_", hasattr(self, "covariances_")),
-        ):
-            if asked:
-                raise ValueError(
-                    f"partial_fit does not go with {setting}: streams need "
-                    f"algorithm='fast', collapsed=False and covariance='spherical'."
-                )
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""

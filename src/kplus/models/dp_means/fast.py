@@ -13,7 +13,7 @@ from kplus.models.dp_means.stats import (
     NO_CANDIDATES,
     Candidates,
     ClusterSums,
-    costliest,
+    shortlist,
 )
 
 __all__ = ["DPMeansModel", "NotFiniteError", "RowState"]
@@ -148,7 +148,7 @@ class DPMeansModel:
         far = np.flatnonzero(costs > least)
         if not len(far):
             return NO_CANDIDATES
-        far = far[costliest(costs[far], rows[far])]
+        far = far[shortlist(costs[far], rows[far])]
         at = rows[far]
         return Candidates(
             cost=costs[far],
@@ -156,7 +156,7 @@ class DPMeansModel:
             label=local.labels[at].astype(np.int64),
             weight=np.ones(len(at)) if block.weights is None else block.weights[at],
             y=params.lens.view(X[at].astype(np.float64)),
-        )
+        ).ranked()
 
     def reach(self, params: Centers) -> float:
         """Distance beyond which a row wants a cluster of its own.

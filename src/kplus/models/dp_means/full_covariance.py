@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kplus.core.types import Array, Block, IntArray
 from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.sequential import Labels
-from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, costliest
+from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, shortlist
 
 __all__ = ["Ellipsoids", "FullCovarianceModel", "Scatters"]
 
@@ -220,8 +220,9 @@ class FullCovarianceModel:
         far = np.flatnonzero(costs > self.penalty)
         if not len(far):
             return NO_CANDIDATES
-        far = far[costliest(costs[far], far)]
-        return Candidates(costs[far], far + start, own[far], weights[far], X[far])
+        far = far[shortlist(costs[far], far)]
+        found = Candidates(costs[far], far + start, own[far], weights[far], X[far])
+        return found.ranked()
 
     def update(self, params: Ellipsoids, total: Scatters) -> Ellipsoids:
         """Means, and Σ_k = Σ0 + S_k/λ²; an empty cluster stays."""

@@ -1,6 +1,6 @@
 """What DP-means needs to know of some rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 
-__all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "costliest"]
+__all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "shortlist"]
 
 _MOST_CANDIDATES = 512
 
@@ -27,14 +27,10 @@ class Candidates:
     weight: Array
     y: Array
 
-    @classmethod
-    def none(cls, n_features: int = 0) -> "Candidates":
-        return NO_CANDIDATES
-
     def __len__(self) -> int:
         return len(self.cost)
 
-    def at(self, index: IntArray) -> "Candidates":
+    def at(self, index: IntArray | slice) -> "Candidates":
         return Candidates(
             self.cost[index],
             self.row[index],
@@ -55,16 +51,39 @@ class Candidates:
             np.concatenate([self.weight, other.weight]),
             np.concatenate([self.y, other.y]),
         )
-        return both.at(costliest(both.cost, both.row))
+        return both.ranked()
+
+    def ranked(self) -> "Candidates":
+        """The costliest few, costliest first."""
+        some = self.at(shortlist(self.cost, self.row))
+        if len(some) > _MOST_CANDIDATES:
+            return some._fused().at(slice(_MOST_CANDIDATES))
+        return some
+
+    def _fused(self) -> "Candidates":
+        """Copies of a row as one, so that they do not crowd out other rows."""
+        _, first, copy = np.unique(
+            self.y, axis=0, return_index=True, return_inverse=True
+        )
+        weight = np.bincount(copy.ravel(), self.weight).astype(np.float64)
+        order = np.sort(first)
+        return replace(self.at(order), weight=weight[copy.ravel()[order]])
 
 
 _INTS = np.empty(0, np.int64)
 NO_CANDIDATES = Candidates(np.empty(0), _INTS, _INTS, np.empty(0), np.empty((0, 0)))
 
 
-def costliest(cost: Array, row: IntArray, most: int = _MOST_CANDIDATES) -> IntArray:
-    """Places of the largest costs, largest first, ties by row number."""
-    return np.lexsort((row, -cost))[:most]
+def shortlist(cost: Array, row: IntArray) -> IntArray:
+    """Places by falling cost, ties by row: the first few, all if there may be copies.
+
+    Copies of a row have equal costs, so where all costs differ there are none.
+    """
+    order = np.lexsort((row, -cost))
+    ranked = cost[order]
+    if np.all(ranked[1:] != ranked[:-1]):
+        return order[:_MOST_CANDIDATES]
+    return order
 
 
 @dataclass(slots=True)
