@@ -11,6 +11,8 @@ from kplus.search.sample import Sample, draw
 
 __all__ = ["Fitted", "Job"]
 
+_SURELY_FINE = 1e100  # sums of squares of smaller numbers are finite
+
 
 @dataclass(frozen=True)
 class Job:
@@ -26,9 +28,8 @@ class Job:
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.vdot(sample.rows, sample.rows)
-        if not np.isfinite(squares) and not _squares_fit(sample.rows):
+        largest = np.max(np.abs(sample.rows), initial=0.0)  # NaN if there is any
+        if not largest < _SURELY_FINE and not _squares_fit(sample.rows):
             raise NotFiniteError("A row of the sample")
         return sample
 
@@ -66,4 +67,4 @@ def _squares_fit(rows: Array) -> bool:
     wide = rows.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.max(wide, axis=0) - np.min(wide, axis=0)
-        return bool(np.isfinite(np.vdot(spread, spread) * len(rows)))
+        return bool(np.isfinite(np.sum(spread**2) * len(rows)))

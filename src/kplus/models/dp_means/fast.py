@@ -210,11 +210,11 @@ class DPMeansModel:
         travel = np.full(K, np.nan)
         if local.travel is not None:
             travel[into[kept]] = local.travel[kept]
-        labels = np.where(local.labels >= 0, into[local.labels], -1).astype(np.int32)
-        seconds = np.where(local.seconds >= 0, into[local.seconds], -1)
+        number = np.append(into, -1).astype(np.int32)  # -1 stays -1
+        labels, seconds = number[local.labels], number[local.seconds]
         return RowState(
             labels,
-            seconds.astype(np.int32),
+            seconds,
             local.upper,
             np.where(seconds < 0, local.lower, local.near),
             local.lower,
