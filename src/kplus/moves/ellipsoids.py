@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kplus.core.regroup import without
 from kplus.core.types import Proposal
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
@@ -10,7 +11,6 @@ from kplus.models.dp_means.full_covariance import (
 )
 from kplus.models.dp_means.stats import Candidates
 from kplus.moves.open import spread_out
-from kplus.moves.tidy import without
 
 __all__ = ["DropEmptyEllipsoids", "OpenEllipsoids", "RemoveEllipsoid"]
 

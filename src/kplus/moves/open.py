@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from kplus.core.regroup import without
 from kplus.core.types import Array, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
@@ -93,15 +94,13 @@ class RefillClusters:
         empty = np.flatnonzero(total.empty(params.mass))
         if not len(empty):
             return None
-        into = np.arange(params.K)
         if not params.scout:
-            return Proposal(replace(updated, scout=True), into, params.K)
+            same = np.arange(params.K)
+            return Proposal(replace(updated, scout=True), same, params.K)
         rows = spread_out(total.candidates, 0.0, len(empty))
         if not len(rows):
             return None
-        gone = empty[: len(rows)]
-        into[gone] = -1
-        into[into >= 0] = np.arange(params.K - len(gone))
+        into = without(params.K, empty[: len(rows)])
         means = means_without(params, total, total.candidates, rows)
         moved = params.moved_to(means)
         return Proposal(moved.regroup(into, rows.y), into, params.K)

@@ -4,18 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from kplus.core.regroup import without
 from kplus.core.types import IntArray, Proposal
 from kplus.models.dp_means.fast import ROUNDING, DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
 
 __all__ = ["DropEmpty", "RemoveCluster"]
-
-
-def _without(params: Centers, drop: IntArray) -> IntArray:
-    into = np.ones(params.K, dtype=np.int64)
-    into[drop] = 0
-    return np.where(into == 1, np.cumsum(into) - 1, -1)
 
 
 class DropEmpty:
@@ -34,7 +29,7 @@ class DropEmpty:
         empty = np.flatnonzero(total.empty(params.mass))
         if not len(empty) or len(empty) == params.K:
             return None
-        into = _without(params, empty)
+        into = without(params.K, empty)
         kept = updated.regroup(into, updated.centers[:0])
         return Proposal(kept, into, kept.K)
 
@@ -67,6 +62,6 @@ class RemoveCluster:
         worst = int(np.argmin(total.spare))
         if total.spare[worst] >= model.penalty * (1.0 - ROUNDING):
             return None
-        into = _without(params, np.array([worst]))
+        into = without(params.K, np.array([worst]))
         kept = params.regroup(into, params.centers[:0])  # costed at these centres
         return Proposal(kept, into, kept.K)

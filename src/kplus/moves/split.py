@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from kplus.core.regroup import without
 from kplus.core.types import Array, IntArray, Proposal
 from kplus.kernels.split import group_rows, split_cluster
 from kplus.models.dp_means.fast import DPMeansModel
@@ -106,7 +107,7 @@ class SplitClusters:
     def _split(self, updated: Centers, chosen: IntArray) -> Proposal:
         kept = np.ones(updated.K, np.bool_)
         kept[chosen] = False
-        into = np.where(kept, np.cumsum(kept) - 1, -1)
+        into = without(updated.K, chosen)
         born = self._pairs[chosen].reshape(-1, self.Y.shape[1])
         self._gains, self._known = self._gains[kept], self._known[kept]
         self._pairs = self._pairs[kept]

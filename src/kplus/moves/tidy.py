@@ -4,17 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.types import IntArray, Proposal
+from kplus.core.regroup import without
+from kplus.core.types import Proposal
 from kplus.models.dp_means.sequential import Means, Tally
 
-__all__ = ["TidyUp", "without"]
-
-
-def without(K: int, drop: IntArray) -> IntArray:
-    """Renumber K clusters without some of them."""
-    kept = np.ones(K, np.bool_)
-    kept[drop] = False
-    return np.where(kept, np.cumsum(kept) - 1, -1)
+__all__ = ["TidyUp"]
 
 
 class TidyUp:

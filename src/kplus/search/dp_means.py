@@ -44,7 +44,7 @@ _GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
 _SPLIT_TOL = 1e-3  # and how much the path and swaps do
 _MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
 _RELAX = 1.6  # how far updates overshoot the means until a fit rests
-_SMALL = DPMeansModel(np.inf)
+_FIXED_K = DPMeansModel(np.inf)
 
 
 def by_penalty(
@@ -107,7 +107,7 @@ def by_number(
     else:
         centers = lens.view(start)
     moves: list[Move] = [RefillClusters(), SettleOnMeans()]
-    return _finish(job, _SMALL, lens, centers, moves)
+    return _finish(job, _FIXED_K, lens, centers, moves)
 
 
 def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
@@ -144,8 +144,8 @@ def assign(
     """Put all rows to their nearest centre and move nothing."""
     with make_engine(source, weights, n_threads) as engine:
         start = Centers.start(lens, lens.view(centers))
-        result = run(_SMALL, engine, start, max_iter=1, tol=0.0)
-        return _to_data(_SMALL, result, labels_of(engine))
+        result = run(_FIXED_K, engine, start, max_iter=1, tol=0.0)
+        return _to_data(_FIXED_K, result, labels_of(engine))
 
 
 def distances(source: Blocks, centers: Array) -> Array:
