@@ -78,9 +78,9 @@ def fit(options: FitOptions) -> None:
         model, seconds = _fit_model(options, X)
         if not silent and hasattr(model, "path_") and not model.path_.is_clear:
             note(
-                f"The data do not insist on {model.n_clusters_} clusters: a small "
-                f"change of the penalty gives another number. Compare a few with "
-                f"--clusters, or see penalty_path."
+                f"The number of clusters is not clear-cut: {model.n_clusters_} holds "
+                f"over the widest range of penalties, an information criterion would "
+                f"take {model.path_.by_bic}. Compare a few with --clusters."
             )
         files = _write(options, table, source, found, model, folder)
     records = cluster_records(

@@ -61,12 +61,15 @@ class PenaltyPath:
     penalty: float
 
     @property
+    def by_bic(self) -> int:
+        """The number of clusters that the information criterion prefers."""
+        return int(self.n_clusters[np.argmin(self.bic)])
+
+    @property
     def is_clear(self) -> bool:
         """Whether the choice stands out: a long plateau, and BIC not far from it."""
-        K, by_bic = self.n_clusters[self.chosen], self.n_clusters[np.argmin(self.bic)]
-        return bool(
-            self.log_length[self.chosen] >= _LEAST_PLATEAU and 0.5 <= K / by_bic <= 2.0
-        )
+        long = self.log_length[self.chosen] >= _LEAST_PLATEAU
+        return bool(long and 0.5 <= self.n_clusters[self.chosen] / self.by_bic <= 2.0)
 
 
 def most_clusters(n: float) -> int:
