@@ -110,7 +110,7 @@ def save_case(folder: Path, benchmark: str, case: str, result: CaseResult) -> Pa
 
 def markdown_case(entry: dict[str, Any]) -> str:
     """A saved case as a section of a Markdown page."""
-    parts = [f"### {entry['title']}"]
+    parts = [f"## {entry['title']}"]
     if entry["rows"]:
         parts.append(markdown_table(entry["rows"]))
     parts += entry["notes"]
