@@ -25,7 +25,8 @@ __all__ = ["Growth", "grow", "swap"]
 _LEAST_GAIN = 1e-5  # a trade must lower the squared error by this share
 _LEAST_GAIN_OF_MANY = 3e-4  # and many trades at once by this
 _PATIENCE = 10  # trades that may fail before swapping ends
-_MOST_ROUNDS = 30
+_LEAST_ROUNDS = 12  # of trades, where there are many clusters
+_MORE_ROUNDS = 400  # shared by the clusters, where there are few
 _HOPE = 0.5  # a trade is tried though the split gains only this share of the removal
 
 
@@ -83,7 +84,7 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
     if len(centers) < 2:
         return best.centers
     most, failed = max(1, len(centers) // 8), 0
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_LEAST_ROUNDS + _MORE_ROUNDS // len(centers)):
         if failed == _PATIENCE:
             break
         trade = _many_trades(best, most) if most > 1 else _one_trade(best, failed)
