@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import IntArray, Proposal
+from kplus.core.types import Proposal
 from kplus.models.dp_means.fast import ROUNDING, DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
 
 __all__ = ["DropEmpty", "RemoveCluster"]
+
+_AT_ONCE = 16  # clusters costed exactly in one pass
 
 
 class DropEmpty:
@@ -38,8 +40,8 @@ class RemoveCluster:
     """Remove the cluster whose rows are served almost as well by their second choice.
 
     `ClusterSums.spare` bounds from below what a removal costs. While that exceeds
-    the penalty for every cluster nothing need be read; otherwise one more pass costs
-    the doubtful clusters exactly.
+    the penalty for every cluster nothing need be read; otherwise further passes cost
+    the doubtful clusters exactly, a few at a time.
     """
 
     name = "remove"
@@ -54,14 +56,19 @@ class RemoveCluster:
     ) -> Proposal | None:
         if not resting or params.K == 1:
             return None
-        cheap = total.spare < model.penalty
-        known = np.zeros_like(cheap) if params.recheck is None else params.recheck
-        if np.any(cheap & ~known):
-            into: IntArray = np.arange(params.K)
-            return Proposal(replace(params, recheck=cheap), into, params.K)
-        worst = int(np.argmin(total.spare))
-        if total.spare[worst] >= model.penalty * (1.0 - ROUNDING):
-            return None
+        costs = np.full(params.K, np.nan) if params.costed is None else params.costed
+        if params.recheck is not None:
+            costs = np.where(params.recheck, total.spare, costs)
+        known = np.isfinite(costs)
+        worst = int(np.nanargmin(costs)) if known.any() else 0
+        if not (known[worst] and costs[worst] < model.penalty * (1.0 - ROUNDING)):
+            doubtful = np.flatnonzero((total.spare < model.penalty) & ~known)
+            if not len(doubtful):
+                return None
+            recheck = np.zeros(params.K, np.bool_)
+            recheck[doubtful[np.argsort(total.spare[doubtful])[:_AT_ONCE]]] = True
+            asked = replace(params, recheck=recheck, costed=costs)
+            return Proposal(asked, np.arange(params.K), params.K)
         into = without(params.K, np.array([worst]))
         kept = params.regroup(into, params.centers[:0])  # costed at these centres
         return Proposal(kept, into, kept.K)

@@ -28,7 +28,7 @@ class Job:
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)
-        largest = np.max(np.abs(sample.rows), initial=0.0)  # NaN if there is any
+        largest = float(np.max(np.abs(sample.rows), initial=0.0))  # NaN if any is
         if not largest < _SURELY_FINE and not _squares_fit(sample.rows):
             raise NotFiniteError("A row of the sample")
         return sample

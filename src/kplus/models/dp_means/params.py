@@ -88,6 +88,8 @@ class Centers:
         Report the costliest rows even if none exceeds the penalty.
     recheck : bool array of shape (K,) or None
         Clusters whose removal is to be costed exactly.
+    costed : array of shape (K,) or None
+        Exact costs of removal at these centres, NaN where not known.
     """
 
     lens: Lens
@@ -98,6 +100,7 @@ class Centers:
     relax: float = 1.0
     scout: bool = False
     recheck: NDArray[np.bool_] | None = None
+    costed: Array | None = None
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
@@ -189,7 +192,9 @@ class Centers:
         """The same clusters with other centres."""
         step = np.sqrt(np.sum((centers - self.centers) ** 2, axis=1))
         travel = self.travel + step * (1.0 + 2.0**-40)
-        return replace(self, centers=centers, travel=travel, scout=False, recheck=None)
+        return replace(
+            self, centers=centers, travel=travel, scout=False, recheck=None, costed=None
+        )
 
     def regroup(self, into: IntArray, born: Array) -> "Centers":
         """Renumber clusters (-1 drops one) and append those newly born."""
@@ -203,4 +208,5 @@ class Centers:
             mass=np.concatenate([self.mass[order], np.zeros(len(born))]),
             scout=False,
             recheck=None,
+            costed=None,
         )
