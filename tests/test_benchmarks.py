@@ -103,9 +103,9 @@ def test_saved_cases_stay_beside_each_other(report, tmp_path):
     assert list(saved) == ["a", "b"]
     assert {"date", "commit", "machine", "versions", "rows"} <= set(saved["a"])
     page = path.with_suffix(".md").read_text()
-    assert "### First" in page
+    assert "## First" in page
     assert "- fast: 2 s (met)" in page
-    assert "### Second" in page
+    assert "## Second" in page
 
 
 def test_unknown_case_is_named():
