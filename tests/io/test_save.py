@@ -19,7 +19,7 @@ from kplus.io import values as values_module
 
 
 def same(a, b):
-    """Equal in type, dtype, memory order and every bit; a lone NaN is any NaN."""
+    """Equal in type, dtype, memory order and every bit."""
     if isinstance(a, np.ndarray):
         return (
             a.dtype == b.dtype
@@ -36,7 +36,7 @@ def same(a, b):
     if hasattr(a, "__dataclass_fields__"):
         return same(vars(a), vars(b))
     if isinstance(a, np.generic):
-        return a.tobytes() == b.tobytes() or bool(a != a and b != b)
+        return a.tobytes() == b.tobytes()
     return repr(a) == repr(b)
 
 

@@ -20,9 +20,10 @@ __all__ = ["MAX_STRINGS", "Encoder", "Reader", "decode"]
 MAX_DEPTH = 16
 # Text objects take many times their room in a file, so their number is limited.
 MAX_STRINGS = 1_000_000
+_FLOATS = ["float16", "float32", "float64"]
 _SCALARS = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
-    *("uint64", "float16", "float32", "float64"),
+    *("uint64", *_FLOATS),
 ]
 _NON_FINITE = ("inf", "-inf", "nan")
 
@@ -125,6 +126,8 @@ def _encode_scalar(value: np.generic, name: str) -> Any:
     if value.dtype.name not in _SCALARS:
         raise TypeError(_refusal(value, name))
     item = value.item()
+    if item != item:  # its sign and payload have no text of their own
+        return {"kind": "nan", "dtype": value.dtype.name, "bits": value.tobytes().hex()}
     item = _encode_float(item) if isinstance(item, float) else item
     return {"kind": "scalar", "dtype": value.dtype.name, "value": item}
 
@@ -201,6 +204,19 @@ def _decode_scalar(reader: Reader, depth: int, dtype: Any, node: Any) -> Any:
     raise ModelFormatError(f"its manifest has a bad scalar of type {str(dtype)[:40]}.")
 
 
+def _decode_nan(reader: Reader, depth: int, dtype: Any, bits: Any) -> Any:
+    if dtype in _FLOATS and isinstance(bits, str):
+        try:
+            raw = bytes.fromhex(bits)
+        except ValueError:
+            raw = b""
+        if len(raw) == np.dtype(dtype).itemsize:
+            scalar = np.frombuffer(raw, dtype)[0]
+            if np.isnan(scalar):
+                return reader.scalar(scalar)
+    raise ModelFormatError(f"its manifest has a bad nan of type {str(dtype)[:40]}.")
+
+
 def _decode_tuple(reader: Reader, depth: int, items: Any) -> tuple[Any, ...]:
     if not isinstance(items, list):
         raise ModelFormatError("its manifest has a tuple that is none.")
@@ -220,6 +236,7 @@ def _decode_record(reader: Reader, depth: int, class_name: Any, fields: Any) -> 
 _KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "float": (("value",), _decode_float),
     "scalar": (("dtype", "value"), _decode_scalar),
+    "nan": (("dtype", "bits"), _decode_nan),
     "tuple": (("items",), _decode_tuple),
     "dict": (("items",), _decode_dict),
     "record": (("class", "fields"), _decode_record),
