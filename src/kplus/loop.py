@@ -1,6 +1,7 @@
 """The loop that serves every estimator: sweep, judge, propose, update."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from kplus.core.memo import Memo, add_up
@@ -26,6 +27,8 @@ def run(
     groups: Sequence[Sequence[int]] | None = None,
     max_iter: int,
     tol: float,
+    step: float = 0.0,
+    base: Any = None,
     callback: Callback | None = None,
     finish: Move | None = None,
 ) -> FitResult:
@@ -38,41 +41,52 @@ def run(
     Parameters
     ----------
     moves : sequence of Move
-        Tried in order after each pass; the first proposal is taken.
+        Tried in order after each pass; the first proposal is taken, and those after it
+        only if it leaves the sums exact.
     groups : sequence of block lists, optional
         Parameters are updated after each group: one group of all blocks (default)
         is full-data inference, a group a block is memoized inference. An empty group
         at the end brings them up to date once more before the pass is judged.
     max_iter : int
         Most passes.
+    tol, step : float
+        Rest when a pass changes the objective by no more than `step`, or than the share
+        `tol` of it, and no move proposes anything.
+    base : Summary, optional
+        Sums over rows seen earlier, which count but are not visited.
     finish : Move, optional
         Proposes how to present the result; one more sweep makes the labels follow.
-    tol : float
-        Rest when a pass lowers the objective by less than this share of it.
     """
     if groups is None:
         groups = [range(engine.n_blocks)]
-    memo = Memo(len(groups))
+    memo = Memo(len(groups), base)
     history: list[float] = []
     converged = False
+    pending: _Pending | None = None
     for iteration in range(1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
-        history.append(model.objective(params, memo.total))
+        objective = model.objective(params, memo.total)
+        if pending is not None:
+            objective, params = pending.judge(objective, params, memo, engine)
+        pending = None
+        history.append(objective)
         info = PassInfo(iteration, history[-1], params)
         if (callback is not None and callback(info)) or iteration == max_iter:
             break
-        resting = model.settled(memo.total) or _small_step(history, tol)
+        resting = model.settled(memo.total) or _small_step(history, tol, step)
         updated = model.update(params, memo.total)
         for move in moves:
             proposal = move.propose(model, params, memo.total, updated, resting)
             if proposal is not None:
-                params = _adopt(proposal, memo, engine)
-                break
-        else:
-            if resting:
-                converged = True
-                break
-            params = updated
+                pending = _Pending.before(proposal, updated, objective, memo, engine)
+                params = updated = _adopt(proposal, memo, engine)
+                resting = False
+                if not proposal.exact:
+                    break
+        if resting:
+            converged = True
+            break
+        params = updated
     if finish is not None:
         proposal = finish.propose(model, params, memo.total, params, True)
         if proposal is not None:
@@ -82,9 +96,43 @@ def run(
     return FitResult(params, memo.total, history, len(history), converged)
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """A proposal of which the next pass will tell what it was worth."""
+
+    proposal: Proposal
+    params: Any
+    objective: float
+    snapshots: tuple[Any, Any] | None
+
+    @classmethod
+    def before(
+        cls, proposal: Proposal, params: Any, objective: float, memo: Memo, engine: Any
+    ) -> "_Pending":
+        snapshots = None
+        if proposal.trial:
+            snapshots = memo.snapshot(), engine.snapshot()
+        return cls(proposal, params, objective, snapshots)
+
+    def judge(
+        self, objective: float, params: Any, memo: Memo, engine: Engine
+    ) -> tuple[float, Any]:
+        """Tell the move; take back a trial that did not pay."""
+        kept = self.snapshots is None or objective <= self.objective
+        if self.proposal.told is not None:
+            self.proposal.told(objective - self.objective, kept)
+        if kept or self.snapshots is None:
+            return objective, params
+        memo.restore(self.snapshots[0])
+        engine.restore(self.snapshots[1])
+        return self.objective, self.params
+
+
 def _adopt(proposal: Proposal, memo: Memo, engine: Engine) -> Any:
     """Carry sums and per-row state over to the proposed groups."""
     memo.regroup(proposal.into, proposal.K)
+    if proposal.loan is not None:
+        memo.lend(proposal.loan)
     engine.regroup(proposal.into, proposal.K)
     return proposal.params
 
@@ -98,21 +146,25 @@ def _one_pass(
 ) -> Any:
     """Visit every block; between groups, bring the parameters up to date."""
     memo.begin_pass()
+    latest = None
     for group, block_ids in enumerate(groups):
-        if group > 0:
-            params = model.advance(params, memo.total)
         if not block_ids:
             continue
-        summary = add_up(engine.sweep(model, params, block_ids))
+        if latest is not None:
+            params = model.advance(params, memo.total, latest)
+        latest = add_up(engine.sweep(model, params, block_ids))
         if model.incremental:
-            memo.adjust(group, summary)
+            memo.adjust(group, latest)
         else:
-            memo.replace(group, summary)
+            memo.replace(group, latest)
     memo.resum()
+    if not groups[-1]:
+        params = model.advance(params, memo.total, latest)
     return params
 
 
-def _small_step(history: Sequence[float], tol: float) -> bool:
+def _small_step(history: Sequence[float], tol: float, step: float) -> bool:
     if len(history) < 2:
         return False
-    return history[-2] - history[-1] <= tol * abs(history[-1])
+    change = abs(history[-2] - history[-1])
+    return change <= max(tol * abs(history[-1]), step)

@@ -7,11 +7,12 @@ import pytest
 
 import reference
 from kplus import loop
+from kplus.core.errors import NotFiniteError
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means import fast, stats
-from kplus.models.dp_means.fast import DPMeansModel, NotFiniteError
+from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import Candidates, ClusterSums, shortlist
 from kplus.moves.open import OpenClusters

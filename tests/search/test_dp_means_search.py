@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import reference
+from kplus.core.errors import NotFiniteError
 from kplus.engine.blocks import ArrayBlocks
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search.job import Fitted, Job

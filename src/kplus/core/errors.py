@@ -1,6 +1,6 @@
 """The errors that kplus itself raises."""
 
-__all__ = ["DataError", "ModelFormatError"]
+__all__ = ["DataError", "ModelFormatError", "NotFiniteError"]
 
 
 class DataError(ValueError):
@@ -9,3 +9,7 @@ class DataError(ValueError):
 
 class ModelFormatError(ValueError):
     """A model file is damaged, foreign, too new or not what it claims to be."""
+
+
+class NotFiniteError(DataError):
+    """A row holds NaN or infinity."""

@@ -24,16 +24,23 @@ class Memo:
 
     With one group this is full-data inference; with many, each group's old
     summary is swapped for its new one (memoized inference) and the total stays a
-    sum over the whole data set.
+    sum over the whole data set. `base` is a summary of rows seen earlier, which is
+    never swapped.
     """
 
-    def __init__(self, n_groups: int) -> None:
+    def __init__(self, n_groups: int, base: Any = None) -> None:
         self._groups: list[Any] = [None] * n_groups
-        self.total: Any = None
+        self._base = base
+        self.total: Any = None if base is None else base.copy()
+
+    @property
+    def _single(self) -> bool:
+        """Whether the total is just the summary of the one group."""
+        return len(self._groups) == 1 and self._base is None
 
     def begin_pass(self) -> None:
         """Forget what the last pass reported; keep the statistics."""
-        for summary in (self.total, *self._groups):
+        for summary in (self.total, self._base, *self._groups):
             if summary is not None:
                 summary.begin_pass()
 
@@ -41,7 +48,7 @@ class Memo:
         """Swap the cached summary of a group for a new one."""
         old = self._groups[group]
         self._groups[group] = summary
-        if len(self._groups) == 1:
+        if self._single:
             self.total = summary
         elif self.total is None:
             self.total = summary.copy()
@@ -57,13 +64,19 @@ class Memo:
             self.replace(group, change)
             return
         old += change
-        if len(self._groups) > 1:
+        if not self._single:
             self.total += change
+
+    def lend(self, loan: Any) -> None:
+        """Add to the total until it is next added up afresh."""
+        if not self._single:
+            self.total += loan
 
     def resum(self) -> None:
         """Add the total up afresh, in group order, to be rid of rounding drift."""
-        known = [summary for summary in self._groups if summary is not None]
-        if len(known) > 1:
+        everything = (self._base, *self._groups)
+        known = [summary for summary in everything if summary is not None]
+        if not self._single and known:
             self.total = known[0].copy()
             for summary in known[1:]:
                 self.total += summary
@@ -74,7 +87,19 @@ class Memo:
             None if summary is None else summary.regroup(into, K)
             for summary in self._groups
         ]
-        if len(self._groups) == 1:
+        if self._base is not None:
+            self._base = self._base.regroup(into, K)
+        if self._single:
             self.total = self._groups[0]
         elif self.total is not None:
             self.total = self.total.regroup(into, K)
+
+    def snapshot(self) -> Any:
+        """What `restore` needs; summaries are swapped, never changed in place."""
+        return self._groups.copy(), self._base, self.total.copy()
+
+    def restore(self, snapshot: Any) -> None:
+        """Go back to a snapshot."""
+        groups, self._base, total = snapshot
+        self._groups = groups.copy()
+        self.total = self._groups[0] if self._single else total

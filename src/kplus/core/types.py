@@ -113,8 +113,11 @@ class Model(Protocol[P, S]):
     def update(self, params: P, total: S) -> P:
         """Return the best parameters for the summed statistics."""
 
-    def advance(self, params: P, total: S) -> P:
-        """Return the parameters for the next group of blocks within a pass."""
+    def advance(self, params: P, total: S, latest: S) -> P:
+        """Return the parameters for the next group of blocks within a pass.
+
+        `latest` is the summary of the group just visited.
+        """
 
     def objective(self, params: P, total: S) -> float:
         """Return the objective on the whole data set, exactly, from the sums."""
@@ -128,11 +131,29 @@ class Model(Protocol[P, S]):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An accepted change of structure: new parameters, and where old groups went."""
+    """A change of structure: new parameters, and where old groups went.
+
+    Attributes
+    ----------
+    exact : bool
+        The sums stay true without another look at the rows, so that further moves may
+        follow before the next pass.
+    loan : Summary or None
+        Added to the total until the end of the next pass: rows counted twice, so that
+        new groups last until they find rows of their own.
+    trial : bool
+        Taken back if the objective is higher after the next pass.
+    told : callable or None
+        Told how the objective changed over the next pass, and whether this was kept.
+    """
 
     params: Any
     into: IntArray
     K: int
+    exact: bool = False
+    loan: Any = None
+    trial: bool = False
+    told: Callable[[float, bool], None] | None = None
 
 
 class Move(Protocol):
@@ -164,6 +185,12 @@ class Engine(Protocol):
 
     def locals(self) -> Iterable[Any]:
         """Yield the per-row state of every block, in block order."""
+
+    def snapshot(self) -> Any:
+        """What `restore` needs to bring back the per-row state of this moment."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Bring back an earlier per-row state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,3 +82,13 @@ class BlockEngine:
     def locals(self) -> Iterator[Any]:
         """Yield the per-row state of each block, in order."""
         yield from self._locals
+
+    def snapshot(self) -> tuple[list[Any], list[int], int]:
+        """The state of all blocks; models never change a state in place."""
+        return self._locals.copy(), self._versions.copy(), len(self._renumberings)
+
+    def restore(self, snapshot: tuple[list[Any], list[int], int]) -> None:
+        """Go back to a snapshot, as if no block had been visited since."""
+        states, versions, known = snapshot
+        self._locals, self._versions = states.copy(), versions.copy()
+        del self._renumberings[known:]

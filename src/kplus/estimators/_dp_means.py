@@ -19,6 +19,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.estimators._dp_means_ways import (
     cap,
@@ -28,7 +29,6 @@ from kplus.estimators._dp_means_ways import (
 )
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
 from kplus.estimators._progress import PassReporter
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search

@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from kplus.core.errors import NotFiniteError
 from kplus.estimators._dp_means import DPMeans
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.search.dp_means import farthest_first, find_path
 from kplus.search.job import Job
 from kplus.search.path import PenaltyPath

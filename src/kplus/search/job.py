@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, Callback, IntArray
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.params import Lens
 from kplus.search.sample import Sample, draw
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, FitResult, IntArray
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
 from kplus.moves.tidy import TidyUp

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kplus.core.errors import DataError
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.lloyd import Bounds, Sums, meet_rows, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
@@ -16,15 +16,11 @@ from kplus.models.dp_means.stats import (
     shortlist,
 )
 
-__all__ = ["DPMeansModel", "NotFiniteError", "RowState"]
+__all__ = ["DPMeansModel", "RowState"]
 
 ROUNDING = 1e-10  # costs closer to the penalty than this share of it are equal to it
 _NO_WEIGHTS = np.empty(0)
 _FEW = 16384  # so many distances in a block are sooner measured than bounded
-
-
-class NotFiniteError(DataError):
-    """A row holds NaN or infinity."""
 
 
 @dataclass(slots=True)
@@ -183,7 +179,9 @@ class DPMeansModel:
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return means
 
-    def advance(self, params: Centers, total: ClusterSums) -> Centers:
+    def advance(
+        self, params: Centers, total: ClusterSums, latest: ClusterSums
+    ) -> Centers:
         return self.update(params, total)
 
     def objective(self, params: Centers, total: ClusterSums) -> float:

@@ -22,8 +22,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.sequential import Labels
 from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, shortlist
 
@@ -247,7 +247,9 @@ class FullCovarianceModel:
         covariances[full] = self.floor * np.eye(D) + scatter / self.penalty
         return Ellipsoids(centers, covariances)
 
-    def advance(self, params: Ellipsoids, total: Scatters) -> Ellipsoids:
+    def advance(
+        self, params: Ellipsoids, total: Scatters, latest: Scatters
+    ) -> Ellipsoids:
         return self.update(params, total)
 
     def objective(self, params: Ellipsoids, total: Scatters) -> float:

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.sequential import (
     Live,
@@ -18,7 +19,6 @@ from kplus.kernels.sequential import (
     serial_pass,
     tally_rows,
 )
-from kplus.models.dp_means.fast import NotFiniteError
 from kplus.models.dp_means.params import Lens
 
 __all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally"]
@@ -232,7 +232,7 @@ class SerialModel(_Sequential):
             tally.moved = int(np.count_nonzero(labels != local.labels))
         return tally, Labels(labels)
 
-    def advance(self, params: Means, total: Tally) -> Means:
+    def advance(self, params: Means, total: Tally, latest: Tally) -> Means:
         """Append the clusters that the last block opened; move nothing."""
         return params.grown(_latest(params, total))
 
@@ -280,7 +280,7 @@ class CollapsedModel(_Sequential):
         tally.moved = moved
         return tally, Labels(labels)
 
-    def advance(self, params: Means, total: Tally) -> Means:
+    def advance(self, params: Means, total: Tally, latest: Tally) -> Means:
         """Where the means are now; while rows are first placed, nothing moves."""
         if params.members is None:
             return params
