@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
+from narwhals import Series
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
@@ -17,8 +18,10 @@ from kplus.core.types import Array, IntArray
 
 __all__ = [
     "ArrayBlocks",
+    "Cut",
     "FrameBlocks",
     "SparseBlocks",
+    "as_float_column",
     "default_block_rows",
 ]
 
@@ -37,7 +40,7 @@ def _as_floats(rows: NDArray[Any]) -> Array:
     return np.ascontiguousarray(rows, dtype=dtype)
 
 
-class _Cut:
+class Cut:
     """Where the blocks of a table begin and end."""
 
     def __init__(self, n_rows: int, n_features: int, block_rows: int | None) -> None:
@@ -50,7 +53,7 @@ class _Cut:
         return start, min(start + self.block_rows, self.n_rows)
 
 
-class ArrayBlocks(_Cut):
+class ArrayBlocks(Cut):
     """Blocks of an ndarray or memory map, of any number type, order or writability."""
 
     def __init__(self, X: NDArray[Any], block_rows: int | None = None) -> None:
@@ -65,7 +68,7 @@ class ArrayBlocks(_Cut):
         return _as_floats(self._X[rows])
 
 
-class SparseBlocks(_Cut):
+class SparseBlocks(Cut):
     """Blocks of a scipy sparse matrix or array, made dense one block at a time."""
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
@@ -80,7 +83,7 @@ class SparseBlocks(_Cut):
         return _as_floats(self._X[rows].toarray())
 
 
-class FrameBlocks(_Cut):
+class FrameBlocks(Cut):
     """Blocks of a pandas, polars or Arrow table with number columns only."""
 
     def __init__(self, frame: Any, block_rows: int | None = None) -> None:
@@ -101,12 +104,14 @@ class FrameBlocks(_Cut):
 
     @staticmethod
     def _numbers(part: "nw.DataFrame[Any]") -> Array:
-        """To numbers, column by column; a null of any kind becomes NaN."""
-        columns = [
-            column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)
-            for column in part.iter_columns()
-        ]
+        """To numbers, column by column."""
+        columns = [as_float_column(column) for column in part.iter_columns()]
         return np.ascontiguousarray(np.column_stack(columns))
+
+
+def as_float_column(column: Series[Any]) -> Array:
+    """A column of numbers as float64; a null of any kind becomes NaN."""
+    return column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)
 
 
 def _refuse_non_numbers(frame: "nw.DataFrame[Any]") -> None:

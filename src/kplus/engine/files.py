@@ -1,6 +1,7 @@
 """Files as blocks: ``.npy``, Parquet and CSV."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks
 
-__all__ = ["SUFFIXES", "check_path", "open_npy", "open_path"]
+__all__ = [
+    "SUFFIXES",
+    "check_path",
+    "has_only_numbers",
+    "open_npy",
+    "open_path",
+    "read_table",
+]
 
 SUFFIXES = {
     ".npy": "npy",
@@ -68,7 +76,7 @@ def open_path(path: str | os.PathLike[str], block_rows: int | None = None) -> Bl
         return ArrayBlocks(open_npy(path), block_rows)
     if kind == "parquet":
         return _open_parquet(path, block_rows)
-    return _open_csv(path, block_rows)
+    return FrameBlocks(read_table(path), block_rows)
 
 
 def check_path(path: Path) -> str:
@@ -110,6 +118,70 @@ def open_npy(path: Path) -> NDArray[Any]:
     return X
 
 
+def has_only_numbers(path: Path) -> bool:
+    """Whether a file has number columns only, as far as can be told without reading it.
+
+    Booleans do not count as numbers here, for they may be categories.
+    """
+    kind = check_path(path)
+    if kind != "parquet":
+        return kind == "npy"
+    from kplus.engine.parquet import is_number
+
+    types = _parquet_types(path).values()
+    return all(is_number(dtype) and dtype != "bool" for dtype in types)
+
+
+def read_table(path: Path, text: Sequence[str] = ()) -> Any:
+    """Read a Parquet or CSV file whole, with columns of any type.
+
+    Parameters
+    ----------
+    path : Path
+        The index that pandas stored in a Parquet file, and a first column of a CSV
+        file without a name, are left out.
+    text : sequence of str
+        Columns of a CSV file to keep as they are written, whatever they look like.
+
+    Returns
+    -------
+    table : pyarrow.Table
+        A field of a CSV file with nothing in it is null, in columns of text, too.
+    """
+    if check_path(path) == "csv":
+        from kplus.engine.csv import UNNAMED, read_csv
+
+        table = read_csv(path, text)
+        if UNNAMED in table.column_names:
+            table = table.drop_columns([UNNAMED])
+        return _empty_to_null(table)
+    from kplus.engine.parquet import read_columns
+
+    return read_columns(path, list(_parquet_types(path)))
+
+
+def _parquet_types(path: Path) -> dict[str, Any]:
+    """Arrow types of the columns by name, without the index that pandas stored."""
+    from kplus.engine.parquet import index_columns, read_schema
+
+    schema = read_schema(path)
+    index = index_columns(schema)
+    return {field.name: field.type for field in schema if field.name not in index}
+
+
+def _empty_to_null(table: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    null = pa.scalar(None, pa.string())
+    for j, field in enumerate(table.schema):
+        if field.type == pa.string():
+            column = table.column(j)
+            column = pc.if_else(pc.equal(column, ""), null, column)
+            table = table.set_column(j, field, column)
+    return table
+
+
 def _open_parquet(path: Path, block_rows: int | None) -> Blocks:
     from kplus.engine.parquet import ParquetBlocks
 
@@ -117,12 +189,3 @@ def _open_parquet(path: Path, block_rows: int | None) -> Blocks:
     if blocks.n_rows == 0:
         raise DataError(f"{path} has columns but no rows.")
     return blocks
-
-
-def _open_csv(path: Path, block_rows: int | None) -> Blocks:
-    from kplus.engine.csv import UNNAMED, read_csv
-
-    table = read_csv(path)
-    if UNNAMED in table.column_names:
-        table = table.drop_columns([UNNAMED])
-    return FrameBlocks(table, block_rows)

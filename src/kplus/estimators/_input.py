@@ -1,6 +1,8 @@
 """From what users pass to blocks: arrays, sparse matrices, frames, paths."""
 
 import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,9 +17,10 @@ from sklearn.utils.validation import (
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.engine.files import open_path
+from kplus.engine.categories import CodedFrameBlocks, Coding
+from kplus.engine.files import check_path, has_only_numbers, open_path, read_table
 
-__all__ = ["check_weights", "describe_not_finite", "open_table"]
+__all__ = ["check_weights", "describe_not_finite", "open_mixed_table", "open_table"]
 
 
 def open_table(
@@ -52,6 +55,101 @@ def open_table(
     if sp.issparse(X):
         return SparseBlocks(X, block_rows)
     return ArrayBlocks(X, block_rows)
+
+
+def open_mixed_table(
+    estimator: Any,
+    X: Any,
+    *,
+    reset: bool,
+    block_rows: int | None = None,
+    categorical: Sequence[str] = (),
+    coding: Coding | None = None,
+) -> tuple[Blocks, Coding | None]:
+    """Check the form of X, which may have categories, and cut it into blocks.
+
+    Data frames, CSV files and Parquet files with categories give blocks of codes.
+    What has numbers only is opened as by `open_table`, without a coding. A Parquet
+    file with categories is read into memory.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With `reset` the number and names of columns are noted on it, otherwise
+        compared with what was noted.
+    X : array, sparse matrix, data frame or path
+    reset : bool
+        Whether this is a new fit, so that categories may be found in `X`.
+    block_rows : int or None
+        Rows of a block.
+    categorical : sequence of str
+        Columns of a data frame or file to take as categories whatever their type.
+        Arrays have no names, so it does not concern them.
+    coding : Coding or None
+        That of the fit, if it had one; `X` is coded by it then.
+
+    Returns
+    -------
+    blocks : Blocks
+    coding : Coding or None
+        None where all columns are numbers.
+    """
+    if isinstance(X, (str, os.PathLike)):
+        blocks, coding = _open_mixed_path(
+            Path(X), reset, block_rows, categorical, coding
+        )
+        _note_columns(estimator, blocks, reset)
+        return blocks, coding
+    if nw.dependencies.is_into_dataframe(X):
+        _check_feature_names(estimator, X, reset=reset)
+        blocks, coding = _cut_frame(X, reset, block_rows, categorical, coding)
+        _refuse_empty(estimator, blocks)
+        _check_n_features(estimator, X, reset=reset)
+        return blocks, coding
+    if coding is not None:
+        raise _no_names(coding, "X has no column names")
+    return open_table(estimator, X, reset=reset, block_rows=block_rows), None
+
+
+def _open_mixed_path(
+    path: Path,
+    reset: bool,
+    block_rows: int | None,
+    categorical: Sequence[str],
+    coding: Coding | None,
+) -> tuple[Blocks, Coding | None]:
+    kind = check_path(path)
+    if coding is not None:
+        if kind == "npy":
+            raise _no_names(coding, f"{path} has no column names")
+        table = read_table(path, text=coding.text_names)
+        return CodedFrameBlocks(table, coding, block_rows), coding
+    numbers = kind == "npy" or (not categorical and has_only_numbers(path))
+    if numbers or not reset:
+        return open_path(path, block_rows), None
+    return _cut_frame(read_table(path), reset, block_rows, categorical, coding)
+
+
+def _cut_frame(
+    frame: Any,
+    reset: bool,
+    block_rows: int | None,
+    categorical: Sequence[str],
+    coding: Coding | None,
+) -> tuple[Blocks, Coding | None]:
+    if coding is None and reset:
+        coding = Coding.of(frame, categorical)
+    if coding is None or not coding.has_categories:
+        return FrameBlocks(frame, block_rows), None
+    return CodedFrameBlocks(frame, coding, block_rows), coding
+
+
+def _no_names(coding: Coding, problem: str) -> DataError:
+    return DataError(
+        f"{problem}, but the fit was on a table with categories: give a data frame or "
+        f"a file with the columns {list(coding.names)}, so that categories can be told "
+        f"by their values."
+    )
 
 
 def _note_columns(estimator: Any, blocks: Blocks, reset: bool) -> None:

@@ -1,0 +1,406 @@
+"""Categories become codes, the same ones whichever library keeps the table."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kplus.core.errors import DataError
+from kplus.engine.blocks import ArrayBlocks, FrameBlocks
+from kplus.engine.categories import CodedFrameBlocks, Coding, count_levels
+from kplus.engine.files import has_only_numbers, read_table
+from kplus.io import registry
+from kplus.io.values import Encoder, decode
+
+pa = pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq  # noqa: E402
+
+nan = np.nan
+SIZES = [1.5, None, 3.0, 4.0, 5.0]
+COLORS = ["red", "blue", None, "red", "green"]
+WARM = [True, None, False, True, True]
+ROOMS = [7, 7, None, 10, 8]
+CODING = Coding(
+    ("size", "color", "warm", "room"),
+    (None, ("blue", "green", "red"), (False, True), (7, 8, 10)),
+)
+CODES = np.array(
+    [[1.5, 2, 1, 0], [nan, 0, nan, 0], [3, nan, 0, nan], [4, 2, 1, 2], [5, 1, 1, 1]]
+)
+
+
+def frame_of(make, colors=COLORS, warm=WARM, rooms=ROOMS):
+    return make({"size": SIZES, "color": colors, "warm": warm, "room": rooms})
+
+
+def pandas_objects(columns):
+    frame = pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in columns.items()})
+    return frame.astype({"size": float, "room": float})
+
+
+def pandas_nullable(columns):
+    frame = pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in columns.items()})
+    return frame.astype(
+        {"size": "Float64", "color": "string", "warm": "boolean", "room": "Int64"}
+    )
+
+
+def arrow_views(columns):
+    return pa.table(columns | {"color": pa.array(columns["color"], pa.string_view())})
+
+
+MAKERS = {
+    "pandas": pd.DataFrame,
+    "pandas objects": pandas_objects,
+    "pandas nullable": pandas_nullable,
+    "polars": pl.DataFrame,
+    "arrow": pa.table,
+    "arrow views": arrow_views,
+}
+every_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+
+
+# ---------------------------------------------------------------- what the codes are
+
+
+@every_maker
+def test_coding_is_the_same_whatever_keeps_the_table(make):
+    assert Coding.of(frame_of(make), ["room"]) == CODING
+
+
+@every_maker
+@pytest.mark.parametrize("block_rows", [1, 2, 5, 100, None])
+def test_blocks_put_together_are_the_codes(make, block_rows):
+    blocks = CodedFrameBlocks(frame_of(make), CODING, block_rows)
+    assert (blocks.n_rows, blocks.n_features) == CODES.shape
+    assert blocks.feature_names == list(CODING.names)
+    parts = [blocks.read(i) for i in range(-(-5 // blocks.block_rows))]
+    np.testing.assert_array_equal(np.concatenate(parts), CODES)
+    for part in parts:
+        assert part.flags.c_contiguous
+        assert part.dtype == np.float64
+
+
+@every_maker
+@pytest.mark.parametrize("rows", [[], [0], [4], [1, 2], [0, 2, 4]])
+def test_take(make, rows):
+    rows = np.array(rows, dtype=np.int64)
+    taken = CodedFrameBlocks(frame_of(make), CODING, 2).take(rows)
+    np.testing.assert_array_equal(taken, CODES[rows])
+    assert taken.shape == (len(rows), 4)
+    assert taken.flags.c_contiguous
+
+
+def test_levels_and_names_of_text():
+    assert CODING.levels == (None, 3, 2, 3)
+    assert CODING.has_categories
+    assert CODING.text_names == ["color"]
+    assert not Coding(("size",), (None,)).has_categories
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Categorical(["b", None, "a"], categories=["c", "b", "a"]),
+        pd.Categorical(["b", None, "a"], categories=["c", "b", "a"], ordered=True),
+        pl.Series(["b", None, "a"], dtype=pl.Enum(["c", "b", "a"])),
+        pa.DictionaryArray.from_arrays(pa.array([1, None, 2]), pa.array(list("cba"))),
+    ],
+    ids=["pandas", "pandas ordered", "polars", "arrow"],
+)
+def test_declared_categories_keep_their_order_and_the_unused(values):
+    make = {pd.Categorical: pd.DataFrame, pl.Series: pl.DataFrame}
+    frame = make.get(type(values), pa.table)({"x": values})
+    coding = Coding.of(frame)
+    assert coding.categories == (("c", "b", "a"),)
+    codes = CodedFrameBlocks(frame, coding).read(0)
+    np.testing.assert_array_equal(codes, [[1], [nan], [2]])
+
+
+def test_polars_categorical_does_not_depend_on_what_came_before():
+    pl.Series(["z", "b"], dtype=pl.Categorical)
+    frame = pl.DataFrame({"x": pl.Series(["b", None, "a"], dtype=pl.Categorical)})
+    coding = Coding.of(frame)
+    assert coding.categories == (("a", "b"),)
+    codes = CodedFrameBlocks(frame, coding).read(0)
+    np.testing.assert_array_equal(codes, [[1], [nan], [0]])
+
+
+def test_arrow_dictionaries_that_differ_between_chunks_or_hold_a_null():
+    parts = [pa.array(["b", "a"]), pa.array(["c", "b"])]
+    chunked = pa.chunked_array([part.dictionary_encode() for part in parts])
+    with_null = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None, 2]), pa.array(["x", None, "y"])
+    )
+    frame = pa.table({"x": chunked, "y": with_null})
+    coding = Coding.of(frame)
+    assert coding.categories == (("b", "a", "c"), ("x", "y"))
+    codes = CodedFrameBlocks(frame, coding).read(0)
+    np.testing.assert_array_equal(codes, [[0, 0], [1, nan], [2, nan], [0, 1]])
+
+
+def test_arrow_dictionaries_inside_pandas():
+    dtype = pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string()))
+    frame = pd.DataFrame({"x": pd.array(["b", None, "a"], dtype=dtype)})
+    assert Coding.of(frame).categories == (("a", "b"),)
+
+
+def test_values_are_plain():
+    frame = pd.DataFrame(
+        {
+            "text": pd.Series([np.str_("a"), "b"], dtype=object),
+            "declared": pd.Categorical(np.array([5, 3], dtype=np.int16)),
+            "floats": np.array([0.5, 2.0], dtype=np.float32),
+            "whole": np.array([2.0, nan]),
+        }
+    )
+    coding = Coding.of(frame, ["floats", "whole"])
+    assert coding.categories == (("a", "b"), (3, 5), (0.5, 2.0), (2,))
+    types = [[type(value) for value in values] for values in coding.categories]
+    assert types == [[str, str], [int, int], [float, float], [int]]
+
+
+def test_floats_and_integers_of_one_value_are_one_category():
+    coding = Coding.of(pd.DataFrame({"x": [1, 2, 1]}), ["x"])
+    codes = CodedFrameBlocks(pd.DataFrame({"x": [2.0, nan, 1.0]}), coding).read(0)
+    np.testing.assert_array_equal(codes, [[1], [nan], [0]])
+
+
+def test_booleans_have_both_levels_though_one_is_met():
+    frame = pl.DataFrame({"x": [True, True]})
+    assert Coding.of(frame).categories == ((False, True),)
+    objects = pd.DataFrame({"x": pd.Series([True, None], dtype=object)})
+    assert Coding.of(objects).categories == ((False, True),)
+
+
+def test_names_need_not_be_text():
+    frame = pd.DataFrame({0: ["a", "b"], 1: [1.0, 2.0]})
+    coding = Coding.of(frame)
+    assert coding.names == ("0", "1")
+    np.testing.assert_array_equal(
+        CodedFrameBlocks(frame, coding).read(0), [[0, 1], [1, 2]]
+    )
+
+
+texts = st.lists(st.none() | st.sampled_from(["a", "b", "", "c d", "é"]), min_size=1)
+
+
+@given(values=texts.filter(any), block_rows=st.integers(1, 7))
+def test_codes_lead_back_to_the_values(values, block_rows):
+    frame = pl.DataFrame({"x": values}, schema={"x": pl.String})
+    coding = Coding.of(frame)
+    blocks = CodedFrameBlocks(frame, coding, block_rows)
+    parts = [blocks.read(i) for i in range(-(-len(values) // block_rows))]
+    codes = np.concatenate(parts).ravel()
+    (names,) = coding.categories
+    again = [None if np.isnan(code) else names[int(code)] for code in codes]
+    assert again == values
+    assert list(names) == sorted(names)
+
+
+def test_more_rows_than_are_looked_at_in_one_go():
+    values = np.array(["b", "a", None, "c"], dtype=object)[np.arange(150_000) % 4]
+    frame = pd.DataFrame({"x": values})
+    coding = Coding.of(frame)
+    assert coding.categories == (("a", "b", "c"),)
+    rows = np.array([0, 65_535, 65_536, 131_074, 149_999])
+    codes = CodedFrameBlocks(frame, coding).take(rows)
+    np.testing.assert_array_equal(codes.ravel(), [1, 2, 1, nan, 2])
+
+
+def test_frames_of_numbers_have_the_blocks_they_always_had():
+    frame = pl.DataFrame({"a": [1, 2, None], "b": [0.5, nan, 2.0]})
+    coding = Coding.of(frame)
+    assert coding.categories == (None, None)
+    np.testing.assert_array_equal(
+        CodedFrameBlocks(frame, coding).read(0), FrameBlocks(frame).read(0)
+    )
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+DAY = datetime.date(2024, 1, 1)
+NO_CATEGORIES = {
+    "pandas dates": (pd.DataFrame({"x": pd.to_datetime(["2024"])}), "Datetime"),
+    "pandas periods": (
+        pd.DataFrame({"x": pd.period_range("2024", periods=1, freq="D")}),
+        "neither numbers nor categories",
+    ),
+    "polars dates": (pl.DataFrame({"x": [DAY]}), "Date, neither numbers"),
+    "polars lists": (pl.DataFrame({"x": [[1]]}), "List"),
+    "arrow times": (pa.table({"x": pa.array([1], pa.duration("s"))}), "Duration"),
+    "arrow bytes": (pa.table({"x": [b"a"]}), "Binary"),
+    "date objects": (pd.DataFrame({"x": pd.Series([DAY], dtype=object)}), "type date"),
+    "list objects": (pd.DataFrame({"x": [["a"], ["b"]]}), "type list"),
+    "intervals": (pd.DataFrame({"x": pd.cut([1, 2], 2)}), "type Interval"),
+}
+
+
+@pytest.mark.parametrize(("frame", "what"), NO_CATEGORIES.values(), ids=NO_CATEGORIES)
+def test_what_is_neither_number_nor_category(frame, what):
+    with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
+        Coding.of(frame)
+    with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
+        Coding.of(frame, ["x"])
+
+
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [
+        (["a", 1], "numbers and text"),
+        ([True, "a"], "booleans and text"),
+        ([1, True], "booleans and numbers"),
+        (["a"] * 200 + [1.5], "numbers and text"),  # beyond what a glance would show
+    ],
+)
+def test_objects_of_several_types(values, kinds):
+    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+    with pytest.raises(DataError, match=f"Column 'x' mixes {kinds}"):
+        Coding.of(frame)
+
+
+def test_numbers_kept_as_objects_are_not_guessed_at():
+    frame = pd.DataFrame({"x": pd.Series([1, None, 3], dtype=object)})
+    with pytest.raises(DataError, match=r"'x' holds numbers kept as objects.*astype"):
+        Coding.of(frame)
+    assert Coding.of(frame, ["x"]).categories == ((1, 3),)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Series([None, None], dtype=object)}),
+        pd.DataFrame({"x": pd.Categorical([None, None])}),
+        pl.DataFrame({"x": [None, None]}),
+        pl.DataFrame({"x": [None, None]}, schema={"x": pl.String}),
+        pa.table({"x": pa.nulls(2)}),
+    ],
+)
+def test_columns_without_a_value(frame):
+    with pytest.raises(DataError, match="Column 'x' holds no values"):
+        Coding.of(frame)
+
+
+def test_categorical_must_name_columns():
+    with pytest.raises(DataError, match=r"no column 'y'.*\['x'\]"):
+        Coding.of(pl.DataFrame({"x": [1]}), ["y"])
+
+
+@every_maker
+def test_unknown_categories_are_named(make):
+    frame = frame_of(make, colors=["red", "blue", None, "pink", "green"])
+    message = r"'color' holds 'pink' \(row 3\).*\('blue', 'green', 'red'\).*as missing"
+    with pytest.raises(DataError, match=message):
+        CodedFrameBlocks(frame, CODING)
+    frame = frame_of(make, rooms=[7, 7, None, 10, 9])
+    with pytest.raises(DataError, match=r"'room' holds 9(\.0)? \(row 4\)"):
+        CodedFrameBlocks(frame, CODING)
+
+
+def test_unknown_things_without_a_hash():
+    coding = Coding(("x",), (("a",),))
+    with pytest.raises(DataError, match="Column 'x' holds values of type list"):
+        CodedFrameBlocks(pd.DataFrame({"x": [["a"], ["b"]]}), coding)
+
+
+def test_a_declared_category_is_known_though_the_fit_did_not_meet_it():
+    declared = pd.CategoricalDtype(["a", "b", "c"])
+    coding = Coding.of(pd.DataFrame({"x": ["a", "b"]}).astype(declared))
+    codes = CodedFrameBlocks(pl.DataFrame({"x": ["c", "a"]}), coding).read(0)
+    np.testing.assert_array_equal(codes, [[2], [0]])
+
+
+def test_columns_must_be_those_of_the_coding():
+    coding = Coding(("x", "y"), (("a",), None))
+    for names in [["y", "x"], ["x"], ["x", "y", "z"]]:
+        frame = pd.DataFrame([["a"] * len(names)], columns=names)
+        with pytest.raises(DataError, match="not those of the fit"):
+            CodedFrameBlocks(frame, coding)
+
+
+def test_number_columns_must_hold_numbers():
+    coding = Coding(("x", "y"), (("a",), None))
+    frame = pl.DataFrame({"x": ["a"], "y": ["1"]})
+    with pytest.raises(DataError, match="Column 'y' holds String, but held numbers"):
+        CodedFrameBlocks(frame, coding)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_after_the_fit_columns_may_be_missing_altogether(make):
+    coding = Coding(("x", "y"), (("a",), None))
+    blocks = CodedFrameBlocks(make({"x": [None, None], "y": [None, None]}), coding)
+    assert np.isnan(blocks.read(0)).all()
+
+
+# ---------------------------------------------------------------- arrays of codes
+
+
+def test_count_levels():
+    X = np.array([[0.0, 3, nan], [nan, 1, nan], [1, 0, nan]])
+    for block_rows in (1, 2, 100):
+        assert count_levels(ArrayBlocks(X, block_rows)) == (2, 4, 1)
+    assert count_levels(ArrayBlocks(X[:, :2].astype(np.float32))) == (2, 4)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.5, np.inf, -np.inf])
+def test_count_levels_refuses_what_is_no_code(bad):
+    X = np.zeros((5, 2))
+    X[3, 1] = bad
+    with pytest.raises(DataError, match=rf"Column 1 holds {bad:g} \(row 3\)"):
+        count_levels(ArrayBlocks(X, 2))
+    with pytest.raises(DataError, match=rf"Column 'b' holds {bad:g} \(row 3\)"):
+        count_levels(FrameBlocks(pd.DataFrame(X, columns=["a", "b"]), 2))
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_csv_with_text(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text(",size,color,code\n0,1.5,red,01\n1,,,02\n2,2,NA,\n")
+    table = read_table(path, text=["code"])
+    assert not has_only_numbers(path)
+    assert table.to_pydict() == {
+        "size": [1.5, None, 2.0],
+        "color": ["red", None, "NA"],
+        "code": ["01", "02", None],
+    }
+
+
+def test_parquet_with_text(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "color": ["red", None]}, index=["i", "j"])
+    frame.to_parquet(tmp_path / "mixed.parquet")
+    table = read_table(tmp_path / "mixed.parquet")
+    assert table.to_pydict() == {"x": [1.0, 2.0], "color": ["red", None]}
+    assert not has_only_numbers(tmp_path / "mixed.parquet")
+
+
+def test_which_files_have_only_numbers(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2]}, index=["i", "j"])
+    frame.to_parquet(tmp_path / "numbers.parquet")
+    assert has_only_numbers(tmp_path / "numbers.parquet")
+    pq.write_table(pa.table({"x": [1.0], "b": [True]}), tmp_path / "flags.parquet")
+    assert not has_only_numbers(tmp_path / "flags.parquet")
+    np.save(tmp_path / "numbers.npy", np.zeros((2, 2)))
+    assert has_only_numbers(tmp_path / "numbers.npy")
+
+
+# ---------------------------------------------------------------- model files
+
+
+def test_a_coding_can_be_stored(monkeypatch):
+    monkeypatch.setitem(registry.RECORDS, "Coding", "kplus.engine.categories")
+
+    class Rebuild:
+        def record(self, class_name, fields):
+            return registry.find_class(class_name, registry.RECORDS)(**fields)
+
+    coding = Coding(("x", "y", "z"), (None, ("a", 1, 2.5), (False, True)))
+    again = decode(Encoder().encode(coding, "coding_"), Rebuild())
+    assert again == coding
+    assert [type(value) for value in again.categories[1]] == [str, int, float]
