@@ -5,13 +5,16 @@ import csv
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
+from scipy.stats import multivariate_normal
 from sklearn.datasets import load_wine as load_sklearn_wine
+from sklearn.metrics import adjusted_rand_score
 
 from kplus import datasets
 from kplus.datasets import (
     csv_path,
     load_banknote,
     load_wine,
+    make_edge_patches,
     make_gaussian_blobs,
     make_grid_clusters,
     make_spherical_mixture,
@@ -31,7 +34,16 @@ def make_small_mixture(random_state):
     return make_spherical_mixture(500, 3, 4, random_state=random_state)
 
 
-GENERATORS = [make_small_blobs, make_small_grid, make_small_mixture]
+def make_small_patches(random_state):
+    return make_edge_patches(500, 3, 4, random_state)
+
+
+GENERATORS = [
+    make_small_blobs,
+    make_small_grid,
+    make_small_mixture,
+    make_small_patches,
+]
 
 
 def within_sum_of_squares(X, y):
@@ -120,6 +132,78 @@ def test_one_component_is_a_standard_normal():
 def test_no_component_of_a_mixture_is_tiny():
     _, y = make_spherical_mixture(50_000, 2, 20, concentration=0.1, random_state=0)
     assert np.bincount(y, minlength=20).min() > 0.15 * 50_000 / 20
+
+
+@pytest.fixture(scope="module")
+def patches():
+    return make_edge_patches(40_000, random_state=0, return_covariances=True)
+
+
+def test_patches_have_the_moments_of_their_component(patches):
+    X, y, covariances = patches
+    assert X.shape == (40_000, 25)
+    assert covariances.shape == (8, 25, 25)
+    for k, covariance in enumerate(covariances):
+        rows = X[y == k]
+        np.testing.assert_allclose(rows.mean(axis=0), 0, atol=0.06)
+        second = rows.T @ rows / len(rows)
+        np.testing.assert_allclose(second, covariance, atol=0.06)
+
+
+def test_patch_components_are_equally_common(patches):
+    sizes = np.bincount(patches[1], minlength=8)
+    np.testing.assert_allclose(sizes, 5000, rtol=0.05)
+
+
+def test_patch_covariances_are_distinct_and_of_one_size(patches):
+    covariances = patches[2]
+    np.testing.assert_allclose(np.trace(covariances, axis1=1, axis2=2), 12.75)
+    values = np.linalg.eigvalsh(covariances)
+    assert values.min() == pytest.approx(0.01, rel=1e-3)
+    assert 8 < values[:, -1].min() < values[:, -1].max() < 12
+    assert pdist(covariances.reshape(8, -1)).min() > 3
+
+
+def test_patch_components_are_known_well_but_not_trivially(patches):
+    X, y, covariances = patches
+    fits = [multivariate_normal(cov=covariance).logpdf(X) for covariance in covariances]
+    assert 0.98 < adjusted_rand_score(y, np.argmax(fits, axis=0)) < 0.995
+
+
+def test_patches_have_opposite_signs_beside_the_edge(patches):
+    # The edge of component 0 runs from top to bottom, that of component 4 across.
+    upright, level = (patches[2][k].reshape(5, 5, 5, 5) for k in (0, 4))
+    assert upright[2, 0, 2, 4] == pytest.approx(-upright[2, 0, 2, 0] + 0.01)
+    assert level[0, 2, 4, 2] == pytest.approx(-level[0, 2, 0, 2] + 0.01)
+    assert level[0, 0, 0, 4] > 0.2
+
+
+def test_patch_covariances_do_not_depend_on_the_seed(patches):
+    other = make_edge_patches(10, random_state=1, return_covariances=True)
+    np.testing.assert_array_equal(other[2], patches[2])
+
+
+def test_patch_variances_are_as_asked():
+    *_, covariances = make_edge_patches(
+        10, 2, 3, 0, signal=2.0, noise=0.5, return_covariances=True
+    )
+    np.testing.assert_allclose(np.trace(covariances, axis1=1, axis2=2), 4 * 2.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [("n_rows", 0, 1), ("size", 1, 2), ("n_components", 0, 1)],
+)
+def test_patch_sizes_too_small_are_refused(name, value, least):
+    with pytest.raises(ValueError, match=f"{name} must be at least {least}, got"):
+        make_edge_patches(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["signal", "noise"])
+@pytest.mark.parametrize("value", [0.0, -1.0, np.inf, np.nan])
+def test_patch_variances_must_be_positive(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be positive and finite"):
+        make_edge_patches(10, **{name: value})
 
 
 def test_battery_covers_the_promised_range():

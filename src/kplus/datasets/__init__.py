@@ -6,6 +6,7 @@ from kplus.datasets.mixtures import (
     make_grid_clusters,
     make_spherical_mixture,
 )
+from kplus.datasets.patches import make_edge_patches
 from kplus.datasets.real import Dataset, csv_path, load_banknote, load_wine
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "csv_path",
     "load_banknote",
     "load_wine",
+    "make_edge_patches",
     "make_gaussian_blobs",
     "make_grid_clusters",
     "make_spherical_mixture",
