@@ -1,0 +1,33 @@
+"""Scores and sums of rows given by their statistics t(x)."""
+
+import numba as nb
+import numpy as np
+
+__all__ = ["add_features", "score_candidates"]
+
+
+@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+def score_candidates(F, candidates, eta, bias, out):
+    """out[n, c] = F[n] · eta[k] + bias[k] with k = candidates[n, c]; -inf for k < 0."""
+    n_rows, n_stats = F.shape
+    for n in range(n_rows):
+        for c in range(candidates.shape[1]):
+            k = candidates[n, c]
+            if k < 0:
+                out[n, c] = -np.inf
+                continue
+            total = bias[k]
+            for m in range(n_stats):
+                total += F[n, m] * eta[k, m]
+            out[n, c] = total
+
+
+@nb.njit(nogil=True, cache=True)
+def add_features(F, starts, rows, weights, out):
+    """out[k] += Σ weights · F[rows] over the rows of component k."""
+    n_stats = F.shape[1]
+    for k in range(len(starts) - 1):
+        for i in range(starts[k], starts[k + 1]):
+            n, weight = rows[i], weights[i]
+            for m in range(n_stats):
+                out[k, m] += weight * F[n, m]

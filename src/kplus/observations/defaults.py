@@ -1,0 +1,35 @@
+"""The defaults of the priors, in one place."""
+
+__all__ = [
+    "CATEGORY_STRENGTH",
+    "CONSTANT_SHARE",
+    "DOF",
+    "MEAN_STRENGTH",
+    "POISSON_STRENGTH",
+    "PSEUDO_COUNT",
+    "VARIANCE_SHARE",
+]
+
+# Expected variance inside a component, as a share of the column's variance.
+VARIANCE_SHARE = 0.1
+
+# Rows that the prior mean of a component is worth. Small, so that a component ten
+# times narrower than expected may still lie anywhere among the data.
+MEAN_STRENGTH = 0.01
+
+# Degrees of freedom of the prior of one column's variance: the smallest whole number
+# with which the variance has an expectation. D columns that share one have D - 1 more.
+DOF = 3.0
+
+# Standard deviation that stands in for that of a constant column, as a share of the
+# size of its value; 1 where the value is 0.
+CONSTANT_SHARE = 1e-3
+
+# Rows that the prior of a column of categories is worth.
+CATEGORY_STRENGTH = 2.0
+
+# Rows, and counts, that the prior of a Poisson rate is worth at most.
+POISSON_STRENGTH = 1.0
+
+# Counts per column that the prior of multinomial proportions is worth.
+PSEUDO_COUNT = 0.5

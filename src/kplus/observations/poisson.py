@@ -1,0 +1,155 @@
+"""Columns of counts, independent inside a component; the prior is gamma."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln, kl_div
+
+from kplus.core.types import Array, IntArray
+from kplus.observations.columns import (
+    Setting,
+    observed_sums,
+    per_column,
+    refuse_categories,
+    refuse_values,
+    rescaled_sum,
+)
+from kplus.observations.defaults import POISSON_STRENGTH
+from kplus.observations.family import Columns, Expected, FeatureFamily
+
+__all__ = ["Poisson", "PoissonFamily"]
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Columns of counts 0, 1, 2, ..., each with its own rate.
+
+    The prior of a rate is Gamma(`shape`, `rate`), with mean ``shape / rate``. Missing
+    values (NaN) are integrated out exactly.
+
+    Parameters
+    ----------
+    shape : float, array of shape (n_features,) or None
+        How many counts the prior is worth.
+    rate : float, array of shape (n_features,) or None
+        How many rows the prior is worth. By default the prior mean is that of the
+        column (after one more row with half a count, so that it is not 0), and the
+        prior is worth one row or one count, whichever is less. Where only one of the
+        two is given, the other makes the prior mean that of the column.
+
+    Notes
+    -----
+    The fitted attribute is ``rates_``, the expected rates, of shape
+    (n_components, n_features).
+
+    Examples
+    --------
+    >>> from kplus.observations import Poisson
+    >>> Poisson(shape=1, rate=0.1)
+    Poisson(shape=1, rate=0.1)
+    """
+
+    shape: Setting = None
+    rate: Setting = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "PoissonFamily":
+        """Settle the prior; see `kplus.observations.family.Likelihood`."""
+        refuse_categories(columns, "poisson")
+        refuse_no_counts(sample, columns.names, "poisson")
+        D = sample.shape[1]
+        n, total = observed_sums(sample, weights)
+        means = (total + 0.5) / (n + 1.0)
+        shape, rate = self.shape, self.rate
+        if shape is None:
+            most = POISSON_STRENGTH * np.minimum(1.0, means)
+            shape = most if rate is None else per_column("rate", rate, D) * means
+        shape = per_column("shape", shape, D)
+        rate = shape / means if rate is None else per_column("rate", rate, D)
+        return PoissonFamily(columns.names, shape, rate)
+
+
+def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
+    """Raise at numbers that are no counts."""
+    bad = ~((X >= 0) & (np.floor(X) == X) & np.isfinite(X) | np.isnan(X))
+    why = (
+        f"observations={family!r} takes counts, whole numbers from 0 on; use "
+        "'diag_gaussian' or 'gaussian' for other numbers, or 'mixed' for both."
+    )
+    refuse_values(X, bad, names, why)
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonFamily(FeatureFamily):
+    """See `Poisson`. t(x) = [observed, x], with zeros where a value is missing."""
+
+    names: tuple[str, ...]
+    shape: Array
+    rate: Array
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.shape)
+
+    @property
+    def n_stats(self) -> int:
+        return 2 * len(self.shape)
+
+    def check(self, X: Array) -> None:
+        refuse_no_counts(X, self.names, "poisson")
+
+    def log_base(self, X: Array) -> Array:
+        counts = np.where(np.isnan(X), 0.0, X).astype(np.float64)
+        out: Array = -gammaln(counts + 1.0).sum(axis=1)
+        return out
+
+    def features(self, X: Array) -> Array:
+        seen = ~np.isnan(X)
+        F = np.empty((len(X), self.n_stats))
+        F[:, : self.n_columns] = seen
+        F[:, self.n_columns :] = np.where(seen, X, 0.0)
+        return F
+
+    def _posterior(self, S: Array) -> tuple[Array, Array]:
+        n, total = np.split(np.maximum(S, 0.0), 2, axis=1)
+        return self.shape + total, self.rate + n
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        shape, rate = self._posterior(S)
+        terms = gammaln(shape) - gammaln(self.shape)
+        terms += self.shape * np.log(self.rate) - shape * np.log(rate)
+        out: Array = terms.sum(axis=1)
+        return out
+
+    def expect(self, N: Array, S: Array) -> Expected:
+        shape, rate = self._posterior(S)
+        eta = np.concatenate([-shape / rate, digamma(shape) - np.log(rate)], axis=1)
+        return Expected(eta, np.zeros(len(S)))
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """Deviance of counts from the seed's, both with the prior's counts added."""
+        return rescaled_sum(2.0 * kl_div(X + self.shape, seed + self.shape))
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """A negative binomial for each column."""
+        shape, rate = self._posterior(S)
+        level = -shape * np.log1p(1.0 / rate) - gammaln(shape)
+        out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
+        for d in range(self.n_columns):  # one at a time, to save memory
+            x = X[:, d, None].astype(np.float64)
+            part = gammaln(shape[:, d] + x) + level[:, d] - x * np.log1p(rate[:, d])
+            out += np.where(np.isnan(part), 0.0, part)
+        return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        shape, rate = self._posterior(S)
+        k = np.repeat(np.arange(len(S)), counts)
+        return rng.poisson(rng.gamma(shape[k]) / rate[k]).astype(np.float64)
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        shape, rate = self._posterior(S)
+        return {"rates_": shape / rate}

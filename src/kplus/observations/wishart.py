@@ -1,0 +1,278 @@
+"""What the two Gaussian families with full covariances share.
+
+A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from kplus.core.errors import DataError, NotFiniteError
+from kplus.core.types import Array, IntArray
+from kplus.kernels.gaussian import fill_quadratic, gather_outer, gather_scores
+from kplus.kernels.posterior import gather_pairs
+from kplus.observations.family import ByComponent, Columns
+from kplus.observations.units import Units
+
+__all__ = [
+    "LOG_2PI",
+    "Quadratic",
+    "check_finite",
+    "draw_wishart_normals",
+    "expected_covariances",
+    "factor",
+    "log_gamma_ratio",
+    "mean_log_det",
+    "pack",
+    "precision_factors",
+    "prior_scatter",
+    "quadratic_features",
+    "quadratic_scores",
+    "quadratic_sums",
+    "refuse_categories",
+    "student_t",
+    "unpack",
+]
+
+LOG_2PI = float(np.log(2.0 * np.pi))
+_TILE_BYTES = 2**19  # t(y) of a tile stays in the cache
+
+
+@lru_cache(maxsize=32)
+def triangle(D: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the entries of a packed matrix."""
+    return np.triu_indices(D)
+
+
+def pack(matrices: Array) -> Array:
+    rows, columns = triangle(matrices.shape[-1])
+    return matrices[..., rows, columns]
+
+
+def unpack(packed: Array, D: int) -> Array:
+    rows, columns = triangle(D)
+    out = np.empty((*packed.shape[:-1], D, D))
+    out[..., rows, columns] = packed
+    out[..., columns, rows] = packed
+    return out
+
+
+def _halves(dof: Array, D: int) -> Array:
+    return 0.5 * (np.asarray(dof)[..., None] - np.arange(D))
+
+
+def mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
+    """E[log |Λ|] under a Wishart with scale matrix B⁻¹ and log |B| given (Eq. 20)."""
+    out: Array = digamma(_halves(dof, D)).sum(-1) + D * np.log(2.0) - log_det
+    return out
+
+
+def log_gamma_ratio(dof: Array, dof0: float, D: int) -> Array:
+    """log Γ_D(ν/2) - log Γ_D(ν0/2)."""
+    out: Array = (gammaln(_halves(dof, D)) - gammaln(_halves(np.array(dof0), D))).sum(
+        -1
+    )
+    return out
+
+
+def factor(B: Array) -> tuple[Array, Array]:
+    """Lower Cholesky factors of positive matrices, and log determinants.
+
+    A matrix that rounding has made indefinite gets what is missing on its diagonal.
+    """
+    try:
+        L = np.linalg.cholesky(B)
+    except np.linalg.LinAlgError:
+        values, axes = np.linalg.eigh(B)
+        floor = 2.0**-45 * values[..., -1:]
+        mended = (axes * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(
+            axes, -1, -2
+        )
+        L = np.linalg.cholesky(0.5 * (mended + np.swapaxes(mended, -1, -2)))
+    diagonal = np.diagonal(L, axis1=-2, axis2=-1)
+    return L, 2.0 * np.log(diagonal).sum(-1)
+
+
+def precision_factors(L: Array) -> Array:
+    """L⁻ᵀ, so that |(y - m) L⁻ᵀ|² is the squared distance under L Lᵀ."""
+    return np.ascontiguousarray(np.swapaxes(np.linalg.inv(L), -1, -2))
+
+
+def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> Array:
+    """B0 = (ν0 - D - 1) E[Σ], in the units of the family."""
+    D = len(default)
+    if not dof > D - 1:
+        raise ValueError(f"dof must exceed n_features - 1 = {D - 1}, not {dof}.")
+    if covariance is None:
+        wished = np.diag(default)
+    else:
+        given = np.asarray(covariance, np.float64)
+        wished = given * np.eye(D) if given.ndim == 0 else given
+    if wished.shape != (D, D):
+        raise ValueError(
+            f"covariance has shape {wished.shape}, X has {D} columns; give a number or "
+            f"an array of shape ({D}, {D})."
+        )
+    scatter = max(dof - D - 1.0, 1.0) * wished * units.inv[:, None] * units.inv
+    try:
+        np.linalg.cholesky(scatter)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "covariance must be symmetric and positive definite."
+        ) from None
+    return scatter
+
+
+def check_finite(X: Array) -> None:
+    """Matrices of all columns have no use for a row with a value missing."""
+    if not np.isfinite(X.sum(dtype=np.float64)) and not np.all(np.isfinite(X)):
+        raise NotFiniteError("A row")
+
+
+def refuse_categories(columns: Columns, name: str) -> None:
+    for label, levels in zip(columns.names, columns.levels, strict=True):
+        if levels is not None:
+            raise DataError(
+                f"Column {label!r} holds categories, and observations={name!r} takes "
+                f"numbers; use observations='mixed', or leave the column out."
+            )
+
+
+def expected_covariances(B: Array, dof: Array, inv: Array) -> Array:
+    """E[Σ] in the units of the data; B/ν where the expectation does not exist."""
+    D = B.shape[-1]
+    free = dof - D - 1.0
+    out: Array = B / np.where(free > 0.0, free, dof)[:, None, None]
+    return out / (inv[:, None] * inv)
+
+
+def student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
+    """Log densities of multivariate t distributions, (n, K)."""
+    D = Y.shape[1]
+    L, log_det = factor(shape)
+    whiten = precision_factors(L)
+    out = np.empty((len(Y), len(means)))
+    for k in range(len(means)):
+        squares = np.sum(((Y - means[k]) @ whiten[k]) ** 2, axis=1)
+        out[:, k] = -0.5 * (dof[k] + D) * np.log1p(squares / dof[k])
+    const = (
+        gammaln(0.5 * (dof + D)) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi)
+    )
+    out += const - 0.5 * log_det
+    return out
+
+
+def draw_wishart_normals(
+    means: Array,
+    strength: Array,
+    dof: Array,
+    B: Array,
+    counts: IntArray,
+    rng: np.random.Generator,
+) -> Array:
+    """Rows of the posterior predictive: each from parameters drawn for it alone.
+
+    A multivariate t is a Gaussian divided by the root of a χ² over its degrees of
+    freedom. An infinite `strength` stands for a mean known for sure.
+    """
+    D = means.shape[1]
+    free = dof - D + 1.0
+    L, _ = factor(B * ((1.0 + 1.0 / strength) / free)[:, None, None])
+    parts = []
+    for k, count in enumerate(counts):
+        normal = rng.standard_normal((count, D)) @ L[k].T
+        wide = np.sqrt(free[k] / rng.chisquare(free[k], size=count))
+        parts.append(means[k] + normal * wide[:, None])
+    return np.concatenate(parts) if parts else np.empty((0, D))
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """const_k - ½ |(y - mean_k) whiten_k|², the expected log-likelihood of a Gaussian.
+
+    ``whiten whitenᵀ`` is the expected precision. `linear` says whether t(y) begins with
+    y itself or is the triangle of y yᵀ alone.
+    """
+
+    const: Array  # (K,)
+    means: Array  # (K, D)
+    whiten: Array  # (K, D, D)
+    linear: bool
+
+    @cached_property
+    def _natural(self) -> tuple[Array, Array]:
+        D = self.means.shape[1]
+        precision = self.whiten @ np.swapaxes(self.whiten, 1, 2)
+        triangle_part = -pack(precision)
+        rows, columns = triangle(D)
+        triangle_part[:, rows == columns] *= 0.5
+        if not self.linear:
+            return triangle_part, self.const
+        pull = np.einsum("kij,kj->ki", precision, self.means)
+        bias = self.const - 0.5 * np.einsum("ki,ki->k", pull, self.means)
+        return np.concatenate([pull, triangle_part], axis=1), bias
+
+    @property
+    def eta(self) -> Array:
+        return self._natural[0]
+
+    @property
+    def bias(self) -> Array:
+        return self._natural[1]
+
+    def total(self, N: Array, S: Array) -> Array:
+        """See `Expected.total`."""
+        out: Array = np.einsum("km,km->k", self.eta, S) + self.bias * N
+        return out
+
+
+def quadratic_features(Y: Array, linear: bool) -> Array:
+    D = Y.shape[1]
+    offset = D if linear else 0
+    out = np.empty((len(Y), offset + D * (D + 1) // 2))
+    out[:, :offset] = Y[:, :offset]
+    fill_quadratic(Y, offset, out)
+    return out
+
+
+def quadratic_scores(
+    expected: Quadratic, Y: Array, candidates: IntArray | None
+) -> Array:
+    """Scores of all components by one product of t(y), or of candidates by gathering.
+
+    t(y) is half as wide as the whitened rows of all components, but long: it is made
+    for some rows at a time.
+    """
+    K = len(expected.const)
+    if candidates is not None:
+        out = np.full(candidates.shape, -np.inf)
+        starts, rows, slots = gather_pairs(candidates, K)
+        gather_scores(
+            Y, starts, rows, slots, expected.means, expected.whiten, expected.const, out
+        )
+        return out
+    out = np.empty((len(Y), K))
+    D = Y.shape[1]
+    offset = D if expected.linear else 0
+    width = expected.eta.shape[1]
+    tile = min(len(Y), max(16, _TILE_BYTES // (8 * width)))
+    buffer = np.empty((tile, width))
+    for start in range(0, len(Y), tile):
+        rows = Y[start : start + tile]
+        part = buffer[: len(rows)]
+        part[:, :offset] = rows[:, :offset]
+        fill_quadratic(rows, offset, part)
+        np.dot(part, expected.eta.T, out=out[start : start + tile])
+    out += expected.bias
+    return out
+
+
+def quadratic_sums(Y: Array, members: ByComponent, linear: bool) -> Array:
+    D = Y.shape[1]
+    offset = D if linear else 0
+    out = np.zeros((len(members.starts) - 1, offset + D * (D + 1) // 2))
+    gather_outer(Y, *members, offset, out)
+    return out

@@ -1,0 +1,175 @@
+"""Gaussian rows around 0 with a full covariance; the prior is Wishart (Sup. Mat. 1)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.observations.defaults import VARIANCE_SHARE
+from kplus.observations.family import ByComponent, Columns
+from kplus.observations.units import Units, column_moments
+from kplus.observations.wishart import (
+    LOG_2PI,
+    Quadratic,
+    check_finite,
+    draw_wishart_normals,
+    expected_covariances,
+    factor,
+    log_gamma_ratio,
+    mean_log_det,
+    precision_factors,
+    prior_scatter,
+    quadratic_features,
+    quadratic_scores,
+    quadratic_sums,
+    refuse_categories,
+    student_t,
+    unpack,
+)
+
+__all__ = ["ZeroMeanGaussian", "ZeroMeanGaussianFamily"]
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroMeanGaussian:
+    """Gaussian rows with mean 0 and a full covariance matrix for each component.
+
+    For rows whose mean says nothing, such as image patches without their average. The
+    prior is Λ ~ Wishart with `dof` degrees of freedom, scaled so that E[Σ] =
+    `covariance`. Nothing is subtracted from the rows.
+
+    Parameters
+    ----------
+    covariance : float, array of shape (n_features, n_features) or None
+        E[Σ] before rows are seen; a number stands for that multiple of the identity.
+        By default diagonal, with the share `variance_share` of each column's mean
+        square.
+    variance_share : float, default=0.1
+        See `covariance`.
+    dof : float or None
+        Degrees of freedom; by default ``n_features + 2``.
+
+    Examples
+    --------
+    >>> from kplus import DPMixture
+    >>> from kplus.observations import ZeroMeanGaussian
+    >>> model = DPMixture(ZeroMeanGaussian(covariance=0.1))
+    """
+
+    covariance: Any = None
+    variance_share: float = VARIANCE_SHARE
+    dof: float | None = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "ZeroMeanGaussianFamily":
+        refuse_categories(columns, "zero_mean_gaussian")
+        check_finite(sample)
+        means, variances = column_moments(sample, weights)
+        squares = variances + means**2
+        D = len(means)
+        units = Units.on(np.zeros(D), squares)
+        dof = float(D + 2 if self.dof is None else self.dof)
+        scatter = prior_scatter(
+            self.covariance, self.variance_share * squares, dof, units
+        )
+        return ZeroMeanGaussianFamily(units.inv, dof, scatter)
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroMeanGaussianFamily:
+    """See `ZeroMeanGaussian`; in units y = x · inv, t(y) = triangle of y yᵀ."""
+
+    inv: Array
+    dof: float
+    scatter: Array
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.inv)
+
+    @property
+    def n_stats(self) -> int:
+        D = self.n_columns
+        return D * (D + 1) // 2
+
+    @property
+    def units(self) -> Units:
+        return Units(np.zeros(self.n_columns), self.inv)
+
+    def check(self, X: Array) -> None:
+        check_finite(X)
+
+    def log_base(self, X: Array) -> Array:
+        return np.full(len(X), self.units.log_inv.sum())
+
+    def features(self, X: Array) -> Array:
+        return quadratic_features(self.units.view(X), linear=False)
+
+    def _posterior(self, N: Array, S: Array) -> tuple[Array, Array]:
+        """ν and B of each component (Eq. 18 of the supplement)."""
+        return self.dof + N, self.scatter + unpack(S, self.n_columns)
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        D = self.n_columns
+        dof, B = self._posterior(N, S)
+        log_det, log_det0 = factor(B)[1], factor(self.scatter)[1]
+        out: Array = (
+            -0.5 * D * np.log(np.pi) * N
+            + log_gamma_ratio(dof, self.dof, D)
+            + 0.5 * (self.dof * log_det0 - dof * log_det)
+        )
+        return out
+
+    def expect(self, N: Array, S: Array) -> Quadratic:
+        D = self.n_columns
+        dof, B = self._posterior(N, S)
+        L, log_det = factor(B)
+        const = 0.5 * (mean_log_det(dof, log_det, D) - D * LOG_2PI)
+        whiten = precision_factors(L) * np.sqrt(dof)[:, None, None]
+        return Quadratic(const, np.zeros((len(N), D)), whiten, linear=False)
+
+    def scores(
+        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
+    ) -> Array:
+        return quadratic_scores(expected, self.units.view(X), candidates)
+
+    def sums(self, X: Array, members: ByComponent) -> Array:
+        return quadratic_sums(self.units.view(X), members, linear=False)
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """1 - cos² of the angle to the seed under the prior's E[Σ]: sizes do not matter."""
+        whiten = precision_factors(factor(self.scatter)[0])
+        Y = self.units.view(X) @ whiten
+        y = (self.units.view(seed[None]) @ whiten)[0]
+        squares = np.sum(Y**2, axis=1) * np.sum(y**2)
+        cosines = np.where(
+            squares > 0.0, (Y @ y) ** 2 / np.maximum(squares, 1e-300), 1.0
+        )
+        out: Array = np.maximum(1.0 - cosines, 0.0)
+        return out
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        dof, B = self._posterior(N, S)
+        free = dof - self.n_columns + 1.0
+        means = np.zeros((len(N), self.n_columns))
+        scores = student_t(self.units.view(X), means, B / free[:, None, None], free)
+        return scores + self.log_base(X)[:, None]
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        dof, B = self._posterior(N, S)
+        means = np.zeros((len(N), self.n_columns))
+        sure = np.full(len(N), np.inf)
+        return self.units.back(draw_wishart_normals(means, sure, dof, B, counts, rng))
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        dof, B = self._posterior(N, S)
+        covariances = expected_covariances(B, dof, self.inv)
+        return {
+            "means_": np.zeros((len(N), self.n_columns)),
+            "covariances_": covariances,
+            "precisions_cholesky_": precision_factors(factor(covariances)[0]),
+        }
