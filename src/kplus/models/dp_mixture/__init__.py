@@ -1,0 +1,1 @@
+"""The Dirichlet-process mixture: sticks, components, statistics, model."""

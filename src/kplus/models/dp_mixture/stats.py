@@ -1,0 +1,148 @@
+"""What the components need to know of rows: counts, sums, entropies."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+
+__all__ = ["Collected", "MixtureStats", "pair_index"]
+
+
+@lru_cache(maxsize=64)
+def pair_index(K: int) -> tuple[IntArray, IntArray]:
+    """Components a < b of the packed pairs."""
+    return np.triu_indices(K, 1)
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Rows noted for births: row numbers, their targets, and a random priority.
+
+    Of each target the rows of lowest priority are kept, ties by row number, so that
+    the choice does not depend on how the rows are cut into blocks.
+    """
+
+    rows: IntArray
+    targets: IntArray
+    priority: Array
+
+    @classmethod
+    def joined(cls, parts: Sequence["Collected"]) -> "Collected":
+        if not parts:
+            return cls(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        return cls(
+            np.concatenate([part.rows for part in parts]),
+            np.concatenate([part.targets for part in parts]),
+            np.concatenate([part.priority for part in parts]),
+        )
+
+    def renumbered(self, into: IntArray) -> "Collected":
+        return Collected(self.rows, into[self.targets], self.priority)
+
+    def lowest(self, most: int) -> "Collected":
+        """At most so many rows of each target."""
+        order = np.lexsort((self.rows, self.priority, self.targets))
+        targets = self.targets[order]
+        first = np.searchsorted(targets, targets, side="left")
+        kept = order[np.arange(len(order)) - first < most]
+        return Collected(self.rows[kept], self.targets[kept], self.priority[kept])
+
+
+@dataclass
+class MixtureStats:
+    """Sums over rows for K components.
+
+    Attributes
+    ----------
+    N, S : arrays of shape (K,) and (K, M)
+        Σ r and Σ r t(x) (Eq. 7).
+    entropy : array of shape (K,)
+        -Σ r log r.
+    pairs : array of shape (K (K - 1) / 2,)
+        What entropy a merge of two components would lose, packed as `pair_index`.
+    base : float
+        Σ log h(x), the part of the log-likelihood that no component changes.
+    mass : float
+        Summed weight of the rows.
+    spare : array of shape (K,)
+        Report: what rows would lose if their leading component were taken away.
+    collected : list of Collected
+        Report: rows noted for births.
+    """
+
+    N: Array
+    S: Array
+    entropy: Array
+    pairs: Array
+    base: float
+    mass: float
+    spare: Array
+    collected: list[Collected] = field(default_factory=list)
+
+    @classmethod
+    def zeros(cls, K: int, n_stats: int) -> "MixtureStats":
+        return cls(
+            np.zeros(K), np.zeros((K, n_stats)), np.zeros(K),
+            np.zeros(K * (K - 1) // 2), 0.0, 0.0, np.zeros(K),
+        )  # fmt: skip
+
+    @property
+    def K(self) -> int:
+        return len(self.N)
+
+    def begin_pass(self) -> None:
+        self.spare = np.zeros(self.K)
+        self.collected = []
+
+    def __iadd__(self, other: Self) -> Self:
+        self.N += other.N
+        self.S += other.S
+        self.entropy += other.entropy
+        self.pairs += other.pairs
+        self.base += other.base
+        self.mass += other.mass
+        self.spare += other.spare
+        self.collected = self.collected + other.collected
+        return self
+
+    def __isub__(self, other: Self) -> Self:
+        self.N -= other.N
+        self.S -= other.S
+        self.entropy -= other.entropy
+        self.pairs -= other.pairs
+        self.base -= other.base
+        self.mass -= other.mass
+        return self
+
+    def copy(self) -> "MixtureStats":
+        return MixtureStats(
+            self.N.copy(), self.S.copy(), self.entropy.copy(), self.pairs.copy(),
+            self.base, self.mass, self.spare.copy(), self.collected,
+        )  # fmt: skip
+
+    def regroup(self, into: IntArray, K: int) -> "MixtureStats":
+        """Carry over to K components; two that become one lose their pair's entropy.
+
+        Pairs with a merged component are not known until the rows are seen again:
+        there is no entropy of three.
+        """
+        kept = into >= 0
+        out = MixtureStats.zeros(K, self.S.shape[1])
+        np.add.at(out.N, into[kept], self.N[kept])
+        np.add.at(out.S, into[kept], self.S[kept])
+        np.add.at(out.entropy, into[kept], self.entropy[kept])
+        np.add.at(out.spare, into[kept], self.spare[kept])
+        a, b = (into[side] for side in pair_index(self.K))
+        joined = (a == b) & (a >= 0)
+        np.subtract.at(out.entropy, a[joined], self.pairs[joined])
+        apart = (a != b) & (a >= 0) & (b >= 0)
+        low, high = np.minimum(a, b)[apart], np.maximum(a, b)[apart]
+        place = low * (2 * K - low - 1) // 2 + high - low - 1
+        np.add.at(out.pairs, place, self.pairs[apart])
+        out.base, out.mass = self.base, self.mass
+        out.collected = [part.renumbered(into) for part in self.collected]
+        return out

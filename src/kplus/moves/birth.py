@@ -1,0 +1,253 @@
+"""Births: new components from a fresh fit to the rows of one (section 3.1, Sup. 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kplus.core.types import Array, Blocks, IntArray, Proposal
+from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.models.dp_mixture.params import Components
+from kplus.models.dp_mixture.stats import Collected, MixtureStats, pair_index
+from kplus.moves.merge import by_size, choose_merges, pair_changes
+from kplus.moves.records import MoveRecords
+from kplus.observations.family import ByComponent, Family
+
+__all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
+
+
+@dataclass(frozen=True)
+class BirthSettings:
+    """How births go about it.
+
+    Attributes
+    ----------
+    max_components : float
+        No births beyond so many components.
+    n_new : int
+        Components that a target's rows are fitted with (K′).
+    n_targets : int
+        Most targets in a pass.
+    n_iter : int
+        Most iterations of the fresh fit.
+    changed : float
+        A component is a target again when its count has changed by this share.
+    """
+
+    max_components: float = np.inf
+    n_new: int = 10
+    n_targets: int = 10
+    n_iter: int = 20
+    changed: float = 0.2
+
+
+class BornComponents:
+    """Collect rows of targets in one pass, create components, adopt them in the next.
+
+    Targets are drawn in proportion to N_k L_k², with L_k the passes since the last try
+    (Eq. 22), among components that were not tried at about their present count. New
+    components start with the sums of their fresh fit, which stay in the total until the
+    end of the pass (Eq. 26 to 30).
+    """
+
+    name = "birth"
+
+    def __init__(
+        self,
+        source: Blocks,
+        weights: Array | None,
+        rng: np.random.Generator,
+        records: MoveRecords,
+        settings: BirthSettings,
+    ) -> None:
+        self.source, self.weights, self.rng = source, weights, rng
+        self.records, self.settings = records, settings
+
+    def propose(
+        self,
+        model: DPMixtureModel,
+        params: Components,
+        total: MixtureStats,
+        updated: Components,
+        resting: bool,
+    ) -> Proposal | None:
+        collected = Collected.joined(total.collected).lowest(model.n_collect)
+        if len(collected.rows):
+            tried, updated = self._marked(collected, total, updated)
+            born = [self._create(model, collected, total, k) for k in tried]
+            if any(part is not None for part in born):
+                return self._adopted(model, total, updated, tried, born)
+            self._note_failures(params, tried)
+        return self.planned(updated)
+
+    def planned(self, params: Components) -> Proposal | None:
+        """Ask the next pass to note rows of some components."""
+        room = self.settings.max_components - params.K
+        ready = np.flatnonzero(
+            np.abs(params.N - params.tried) > self.settings.changed * params.N
+        )
+        ready = ready[params.N[ready] >= 2.0]
+        if room < 1 or not len(ready):
+            return None
+        chances = params.N[ready] * np.minimum(params.waited[ready], 100) ** 2.0
+        keys = self.rng.exponential(size=len(ready)) / chances
+        targets = np.sort(ready[np.argsort(keys)[: self.settings.n_targets]])
+        seed = int(self.rng.integers(2**31))
+        plan = replace(params.plan, targets=targets, seed=seed)
+        return Proposal(
+            replace(params, plan=plan), np.arange(params.K), params.K, exact=True
+        )
+
+    def _marked(
+        self, collected: Collected, total: MixtureStats, params: Components
+    ) -> tuple[IntArray, Components]:
+        """The targets, and parameters that remember them as tried."""
+        targets = np.unique(collected.targets)
+        targets = targets[targets >= 0]
+        tried, waited = params.tried.copy(), params.waited.copy()
+        tried[targets], waited[targets] = total.N[targets], 0
+        return targets, replace(params, tried=tried, waited=waited)
+
+    def _create(
+        self,
+        model: DPMixtureModel,
+        collected: Collected,
+        total: MixtureStats,
+        target: int,
+    ) -> MixtureStats | None:
+        """Fit the rows noted for a target; None if they are best left as one."""
+        rows = np.sort(collected.rows[collected.targets == target])
+        X = self.source.take(rows)
+        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        # Few rows would not outweigh the prior: let them stand for all of the target.
+        stand_for = max(1.0, float(total.N[target] / weights.sum()))
+        return create(model, X, weights, stand_for, self.settings, self.rng)
+
+    def _adopted(
+        self,
+        model: DPMixtureModel,
+        total: MixtureStats,
+        params: Components,
+        targets: IntArray,
+        born: Sequence[MixtureStats | None],
+    ) -> Proposal:
+        new = [part for part in born if part is not None]
+        room = self.settings.max_components - params.K
+        N = np.concatenate([part.N for part in new])
+        S = np.concatenate([part.S for part in new])
+        if len(N) > room:
+            largest = np.sort(np.argsort(-N, kind="stable")[: int(room)])
+            N, S = N[largest], S[largest]
+        K, J = params.K, len(N)
+        loan = MixtureStats.zeros(K + J, S.shape[1])
+        loan.N[K:], loan.S[K:] = N, S
+        more = model.posterior(
+            np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
+        )
+        more = replace(
+            more,
+            tried=np.concatenate([params.tried, np.zeros(J)]),
+            waited=np.concatenate([params.waited, np.ones(J, np.int64)]),
+            visits=params.visits - 1,
+        )
+        more = model.ready(more, everyone=True)
+        kept = [
+            int(t) for t, part in zip(targets, born, strict=True) if part is not None
+        ]
+
+        def told(change: float, accepted: bool) -> None:
+            for target in kept:
+                self.records.note(params.visits - 1, "birth", (target,), True, -change)
+
+        return Proposal(more, np.arange(K), K + J, loan=loan, told=told)
+
+    def _note_failures(self, params: Components, targets: IntArray) -> None:
+        for target in targets:
+            self.records.note(params.visits, "birth", (int(target),), False, 0.0)
+
+
+def create(
+    model: DPMixtureModel,
+    X: Array,
+    weights: Array,
+    stand_for: float,
+    settings: BirthSettings,
+    rng: np.random.Generator,
+) -> MixtureStats | None:
+    """Fit rows afresh from K′ seeds, each standing for `stand_for` rows of a target.
+
+    Few rows as they are would not outweigh the prior. But rows that count for many fit
+    noise as well; merges after each iteration therefore charge a component what its
+    parameters gain on the rows they were fitted to against others of their kind, as
+    Akaike's criterion does. Returns the sums of the new components; None if one is left.
+    """
+    fresh = replace(model, n_active=None)
+    heavy = weights * stand_for
+    stats = seeded(fresh, X, heavy, settings.n_new, rng)
+    previous = -np.inf
+    for _ in range(settings.n_iter):
+        params = fresh.posterior(stats.N, stats.S, stats.mass)
+        stats = fresh.share_out(params, X, heavy)[0]
+        K = stats.K
+        stats = _merged(fresh, stats, params.concentration, stand_for)
+        bound = fresh.best_bound(stats)
+        if stats.K == 1:
+            return None
+        if stats.K == K and bound - previous <= 1e-4 * stats.mass:
+            break
+        previous = bound
+    return stats
+
+
+def _merged(
+    model: DPMixtureModel, stats: MixtureStats, concentration: float, stand_for: float
+) -> MixtureStats:
+    pairs = np.column_stack(pair_index(stats.K))
+    changes = pair_changes(model, stats, concentration, pairs)
+    a, b = pairs.T
+    charge = stand_for * optimism(model.family, stats.N / stand_for)
+    joint = stand_for * optimism(model.family, (stats.N[a] + stats.N[b]) / stand_for)
+    changes += charge[a] + charge[b] - joint
+    merges = choose_merges(stats, pairs, changes, 1e-9)
+    into = by_size(stats.N, pairs[merges])
+    return stats.regroup(into, int(into.max()) + 1)
+
+
+def optimism(family: Family, rows: Array) -> Array:
+    """Nats by which parameters suit the rows they come from better than others.
+
+    One for each number in t(x), more where rows are few: a matrix of D columns is known
+    from n rows as if from n - D - 2.
+    """
+    few = 2.0 * family.n_stats / family.n_columns
+    out: Array = family.n_stats * rows / np.maximum(rows - few, 1e-3)
+    return out
+
+
+def seeded(
+    model: DPMixtureModel, X: Array, weights: Array, K: int, rng: np.random.Generator
+) -> MixtureStats:
+    """Sums of rows put to the nearest of up to K rows drawn by D² sampling."""
+    family = model.family
+    family.check(X)
+    everyone = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
+    N, S = np.array([weights.sum()]), family.sums(X, everyone)
+    owner = np.zeros(len(X), np.int64)
+    first = int(rng.choice(len(X), p=weights / weights.sum()))
+    costs = family.dissimilarity(X, X[first], N, S)
+    k = 1
+    while k < K and np.any(costs * weights > 0.0):
+        chances = costs * weights
+        row = int(rng.choice(len(X), p=chances / chances.sum()))
+        far = family.dissimilarity(X, X[row], N, S)
+        owner[far < costs] = k
+        costs = np.minimum(costs, far)
+        k += 1
+    order = np.argsort(owner, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))])
+    members = ByComponent(starts, order, weights[order])
+    stats = MixtureStats.zeros(k, family.n_stats)
+    stats.N = np.bincount(owner, weights, k).astype(np.float64)
+    stats.S = family.sums(X, members)
+    stats.mass = float(weights.sum())
+    return stats

@@ -1,0 +1,60 @@
+"""Deletes: components whose rows are as well off without them."""
+
+import numpy as np
+
+from kplus.core.regroup import without
+from kplus.core.types import Proposal
+from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.models.dp_mixture.params import Components
+from kplus.models.dp_mixture.stats import MixtureStats
+from kplus.models.dp_mixture.sticks import removal_gains
+from kplus.moves.merge import carried_over
+from kplus.moves.records import MoveRecords
+
+__all__ = ["DeleteComponent"]
+
+_SAME = 0.02  # counts this close belong to the component that was tried before
+
+
+class DeleteComponent:
+    """At rest, take a component away where the bound would gain, on trial.
+
+    The last pass has summed what its rows would lose at most under the other
+    components as they are; against that stand its divergence from the prior and its
+    stick. The next pass shows the exact bound, and the loop takes back what failed.
+    """
+
+    name = "delete"
+
+    def __init__(self, records: MoveRecords) -> None:
+        self.records = records
+        self._failed: list[float] = []
+
+    def propose(
+        self,
+        model: DPMixtureModel,
+        params: Components,
+        total: MixtureStats,
+        updated: Components,
+        resting: bool,
+    ) -> Proposal | None:
+        if not resting or total.K < 2:
+            return None
+        family, N = model.family, updated.N
+        own = updated.expected.total(N, updated.S) - family.evidence(N, updated.S)
+        gains = own + removal_gains(N, updated.concentration) - total.spare
+        for count in self._failed:
+            gains[np.abs(N - count) <= _SAME * count] = -np.inf
+        target = int(np.argmax(gains))
+        if not gains[target] > 0.0:
+            return None
+        into = without(total.K, np.array([target]))
+        rest = total.regroup(into, total.K - 1)
+        new = carried_over(model, updated, rest, into)
+
+        def told(change: float, accepted: bool) -> None:
+            self.records.note(params.visits, "delete", (target,), accepted, -change)
+            if not accepted:
+                self._failed.append(float(N[target]))
+
+        return Proposal(new, into, total.K - 1, trial=True, told=told)

@@ -1,0 +1,38 @@
+"""The last step of a mixture's fit: components by size, rows assigned once more."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kplus.core.types import Proposal
+from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.models.dp_mixture.params import Components, Plan
+from kplus.models.dp_mixture.stats import MixtureStats
+from kplus.moves.merge import by_size, carried_over
+
+__all__ = ["PresentComponents"]
+
+
+class PresentComponents:
+    """Number components by falling count and leave out empty ones.
+
+    In the sweep that follows parameters stay, and each row is compared with all of
+    them, as `predict` does.
+    """
+
+    name = "present"
+
+    def propose(
+        self,
+        model: DPMixtureModel,
+        params: Components,
+        total: MixtureStats,
+        updated: Components,
+        resting: bool,
+    ) -> Proposal | None:
+        into = by_size(total.N, np.empty((0, 2), np.int64))
+        K = max(1, int(np.count_nonzero(total.N > 0.0)))
+        into = np.where(into < K, into, -1)
+        shown = carried_over(model, params, total.regroup(into, K), into)
+        plan = Plan(everyone=True, frozen=True)
+        return Proposal(replace(shown, plan=plan), into, K)

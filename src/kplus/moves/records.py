@@ -1,0 +1,50 @@
+"""A record of every proposal of a fit."""
+
+from dataclasses import dataclass, field
+
+__all__ = ["MoveRecord", "MoveRecords"]
+
+
+@dataclass
+class MoveRecord:
+    """One proposal.
+
+    Attributes
+    ----------
+    iteration : int
+        The pass after which it was made.
+    kind : str
+        "birth", "merge" or "delete".
+    target : tuple of int
+        The components it was about, numbered as they were then.
+    accepted : bool
+    change : float
+        Change of the bound: exact for merges; for births and deletes that of the pass
+        that followed, with everything else that happened in it.
+    """
+
+    iteration: int
+    kind: str
+    target: tuple[int, ...]
+    accepted: bool
+    change: float
+
+
+@dataclass
+class MoveRecords:
+    """What the moves of one fit write to; `offset` passes came before this run."""
+
+    entries: list[MoveRecord] = field(default_factory=list)
+    offset: int = 0
+
+    def note(
+        self,
+        visits: int,
+        kind: str,
+        target: tuple[int, ...],
+        accepted: bool,
+        change: float,
+    ) -> MoveRecord:
+        entry = MoveRecord(visits + self.offset, kind, target, accepted, change)
+        self.entries.append(entry)
+        return entry

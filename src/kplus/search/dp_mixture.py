@@ -1,0 +1,191 @@
+"""How `DPMixture` is fitted: starts, batches, moves, streams."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kplus.core.types import Array, Blocks, FitResult, IntArray, Move, PassInfo
+from kplus.engine import make_engine
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.loop import run
+from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.models.dp_mixture.params import Components
+from kplus.models.dp_mixture.stats import MixtureStats
+from kplus.models.dp_mixture.sticks import mean_weights
+from kplus.moves.birth import BirthSettings, BornComponents, seeded
+from kplus.moves.delete import DeleteComponent
+from kplus.moves.merge import MergeComponents
+from kplus.moves.order import PresentComponents
+from kplus.moves.records import MoveRecord, MoveRecords
+from kplus.observations.family import Columns, Family, Likelihood
+from kplus.search.job import Job
+from kplus.search.sample import draw
+
+__all__ = [
+    "MixtureFit",
+    "Spec",
+    "fit",
+    "log_densities",
+    "log_responsibilities",
+    "resolve",
+    "stream",
+]
+
+_PRIOR_ROWS = 20_000  # rows that a prior is settled on
+_START_ROWS = 10_000  # rows that a start of several components is made of
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a fit is to do.
+
+    Attributes
+    ----------
+    model : DPMixtureModel
+    n_components : int
+        Components at the start.
+    kinds : tuple of str
+        Moves: "birth", "merge", "delete".
+    births : BirthSettings
+    n_batches : int
+        Parameters are updated after each batch; 1 is full-data inference.
+    """
+
+    model: DPMixtureModel
+    n_components: int = 1
+    kinds: tuple[str, ...] = ("birth", "merge", "delete")
+    births: BirthSettings = BirthSettings()
+    n_batches: int = 20
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """A fit: components by falling size, sums of all rows, labels, bounds by pass."""
+
+    params: Components
+    total: MixtureStats
+    labels: IntArray
+    history: Array
+    converged: bool
+    records: list[MoveRecord]
+
+
+def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
+    """Settle the prior on a sample of the rows."""
+    sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
+    return likelihood.resolve(sample.rows, sample.weights, columns)
+
+
+def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
+    """Pass over the rows until nothing pays any more, from a start or from seeds."""
+    mass = _mass(job)
+    if start is None:
+        start = _seeded_start(job, spec, mass)
+    return _run(job, spec, spec.model.ready(start, everyone=True), mass)
+
+
+def stream(
+    job: Job, spec: Spec, params: Components, earlier: MixtureStats
+) -> MixtureFit:
+    """Add rows to those that `earlier` sums: these keep their responsibilities."""
+    start = replace(params, mass=earlier.mass)
+    return _run(job, spec, spec.model.ready(start, everyone=True), _mass(job), earlier)
+
+
+def _mass(job: Job) -> float:
+    return float(job.source.n_rows if job.weights is None else job.weights.sum())
+
+
+def _seeded_start(job: Job, spec: Spec, mass: float) -> Components:
+    """Components from rows drawn far apart, at the scale of all rows."""
+    sample = draw(job.source, job.weights, _START_ROWS, job.rng)
+    stats = seeded(spec.model, sample.rows, sample.weight(), spec.n_components, job.rng)
+    scale = mass / stats.mass
+    return spec.model.posterior(stats.N * scale, stats.S * scale, mass)
+
+
+def _run(
+    job: Job,
+    spec: Spec,
+    start: Components,
+    mass: float,
+    earlier: MixtureStats | None = None,
+) -> MixtureFit:
+    records = MoveRecords()
+    moves: list[Move] = []
+    if "merge" in spec.kinds:
+        moves.append(MergeComponents(records))
+    if "birth" in spec.kinds:
+        born = BornComponents(job.source, job.weights, job.rng, records, spec.births)
+        moves.append(born)
+        planned = born.planned(start)
+        start = start if planned is None else planned.params
+    if "delete" in spec.kinds:
+        moves.append(DeleteComponent(records))
+    with make_engine(job.source, job.weights, job.n_threads) as engine:
+        result = run(
+            spec.model, engine, start,
+            moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
+            max_iter=job.max_iter, tol=0.0, step=job.tol * mass, base=earlier,
+            callback=_upright(job.callback), finish=PresentComponents(),
+        )  # fmt: skip
+        labels = np.concatenate([part.labels for part in engine.locals()])
+    return MixtureFit(
+        result.params, result.total, labels, -np.array(result.history),
+        result.converged, records.entries,
+    )  # fmt: skip
+
+
+def _batches(n_blocks: int, n_batches: int) -> list[list[int]]:
+    """Consecutive blocks in groups of about equal size, and an update at the end."""
+    cuts = np.linspace(0, n_blocks, min(n_batches, n_blocks) + 1).astype(int)
+    return [*(list(range(a, b)) for a, b in pairwise(cuts)), []]
+
+
+def _upright(
+    callback: Callable[[PassInfo], bool] | None,
+) -> Callable[[PassInfo], bool] | None:
+    """A callback that is told bounds, which rise."""
+    if callback is None:
+        return None
+    return lambda info: callback(replace(info, objective=-info.objective))
+
+
+def log_responsibilities(
+    source: Blocks, model: DPMixtureModel, params: Components
+) -> Iterator[Array]:
+    """log r of every row, block by block, as in the last pass of a fit."""
+    for X in _read(source, model.family):
+        scores = model.family.scores(params.expected, X) + params.log_weights
+        yield scores - logsumexp(scores, axis=1, keepdims=True)
+
+
+def log_densities(
+    source: Blocks, family: Family, N: Array, S: Array, concentration: float
+) -> Array:
+    """Log posterior predictive density of every row.
+
+    The weights are those expected, brought to sum 1: components not seen yet have a
+    share in a new row, but say nothing about where it lies.
+    """
+    weights = mean_weights(N, concentration)
+    log_weights = np.log(weights / weights.sum())
+    parts = [
+        logsumexp(family.log_predictive(N, S, X) + log_weights, axis=1)
+        for X in _read(source, family)
+    ]
+    return np.concatenate(parts)
+
+
+def _read(source: Blocks, family: Family) -> Iterator[Array]:
+    SINGLE_THREAD.take()
+    try:
+        for index in range(-(-source.n_rows // source.block_rows)):
+            X = source.read(index)
+            family.check(X)
+            yield X
+    finally:
+        SINGLE_THREAD.give_back()
