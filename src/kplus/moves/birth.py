@@ -15,6 +15,8 @@ from kplus.observations.family import ByComponent, Family
 
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
+_WORTH = 1e-6  # nats a row by which the bound must rise to reward a birth
+
 
 @dataclass(frozen=True)
 class BirthSettings:
@@ -32,6 +34,10 @@ class BirthSettings:
         Most iterations of the fresh fit.
     changed : float
         A component is a target again when its count has changed by this share.
+    n_rounds : int
+        How often all components are tried, with fewer seeds each time.
+    patience : int
+        Births that the bound does not reward, one after the other, before the last.
     """
 
     max_components: float = np.inf
@@ -39,6 +45,8 @@ class BirthSettings:
     n_targets: int = 10
     n_iter: int = 20
     changed: float = 0.2
+    n_rounds: int = 1
+    patience: int = 4
 
 
 class BornComponents:
@@ -62,6 +70,7 @@ class BornComponents:
     ) -> None:
         self.source, self.weights, self.rng = source, weights, rng
         self.records, self.settings = records, settings
+        self._best, self._unrewarded, self._round = -np.inf, 0, 0
 
     def propose(
         self,
@@ -71,6 +80,7 @@ class BornComponents:
         updated: Components,
         resting: bool,
     ) -> Proposal | None:
+        self._judge(model.best_bound(total), total)
         collected = Collected.joined(total.collected).lowest(model.n_collect)
         if len(collected.rows):
             tried, updated = self._marked(collected, total, updated)
@@ -80,23 +90,37 @@ class BornComponents:
             self._note_failures(params, tried)
         return self.planned(updated)
 
+    def _judge(self, bound: float, total: MixtureStats) -> None:
+        """Note whether the bound has risen since the last birth was adopted."""
+        if bound > self._best + _WORTH * total.mass:
+            self._best, self._unrewarded, self._round = bound, 0, 0
+
     def planned(self, params: Components) -> Proposal | None:
         """Ask the next pass to note rows of some components."""
-        room = self.settings.max_components - params.K
-        ready = np.flatnonzero(
-            np.abs(params.N - params.tried) > self.settings.changed * params.N
-        )
-        ready = ready[params.N[ready] >= 2.0]
-        if room < 1 or not len(ready):
+        settings = self.settings
+        room = settings.max_components - params.K
+        if room < 1 or self._unrewarded >= settings.patience:
             return None
-        chances = params.N[ready] * np.minimum(params.waited[ready], 100) ** 2.0
+        ready = self._untried(params)
+        if not len(ready) and self._round + 1 < settings.n_rounds:
+            self._round += 1
+            params = replace(params, tried=np.zeros(params.K))
+            ready = self._untried(params)
+        if not len(ready):
+            return None
+        chances = params.N[ready] * np.clip(params.waited[ready], 1, 100) ** 2.0
         keys = self.rng.exponential(size=len(ready)) / chances
-        targets = np.sort(ready[np.argsort(keys)[: self.settings.n_targets]])
+        targets = np.sort(ready[np.argsort(keys)[: settings.n_targets]])
         seed = int(self.rng.integers(2**31))
         plan = replace(params.plan, targets=targets, seed=seed)
         return Proposal(
             replace(params, plan=plan), np.arange(params.K), params.K, exact=True
         )
+
+    def _untried(self, params: Components) -> IntArray:
+        """Components that were not tried at about their present count."""
+        moved = np.abs(params.N - params.tried) > self.settings.changed * params.N
+        return np.flatnonzero(moved & (params.N >= 2.0))
 
     def _marked(
         self, collected: Collected, total: MixtureStats, params: Components
@@ -121,7 +145,10 @@ class BornComponents:
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         # Few rows would not outweigh the prior: let them stand for all of the target.
         stand_for = max(1.0, float(total.N[target] / weights.sum()))
-        return create(model, X, weights, stand_for, self.settings, self.rng)
+        n_new = max(2, self.settings.n_new >> self._round)
+        return create(
+            model, X, weights, stand_for, n_new, self.settings.n_iter, self.rng
+        )
 
     def _adopted(
         self,
@@ -131,6 +158,7 @@ class BornComponents:
         targets: IntArray,
         born: Sequence[MixtureStats | None],
     ) -> Proposal:
+        self._unrewarded += 1
         new = [part for part in born if part is not None]
         room = self.settings.max_components - params.K
         N = np.concatenate([part.N for part in new])
@@ -171,7 +199,8 @@ def create(
     X: Array,
     weights: Array,
     stand_for: float,
-    settings: BirthSettings,
+    n_new: int,
+    n_iter: int,
     rng: np.random.Generator,
 ) -> MixtureStats | None:
     """Fit rows afresh from K′ seeds, each standing for `stand_for` rows of a target.
@@ -183,9 +212,9 @@ def create(
     """
     fresh = replace(model, n_active=None)
     heavy = weights * stand_for
-    stats = seeded(fresh, X, heavy, settings.n_new, rng)
+    stats = seeded(fresh, X, heavy, n_new, rng)
     previous = -np.inf
-    for _ in range(settings.n_iter):
+    for _ in range(n_iter):
         params = fresh.posterior(stats.N, stats.S, stats.mass)
         stats = fresh.share_out(params, X, heavy)[0]
         K = stats.K
@@ -205,8 +234,10 @@ def _merged(
     pairs = np.column_stack(pair_index(stats.K))
     changes = pair_changes(model, stats, concentration, pairs)
     a, b = pairs.T
-    charge = stand_for * optimism(model.family, stats.N / stand_for)
-    joint = stand_for * optimism(model.family, (stats.N[a] + stats.N[b]) / stand_for)
+    # Against all the rows of a target there would be no noise left to fit.
+    extra = stand_for - 1.0
+    charge = extra * optimism(model.family, stats.N / stand_for)
+    joint = extra * optimism(model.family, (stats.N[a] + stats.N[b]) / stand_for)
     changes += charge[a] + charge[b] - joint
     merges = choose_merges(stats, pairs, changes, 1e-9)
     into = by_size(stats.N, pairs[merges])

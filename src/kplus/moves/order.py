@@ -13,14 +13,20 @@ from kplus.moves.merge import by_size, carried_over
 __all__ = ["PresentComponents"]
 
 
+_HARDLY = 0.5  # a component of fewer rows is none
+
+
 class PresentComponents:
-    """Number components by falling count and leave out empty ones.
+    """Number components by falling count; `tidy` leaves out those of half a row or less.
 
     In the sweep that follows parameters stay, and each row is compared with all of
     them, as `predict` does.
     """
 
     name = "present"
+
+    def __init__(self, tidy: bool) -> None:
+        self.tidy = tidy
 
     def propose(
         self,
@@ -31,7 +37,9 @@ class PresentComponents:
         resting: bool,
     ) -> Proposal | None:
         into = by_size(total.N, np.empty((0, 2), np.int64))
-        K = max(1, int(np.count_nonzero(total.N > 0.0)))
+        K = total.K
+        if self.tidy:
+            K = max(1, int(np.count_nonzero(total.N > _HARDLY)))
         into = np.where(into < K, into, -1)
         shown = carried_over(model, params, total.regroup(into, K), into)
         plan = Plan(everyone=True, frozen=True)

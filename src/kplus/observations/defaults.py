@@ -11,11 +11,11 @@ __all__ = [
 ]
 
 # Expected variance inside a component, as a share of the column's variance.
-VARIANCE_SHARE = 0.1
+VARIANCE_SHARE = 0.5
 
 # Rows that the prior mean of a component is worth. Small, so that a component ten
 # times narrower than expected may still lie anywhere among the data.
-MEAN_STRENGTH = 0.01
+MEAN_STRENGTH = 0.1
 
 # Degrees of freedom of the prior of one column's variance: the smallest whole number
 # with which the variance has an expectation. D columns that share one have D - 1 more.

@@ -37,7 +37,7 @@ class DiagGaussian:
     ----------
     mean : float, array of shape (n_features,) or None
         Prior mean; by default that of each column.
-    mean_strength : float, default=0.01
+    mean_strength : float, default=0.1
         How many rows the prior mean counts for.
     dof : float, default=3
         How many rows the prior variance counts for; above 2, so that its expectation
@@ -47,7 +47,7 @@ class DiagGaussian:
         `variance_share` of each column's variance; a column that is constant in the
         data counts as having the square of a thousandth of its value, or 1 if the
         value is 0.
-    variance_share : float, default=0.1
+    variance_share : float, default=0.5
         See `expected_variance`.
 
     Notes

@@ -105,6 +105,12 @@ class Family(Protocol):
         Where a candidate is -1 the score is -inf.
         """
 
+    def shortlist(
+        self, expected: Any, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        """Candidates (n, C) that hold all whose score comes within `margin` of the
+        best; None where it is as quick to score every component."""
+
     def sums(self, X: Array, members: ByComponent) -> Array:
         """S_k of the rows given, (K, n_stats)."""
 
@@ -151,6 +157,11 @@ class FeatureFamily:
         out = np.empty(candidates.shape)
         score_candidates(F, candidates, expected.eta, expected.bias, out)
         return out
+
+    def shortlist(
+        self, expected: Expected, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        return None
 
     def sums(self, X: Array, members: ByComponent) -> Array:
         F = self.features(X)

@@ -1,6 +1,7 @@
 """Gaussian rows with a mean and a full covariance; the prior is normal-Wishart."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from kplus.observations.wishart import (
     prior_scatter,
     quadratic_features,
     quadratic_scores,
+    quadratic_shortlist,
     quadratic_sums,
     refuse_categories,
     student_t,
@@ -46,11 +48,11 @@ class Gaussian:
         stands for that multiple of the identity. By default diagonal, with the share
         `variance_share` of each column's variance. It should not be much larger than
         the components that you expect, or small ones are not worth their price.
-    variance_share : float, default=0.1
+    variance_share : float, default=0.5
         See `covariance`.
     mean : array of shape (n_features,) or None
         Prior mean; by default that of the data.
-    mean_strength : float, default=0.01
+    mean_strength : float, default=0.1
         How many rows the prior mean counts for.
     dof : float or None
         Degrees of freedom; by default ``n_features + 2``, the vaguest for which E[Σ]
@@ -107,6 +109,10 @@ class GaussianFamily:
         D = self.n_columns
         return D + D * (D + 1) // 2
 
+    @cached_property
+    def _log_det0(self) -> float:
+        return float(factor(self.scatter)[1])
+
     @property
     def units(self) -> Units:
         return Units(self.origin, self.inv)
@@ -132,11 +138,11 @@ class GaussianFamily:
     def evidence(self, N: Array, S: Array) -> Array:
         D = self.n_columns
         strength, dof, _, B = self._posterior(N, S)
-        log_det, log_det0 = factor(B)[1], factor(self.scatter)[1]
+        log_det = factor(B)[1]
         out: Array = (
             -0.5 * D * np.log(np.pi) * N
             + log_gamma_ratio(dof, self.dof, D)
-            + 0.5 * (self.dof * log_det0 - dof * log_det)
+            + 0.5 * (self.dof * self._log_det0 - dof * log_det)
             + 0.5 * D * np.log(self.mean_strength / strength)
         )
         return out
@@ -146,13 +152,19 @@ class GaussianFamily:
         strength, dof, means, B = self._posterior(N, S)
         L, log_det = factor(B)
         const = 0.5 * (mean_log_det(dof, log_det, D) - D * LOG_2PI - D / strength)
-        whiten = precision_factors(L) * np.sqrt(dof)[:, None, None]
+        whiten = precision_factors(L, np.sqrt(dof))
         return Quadratic(const, means, whiten, linear=True)
 
     def scores(
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
         return quadratic_scores(expected, self.units.view(X), candidates)
+
+    def shortlist(
+        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        Y = self.units.view(X)
+        return quadratic_shortlist(expected, Y, log_weights, margin)
 
     def sums(self, X: Array, members: ByComponent) -> Array:
         return quadratic_sums(self.units.view(X), members, linear=True)

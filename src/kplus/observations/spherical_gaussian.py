@@ -40,7 +40,7 @@ class SphericalGaussian:
     ----------
     mean : float, array of shape (n_features,) or None
         Prior mean; by default that of each column.
-    mean_strength : float, default=0.01
+    mean_strength : float, default=0.1
         How many rows the prior mean counts for.
     dof : float or None
         How many values the prior variance counts for; above 2, so that its
@@ -50,7 +50,7 @@ class SphericalGaussian:
         `variance_share` of the columns' mean variance. Where all columns are
         constant, each counts as having the square of a thousandth of its value, or 1
         if the value is 0.
-    variance_share : float, default=0.1
+    variance_share : float, default=0.5
         See `expected_variance`.
 
     Notes

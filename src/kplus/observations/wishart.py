@@ -12,7 +12,13 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.errors import DataError, NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.kernels.gaussian import fill_quadratic, gather_outer, gather_scores
+from kplus.kernels.gaussian import (
+    fill_quadratic,
+    gather_outer,
+    gather_scores,
+    invert_factors,
+    near_best,
+)
 from kplus.kernels.posterior import gather_pairs
 from kplus.observations.family import ByComponent, Columns
 from kplus.observations.units import Units
@@ -31,6 +37,7 @@ __all__ = [
     "prior_scatter",
     "quadratic_features",
     "quadratic_scores",
+    "quadratic_shortlist",
     "quadratic_sums",
     "refuse_categories",
     "student_t",
@@ -39,6 +46,7 @@ __all__ = [
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 _TILE_BYTES = 2**19  # t(y) of a tile stays in the cache
+_ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
 
 @lru_cache(maxsize=32)
@@ -96,9 +104,12 @@ def factor(B: Array) -> tuple[Array, Array]:
     return L, 2.0 * np.log(diagonal).sum(-1)
 
 
-def precision_factors(L: Array) -> Array:
-    """L⁻ᵀ, so that |(y - m) L⁻ᵀ|² is the squared distance under L Lᵀ."""
-    return np.ascontiguousarray(np.swapaxes(np.linalg.inv(L), -1, -2))
+def precision_factors(L: Array, scale: Array | None = None) -> Array:
+    """L⁻ᵀ, so that |(y - m) L⁻ᵀ|² is the squared distance under L Lᵀ; maybe scaled."""
+    flat = L.reshape(-1, *L.shape[-2:])
+    out = np.empty(flat.shape)
+    invert_factors(flat, np.ones(len(flat)) if scale is None else scale, out)
+    return out.reshape(L.shape)
 
 
 def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> Array:
@@ -215,6 +226,13 @@ class Quadratic:
         bias = self.const - 0.5 * np.einsum("ki,ki->k", pull, self.means)
         return np.concatenate([pull, triangle_part], axis=1), bias
 
+    @cached_property
+    def rough(self) -> tuple[Array, float]:
+        """eta in float32, and how much a product with it is off for a t(y) of norm 1."""
+        norms = np.sqrt(np.einsum("km,km->k", self.eta, self.eta))
+        with np.errstate(over="ignore"):
+            return self.eta.astype(np.float32), float(_ROUGH * norms.max())
+
     @property
     def eta(self) -> Array:
         return self._natural[0]
@@ -233,7 +251,6 @@ def quadratic_features(Y: Array, linear: bool) -> Array:
     D = Y.shape[1]
     offset = D if linear else 0
     out = np.empty((len(Y), offset + D * (D + 1) // 2))
-    out[:, :offset] = Y[:, :offset]
     fill_quadratic(Y, offset, out)
     return out
 
@@ -241,11 +258,7 @@ def quadratic_features(Y: Array, linear: bool) -> Array:
 def quadratic_scores(
     expected: Quadratic, Y: Array, candidates: IntArray | None
 ) -> Array:
-    """Scores of all components by one product of t(y), or of candidates by gathering.
-
-    t(y) is half as wide as the whitened rows of all components, but long: it is made
-    for some rows at a time.
-    """
+    """Scores of all components by one product of t(y), or of candidates by gathering."""
     K = len(expected.const)
     if candidates is not None:
         out = np.full(candidates.shape, -np.inf)
@@ -255,19 +268,36 @@ def quadratic_scores(
         )
         return out
     out = np.empty((len(Y), K))
-    D = Y.shape[1]
-    offset = D if expected.linear else 0
-    width = expected.eta.shape[1]
-    tile = min(len(Y), max(16, _TILE_BYTES // (8 * width)))
-    buffer = np.empty((tile, width))
-    for start in range(0, len(Y), tile):
-        rows = Y[start : start + tile]
-        part = buffer[: len(rows)]
-        part[:, :offset] = rows[:, :offset]
-        fill_quadratic(rows, offset, part)
-        np.dot(part, expected.eta.T, out=out[start : start + tile])
+    _product(Y, expected.linear, expected.eta, out)
     out += expected.bias
     return out
+
+
+def quadratic_shortlist(
+    expected: Quadratic, Y: Array, log_weights: Array, margin: float
+) -> IntArray:
+    """Components of each row that are not surely worse than the best by `margin`.
+
+    Products in float32 cost half; they only rule components out.
+    """
+    eta, error = expected.rough
+    scores = np.empty((len(Y), len(expected.const)), np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        _product(Y, expected.linear, eta, scores)
+        squares = np.einsum("nd,nd->n", Y, Y)
+    return near_best(scores, expected.bias + log_weights, squares, error, margin)
+
+
+def _product(Y: Array, linear: bool, eta: Array, out: Array) -> None:
+    """t(y) · eta, with t(y) made for some rows at a time: it is long."""
+    offset = Y.shape[1] if linear else 0
+    tile = max(16, _TILE_BYTES // (eta.itemsize * eta.shape[1]))
+    buffer = np.empty((min(tile, len(Y)), eta.shape[1]), eta.dtype)
+    for start in range(0, len(Y), tile):
+        rows = Y[start : start + tile].astype(eta.dtype, copy=False)
+        part = buffer[: len(rows)]
+        fill_quadratic(rows, offset, part)
+        np.dot(part, eta.T, out=out[start : start + tile])
 
 
 def quadratic_sums(Y: Array, members: ByComponent, linear: bool) -> Array:

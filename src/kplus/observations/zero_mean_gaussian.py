@@ -1,6 +1,7 @@
 """Gaussian rows around 0 with a full covariance; the prior is Wishart (Sup. Mat. 1)."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from kplus.observations.wishart import (
     prior_scatter,
     quadratic_features,
     quadratic_scores,
+    quadratic_shortlist,
     quadratic_sums,
     refuse_categories,
     student_t,
@@ -45,7 +47,7 @@ class ZeroMeanGaussian:
         E[Σ] before rows are seen; a number stands for that multiple of the identity.
         By default diagonal, with the share `variance_share` of each column's mean
         square.
-    variance_share : float, default=0.1
+    variance_share : float, default=0.5
         See `covariance`.
     dof : float or None
         Degrees of freedom; by default ``n_features + 2``.
@@ -94,6 +96,10 @@ class ZeroMeanGaussianFamily:
         D = self.n_columns
         return D * (D + 1) // 2
 
+    @cached_property
+    def _log_det0(self) -> float:
+        return float(factor(self.scatter)[1])
+
     @property
     def units(self) -> Units:
         return Units(np.zeros(self.n_columns), self.inv)
@@ -114,11 +120,11 @@ class ZeroMeanGaussianFamily:
     def evidence(self, N: Array, S: Array) -> Array:
         D = self.n_columns
         dof, B = self._posterior(N, S)
-        log_det, log_det0 = factor(B)[1], factor(self.scatter)[1]
+        log_det = factor(B)[1]
         out: Array = (
             -0.5 * D * np.log(np.pi) * N
             + log_gamma_ratio(dof, self.dof, D)
-            + 0.5 * (self.dof * log_det0 - dof * log_det)
+            + 0.5 * (self.dof * self._log_det0 - dof * log_det)
         )
         return out
 
@@ -127,13 +133,19 @@ class ZeroMeanGaussianFamily:
         dof, B = self._posterior(N, S)
         L, log_det = factor(B)
         const = 0.5 * (mean_log_det(dof, log_det, D) - D * LOG_2PI)
-        whiten = precision_factors(L) * np.sqrt(dof)[:, None, None]
+        whiten = precision_factors(L, np.sqrt(dof))
         return Quadratic(const, np.zeros((len(N), D)), whiten, linear=False)
 
     def scores(
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
         return quadratic_scores(expected, self.units.view(X), candidates)
+
+    def shortlist(
+        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        Y = self.units.view(X)
+        return quadratic_shortlist(expected, Y, log_weights, margin)
 
     def sums(self, X: Array, members: ByComponent) -> Array:
         return quadratic_sums(self.units.view(X), members, linear=False)

@@ -36,6 +36,11 @@ __all__ = [
 
 _PRIOR_ROWS = 20_000  # rows that a prior is settled on
 _START_ROWS = 10_000  # rows that a start of several components is made of
+_LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
+_ROUNDS = 3  # how often births are tried everywhere on few rows
+_SAMPLE_BATCHES = 4
+_SAMPLE_TOL = 1e-3  # how much rest a sample waits for
+_BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -80,11 +85,37 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
 
 
 def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
-    """Pass over the rows until nothing pays any more, from a start or from seeds."""
+    """Pass over the rows until nothing pays any more, from a start or from seeds.
+
+    With births, small samples first: most components are born where a pass costs
+    little, and the passes over all rows begin near their end.
+    """
     mass = _mass(job)
+    if start is None and "birth" in spec.kinds:
+        for size in _LEVELS:
+            if job.source.n_rows >= 4 * size:
+                start = _on_sample(job, spec, size, start)
     if start is None:
-        start = _seeded_start(job, spec, mass)
-    return _run(job, spec, spec.model.ready(start, everyone=True), mass)
+        start = _seeded_start(job, spec)
+    if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
+        spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
+    finish = PresentComponents(bool(spec.kinds))
+    return _run(job, spec, spec.model.rescaled(start, mass), finish)
+
+
+def _on_sample(
+    job: Job, spec: Spec, size: int, start: Components | None
+) -> Components:
+    """Components that a sample of the rows pays for."""
+    sample = draw(job.source, job.weights, size, job.rng)
+    part = replace(
+        job, source=sample.blocks(_BLOCK_ROWS), weights=sample.weights, callback=None,
+        n_threads=1, tol=max(job.tol, _SAMPLE_TOL),
+    )  # fmt: skip
+    if start is None:
+        start = _seeded_start(part, spec)
+    start = spec.model.rescaled(start, _mass(part))
+    return _run(part, replace(spec, n_batches=_SAMPLE_BATCHES), start, None).params
 
 
 def stream(
@@ -92,28 +123,30 @@ def stream(
 ) -> MixtureFit:
     """Add rows to those that `earlier` sums: these keep their responsibilities."""
     start = replace(params, mass=earlier.mass)
-    return _run(job, spec, spec.model.ready(start, everyone=True), _mass(job), earlier)
+    return _run(job, spec, start, PresentComponents(bool(spec.kinds)), earlier)
 
 
 def _mass(job: Job) -> float:
     return float(job.source.n_rows if job.weights is None else job.weights.sum())
 
 
-def _seeded_start(job: Job, spec: Spec, mass: float) -> Components:
-    """Components from rows drawn far apart, at the scale of all rows."""
+def _seeded_start(job: Job, spec: Spec) -> Components:
+    """Components from rows drawn far apart."""
     sample = draw(job.source, job.weights, _START_ROWS, job.rng)
-    stats = seeded(spec.model, sample.rows, sample.weight(), spec.n_components, job.rng)
-    scale = mass / stats.mass
-    return spec.model.posterior(stats.N * scale, stats.S * scale, mass)
+    stats = seeded(
+        spec.model, sample.rows, sample.weight(), spec.n_components, job.rng
+    )
+    return spec.model.posterior(stats.N, stats.S, stats.mass)
 
 
 def _run(
     job: Job,
     spec: Spec,
     start: Components,
-    mass: float,
+    finish: Move | None,
     earlier: MixtureStats | None = None,
 ) -> MixtureFit:
+    start = spec.model.ready(start, everyone=True)
     records = MoveRecords()
     moves: list[Move] = []
     if "merge" in spec.kinds:
@@ -129,8 +162,8 @@ def _run(
         result = run(
             spec.model, engine, start,
             moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
-            max_iter=job.max_iter, tol=0.0, step=job.tol * mass, base=earlier,
-            callback=_upright(job.callback), finish=PresentComponents(),
+            max_iter=job.max_iter, tol=0.0, step=job.tol * _mass(job), base=earlier,
+            callback=_upright(job.callback), finish=finish,
         )  # fmt: skip
         labels = np.concatenate([part.labels for part in engine.locals()])
     return MixtureFit(

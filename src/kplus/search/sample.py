@@ -23,8 +23,8 @@ class Sample:
     def n_rows(self) -> int:
         return len(self.rows)
 
-    def blocks(self) -> ArrayBlocks:
-        return ArrayBlocks(self.rows)
+    def blocks(self, block_rows: int | None = None) -> ArrayBlocks:
+        return ArrayBlocks(self.rows, block_rows)
 
     def weight(self) -> Array:
         """Weights as an array, also where every row counts as one."""

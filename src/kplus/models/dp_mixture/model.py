@@ -28,6 +28,7 @@ _NEGLIGIBLE = 1e-20  # responsibilities below this share of the largest are 0 ..
 _SPARSE_NEGLIGIBLE = 1e-12  # ... and in a sparse posterior below this
 _TARGET_SHARE = 0.1  # τ of Eq. 23
 _N_NEIGHBOURS = 6
+_FEW = 2  # so many components are sooner scored than ruled out
 _FRESH = 5  # every so many passes rows are compared with every component
 
 
@@ -85,6 +86,11 @@ class DPMixtureModel:
             tried=np.zeros(K),
             waited=np.ones(K, np.int64),
         )
+
+    def rescaled(self, params: Components, mass: float) -> Components:
+        """The same components as if seen in rows of another summed weight."""
+        scale = mass / params.mass
+        return self.posterior(params.N * scale, params.S * scale, mass)
 
     def refreshed(self, params: Components, total: MixtureStats) -> Components:
         """The posterior given new sums; all else stays."""
@@ -169,15 +175,20 @@ class DPMixtureModel:
             candidates = candidate_sets(
                 local.starts, local.components, params.neighbours, most
             )
+        margin = -float(np.log(least))
+        if candidates is None and K > _FEW:
+            candidates = family.shortlist(
+                params.expected, X, params.log_weights, margin
+            )
         scores = family.scores(params.expected, X, candidates)
         stats = MixtureStats.zeros(K, family.n_stats)
         starts = np.empty(n + 1, np.int64)
-        components = np.empty(n * most, np.int32)
-        r = np.empty(n * most)
+        room = n * min(most, scores.shape[1])
+        components, r = np.empty(room, np.int32), np.empty(room)
         pairs = np.zeros((K, K))
         responsibilities(
             scores, _EVERYONE if candidates is None else candidates,
-            params.log_weights, weights, np.int64(most), np.log(least),
+            params.log_weights, weights, np.int64(most), -margin,
             components, r, starts, stats.entropy, pairs, stats.spare,
         )  # fmt: skip
         components, r = components[: starts[n]].copy(), r[: starts[n]]

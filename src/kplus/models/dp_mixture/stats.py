@@ -130,12 +130,14 @@ class MixtureStats:
         Pairs with a merged component are not known until the rows are seen again:
         there is no entropy of three.
         """
-        kept = into >= 0
+        kept = np.flatnonzero(into >= 0)
+        goal, first = np.unique(into[kept], return_index=True)
+        again = np.delete(kept, first)
         out = MixtureStats.zeros(K, self.S.shape[1])
-        np.add.at(out.N, into[kept], self.N[kept])
-        np.add.at(out.S, into[kept], self.S[kept])
-        np.add.at(out.entropy, into[kept], self.entropy[kept])
-        np.add.at(out.spare, into[kept], self.spare[kept])
+        for name in ("N", "S", "entropy", "spare"):
+            old, new = getattr(self, name), getattr(out, name)
+            new[goal] = old[kept[first]]
+            np.add.at(new, into[again], old[again])
         a, b = (into[side] for side in pair_index(self.K))
         joined = (a == b) & (a >= 0)
         np.subtract.at(out.entropy, a[joined], self.pairs[joined])
