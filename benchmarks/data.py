@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kplus.datasets import make_gaussian_blobs, make_grid_clusters
+from kplus.datasets import make_edge_patches, make_gaussian_blobs, make_grid_clusters
 from runner import REPOSITORY
 
 
@@ -40,6 +40,12 @@ class Store:
 
         return self.path(f"grid-{n_samples}-{n_clusters}", make)
 
+    def edge_patches(self, n_samples: int, noise: float) -> Path:
+        def make() -> np.ndarray:
+            return make_edge_patches(n_samples, random_state=0, noise=noise)[0]
+
+        return self.path(f"edge-{n_samples}-{noise:g}", make)
+
     def mnist(self, n_samples: int) -> Path:
         return self.path(f"mnist-{n_samples}", lambda: load_mnist()[:n_samples])
 
@@ -67,6 +73,26 @@ def load_mnist() -> np.ndarray:
     # Not whitened: the scale of the pixels is what the penalties refer to.
     _, axes = np.linalg.eigh(pixels.T @ pixels)
     return np.asarray(pixels @ axes[:, ::-1][:, :50])
+
+
+def load_digits(n_samples: int) -> np.ndarray:
+    """Which digit each of the first rows of `load_mnist` shows."""
+    with np.load(shared_data("mnist_train.npz"), allow_pickle=False) as file:
+        return np.asarray(file["y"][:n_samples], np.int64)
+
+
+def edge_truth(n_samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """True components of `Store.edge_patches`, and the likeliest of each row."""
+    X, y, covariances = make_edge_patches(
+        n_samples, random_state=0, noise=noise, return_covariances=True
+    )
+    scores = np.empty((len(X), len(covariances)))
+    for k, covariance in enumerate(covariances):
+        factor = np.linalg.cholesky(covariance)
+        whitened = np.linalg.solve(factor, X.T)
+        log_det = 2 * np.log(np.diag(factor)).sum()
+        scores[:, k] = -0.5 * ((whitened**2).sum(axis=0) + log_det)
+    return y, scores.argmax(axis=1)
 
 
 def write_large_map(path: Path, n_samples: int, n_features: int) -> None:

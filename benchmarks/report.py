@@ -21,6 +21,22 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a paper says, what was found, and whether that agrees."""
+
+    ident: str
+    claim: str
+    found: str
+    verdict: str
+
+
+def claim(ident: str, says: str, found: str, *holds: bool) -> Claim:
+    """A claim of one part or several, of which some may hold and some not."""
+    verdict = "confirmed" if all(holds) else "partly" if any(holds) else "contradicted"
+    return Claim(ident, says, found, verdict)
+
+
+@dataclass(frozen=True)
 class CaseResult:
     """Rows of one case of a benchmark; all rows have the same keys."""
 
@@ -29,6 +45,7 @@ class CaseResult:
     checks: list[Check] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
+    claims: list[Claim] = field(default_factory=list)
 
 
 def show(value: Any) -> str:
@@ -84,6 +101,8 @@ def print_case(result: CaseResult) -> None:
     for check in result.checks:
         word = "met   " if check.met else "MISSED"
         print(f"{word}  {check.target}: {check.reached}", flush=True)
+    for one in result.claims:
+        print(f"{one.ident}  {one.claim}: {one.found} ({one.verdict})", flush=True)
 
 
 def save_case(folder: Path, benchmark: str, case: str, result: CaseResult) -> Path:
@@ -103,8 +122,9 @@ def save_case(folder: Path, benchmark: str, case: str, result: CaseResult) -> Pa
     }
     cases = dict(sorted(cases.items()))
     path.write_text(json.dumps(cases, indent=2, ensure_ascii=False) + "\n")
-    markdown = "\n\n".join(markdown_case(entry) for entry in cases.values())
-    path.with_suffix(".md").write_text(markdown + "\n")
+    parts = [markdown_case(entry) for entry in cases.values()]
+    parts += markdown_claims(list(cases.values()))
+    path.with_suffix(".md").write_text("\n\n".join(parts) + "\n")
     return path
 
 
@@ -117,6 +137,23 @@ def markdown_case(entry: dict[str, Any]) -> str:
     if entry["checks"]:
         parts.append("\n".join(_markdown_check(check) for check in entry["checks"]))
     return "\n\n".join([*parts, _provenance(entry)])
+
+
+def markdown_claims(entries: list[dict[str, Any]]) -> list[str]:
+    """The claims of all cases as one section, in order of their numbers."""
+    claims = [one for entry in entries for one in entry.get("claims", [])]
+    if not claims:
+        return []
+    rows = [
+        {
+            "": one["ident"],
+            "what the paper says": one["claim"],
+            "what was found": one["found"],
+            "verdict": one["verdict"],
+        }
+        for one in sorted(claims, key=lambda one: int(one["ident"].split("-")[1]))
+    ]
+    return ["## What the paper says", markdown_table(rows)]
 
 
 def _markdown_check(check: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ the array of labels under ``labels`` where there is one. Libraries are imported 
 for no environment has them all.
 """
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,111 @@ def pdc_dp_means(X: np.ndarray, arguments: Arguments) -> Facts:
         "reported": float(model.inertia_),
         "n_iter": int(model.n_iter_),
     }
+
+
+def kplus_dp_mixture(X: np.ndarray, arguments: Arguments) -> Facts:
+    """Fit a mixture; ``observations`` holds the name of a class and its settings.
+
+    ``merged_in`` lists the pass of each merge.
+    """
+    from kplus import DPMixture
+
+    arguments = dict(arguments)
+    if "observations" in arguments:
+        arguments["observations"] = _likelihood(arguments["observations"])
+    if "moves" in arguments:
+        arguments["moves"] = tuple(arguments["moves"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = DPMixture(**arguments).fit(X)
+    accepted = model.moves_[model.moves_["accepted"]]
+    return {
+        "labels": model.labels_,
+        "n_components": int(model.n_components_),
+        "bound": float(model.lower_bound_),
+        "history": model.lower_bound_history_.tolist(),
+        "n_iter": int(model.n_iter_),
+        "merged_in": accepted["pass"][accepted["kind"] == "merge"].tolist(),
+        "warnings": [str(warning.message) for warning in caught],
+    }
+
+
+def kplus_small_mixture(X: None, arguments: Arguments) -> Facts:
+    """Fit a small data set by its name, with default settings."""
+    from sklearn.metrics import adjusted_rand_score
+
+    rows, classes = _small_data(arguments["name"])
+    facts = kplus_dp_mixture(rows, {"random_state": 0})
+    return facts | {
+        "n_rows": rows.shape[0],
+        "n_columns": rows.shape[1],
+        "n_classes": int(classes.max()) + 1,
+        "ari": float(adjusted_rand_score(classes, facts["labels"])),
+    }
+
+
+def _small_data(name: str) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.datasets import load_iris
+
+    from kplus.datasets import load_banknote, load_wine
+
+    if name == "two groups":
+        # Like the eruptions of Old Faithful: 272 rows, two groups, two columns.
+        rng = np.random.default_rng(0)
+        classes = np.repeat([0, 1], [97, 175])
+        means = np.array([[2.0, 54.0], [4.3, 80.0]])[classes]
+        z = rng.standard_normal((272, 2))
+        z[:, 1] = 0.5 * z[:, 0] + 0.85 * z[:, 1]
+        return means + z * [0.35, 5.9], classes
+    found = {"iris": load_iris, "wine": load_wine, "banknote": load_banknote}[name]()
+    return found.data, found.target
+
+
+def kplus_greedy_merges(X: np.ndarray, arguments: Arguments) -> Facts:
+    """Merges that are judged on the current batch."""
+    import ablations
+
+    likelihood = _likelihood(arguments["observations"])
+    components, bounds = ablations.run_greedy(X, likelihood, arguments)
+    return {"components": components, "history": bounds}
+
+
+def kplus_births(X: np.ndarray, arguments: Arguments) -> Facts:
+    """A fit from one component with unusual settings of births."""
+    import ablations
+
+    likelihood = _likelihood(arguments["observations"])
+    fit = ablations.run_births(X, likelihood, arguments)
+    return {
+        "labels": fit.labels,
+        "n_components": int(fit.params.K),
+        "bound": float(fit.history[-1]),
+        "history": fit.history.tolist(),
+        "n_iter": len(fit.history),
+    }
+
+
+def _likelihood(settings: Arguments) -> Any:
+    from kplus import observations
+
+    settings = dict(settings)
+    return getattr(observations, settings.pop("kind"))(**settings)
+
+
+def sklearn_bayesian_mixture(X: np.ndarray, arguments: Arguments) -> Facts:
+    """Full covariances from random responsibilities, so many iterations exactly."""
+    from sklearn.mixture import BayesianGaussianMixture
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it did not converge: it was not meant to
+        model = BayesianGaussianMixture(
+            weight_concentration_prior_type="dirichlet_process",
+            covariance_type="full",
+            init_params="random",
+            tol=0.0,
+            **arguments,
+        ).fit(X)
+    return {"n_iter": int(model.n_iter_)}
 
 
 def do_nothing(X: np.ndarray | None, arguments: Arguments) -> Facts:

@@ -7,7 +7,7 @@ Kulis & Jordan 2013).
 from itertools import combinations
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import betaln, digamma, gammaln, multigammaln
 
 
 def weights_or_ones(X, weights=None):
@@ -293,3 +293,54 @@ def longest_plateau(K, sse):
         if both is not None and np.isfinite(both[1]) and both[0] > 0.0
     ]
     return max(found, key=lambda pair: (pair[0], -pair[1]))[1] if found else None
+
+
+# --------------------------------------------------------------- divergences
+# Of a posterior from its prior. Equation numbers are those of Hughes & Sudderth (2013).
+
+
+def divergence_beta(a, b, a0, b0):
+    """KL of Beta(a, b) from Beta(a0, b0)."""
+    return (
+        betaln(a0, b0) - betaln(a, b)
+        + (a - a0) * digamma(a) + (b - b0) * digamma(b)
+        + (a0 - a + b0 - b) * digamma(a + b)
+    )  # fmt: skip
+
+
+def divergence_dirichlet(a, a0):
+    out = gammaln(a.sum()) - gammaln(a0.sum()) - np.sum(gammaln(a) - gammaln(a0))
+    return out + np.sum((a - a0) * (digamma(a) - digamma(a.sum())))
+
+
+def divergence_gamma(a, b, a0, b0):
+    """KL of Gamma(a, rate b) from Gamma(a0, rate b0)."""
+    return (
+        (a - a0) * digamma(a) - gammaln(a) + gammaln(a0)
+        + a0 * (np.log(b) - np.log(b0)) + a * (b0 - b) / b
+    )  # fmt: skip
+
+
+def log_det(B):
+    return np.linalg.slogdet(B)[1]
+
+
+def mean_log_det(dof, B):
+    """E[log |Λ|] under a Wishart whose scale matrix is the inverse of B (Eq. 20)."""
+    D = len(B)
+    halves = 0.5 * (dof + 1.0 - np.arange(1, D + 1))
+    return np.sum(digamma(halves)) + D * np.log(2.0) - log_det(B)
+
+
+def log_wishart_norm(dof, B):
+    D = len(B)
+    out = 0.5 * dof * D * np.log(2.0) - 0.5 * dof * log_det(B)
+    return out + multigammaln(0.5 * dof, D)
+
+
+def divergence_wishart(dof, B, dof0, B0):
+    spread = np.trace((B - B0) @ np.linalg.inv(B))
+    return (
+        0.5 * (dof - dof0) * mean_log_det(dof, B) - 0.5 * dof * spread
+        - log_wishart_norm(dof, B) + log_wishart_norm(dof0, B0)
+    )  # fmt: skip

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kplus.observations import Gaussian
+
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 
 
@@ -26,6 +28,11 @@ def runner():
 @pytest.fixture
 def report():
     return importlib.import_module("report")
+
+
+@pytest.fixture
+def mixtures():
+    return importlib.import_module("mixtures")
 
 
 @pytest.fixture
@@ -108,6 +115,61 @@ def test_saved_cases_stay_beside_each_other(report, tmp_path):
     assert "## Second" in page
 
 
+def test_claims_of_all_cases_make_one_table(report, tmp_path):
+    later = report.claim("MO-12", "it is fast", "it is not", True, False)
+    sooner = report.claim("MO-5", "it is small", "it is", True)
+    report.save_case(tmp_path, "demo", "a", report.CaseResult("A", claims=[later]))
+    path = report.save_case(
+        tmp_path, "demo", "b", report.CaseResult("B", claims=[sooner])
+    )
+    page = path.with_suffix(".md").read_text()
+    assert "| MO-5 | it is small | it is | confirmed |\n| MO-12 |" in page
+    assert page.endswith("it is not | partly |\n")
+    assert report.claim("MO-1", "", "", False).verdict == "contradicted"
+
+
+def test_pass_costs_the_slope_between_short_and_long_fits(mixtures, runner):
+    runs = [
+        runner.Run(cpu, cpu, None, None, {"n_iter": n})
+        for n, cpu in [(5, 2.0), (15, 4.5), (5, 1.5), (15, 9.0)]
+    ]
+    assert mixtures.per_pass(runs) == pytest.approx(0.3)
+    with pytest.raises(ValueError, match="no slope"):
+        mixtures.per_pass(runs[::2])
+
+
+def test_passes_to_rest(mixtures):
+    assert mixtures.passes_to_rest([-9.0, -5.0, -4.0, -4.0, -3.9]) == 3
+    assert mixtures.passes_to_rest([-4.0]) == 1
+
+
+def test_alignment_by_majority(mixtures):
+    labels, digits = np.array([0, 0, 0, 1, 1]), np.array([7, 7, 3, 3, 7])
+    assert mixtures.alignment(labels, digits) == pytest.approx(0.6)
+
+
+def test_oracle_knows_most_edge_patches():
+    y, likeliest = importlib.import_module("data").edge_truth(500, 0.01)
+    assert np.mean(y == likeliest) > 0.98
+
+
+def test_batch_judged_under_all_is_exact_where_the_batch_is_all():
+    ablations = importlib.import_module("ablations")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + rng.choice([-3.0, 3.0], size=(300, 1))
+    model = ablations.make_model(X, Gaussian())
+    stats = ablations.seeded(model, X, np.ones(300), 4, rng)
+    params = model.posterior(stats.N, stats.S, stats.mass)
+    total = model.share_out(params, X, np.ones(300))[0]
+    pairs = np.column_stack(np.triu_indices(4, 1))
+    np.testing.assert_allclose(
+        ablations.batch_under_all(model, total, total, pairs),
+        ablations.batch_alone(model, total, total, pairs),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+
+
 def test_unknown_case_is_named():
     answer = subprocess.run(
         [sys.executable, BENCHMARKS / "dp_means.py", "--only", "blob"],
@@ -127,3 +189,46 @@ def test_quick_case_runs(tmp_path):
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "pdc-dp-means skipped: no .venv-peers" in answer.stdout
+
+
+@pytest.fixture
+def mixture_cases(runner, mixtures, monkeypatch):
+    """The cases of the mixtures' benchmark, run in this process: imports take long."""
+    benchmark = importlib.import_module("dp_mixture")
+    tasks, worker = map(importlib.import_module, ("tasks", "worker"))
+
+    def run_here(job):
+        X = None if job.data is None else np.load(job.data)
+        runs = []
+        for arguments in job.runs:
+            task = getattr(tasks, job.task)
+            numbers, facts = worker.measure(task, X, arguments, job.watch)
+            labels = facts.pop("labels", None)
+            facts = json.loads(json.dumps(facts))
+            runs.append(runner.Run(**numbers, facts=facts, labels=labels))
+        return runner.Runs(runs, {})
+
+    for module in (mixtures, benchmark):
+        monkeypatch.setattr(module, "run_job", run_here)
+    return benchmark.CASES
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["edge", "blobs", "cost", "precision", "greedy", "births", "fixed", "small"],
+)
+def test_quick_case_of_mixtures_runs(name, mixture_cases, mixtures, report, tmp_path):
+    store = importlib.import_module("data").Store(tmp_path)
+    result = mixture_cases[name](store, mixtures.QUICK)
+    assert report.text_table(result.rows)
+    assert result.checks or result.claims
+
+
+def test_quick_case_of_mixtures_runs_in_workers():
+    answer = subprocess.run(
+        [sys.executable, BENCHMARKS / "dp_mixture.py", "--only", "growth", "--quick"],
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "less than linear" in answer.stdout

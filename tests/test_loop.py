@@ -1,5 +1,7 @@
 """The loop: when it stops, in which order moves are asked, what callbacks learn."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
@@ -130,3 +132,225 @@ def test_the_same_run_twice_gives_the_same_bits():
     assert runs[0][0].history == runs[1][0].history
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
     assert runs[0][0].params.K > 1
+
+
+# ---------------------------------------------------------- proposals on a toy model
+
+
+@dataclass
+class Sums:
+    """Counts, sums and squares of each group; `moved` reports the pass."""
+
+    n: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    moved: int = 0
+
+    def begin_pass(self):
+        self.moved = 0
+
+    def __iadd__(self, other):
+        self.n = self.n + other.n
+        self.first = self.first + other.first
+        self.second = self.second + other.second
+        self.moved += other.moved
+        return self
+
+    def __isub__(self, other):
+        self.n = self.n - other.n
+        self.first = self.first - other.first
+        self.second = self.second - other.second
+        return self
+
+    def copy(self):
+        return Sums(self.n, self.first, self.second, self.moved)
+
+    def regroup(self, into, K):
+        parts = [np.zeros(K) for _ in range(3)]
+        for new, old in zip(parts, (self.n, self.first, self.second), strict=True):
+            np.add.at(new, into[into >= 0], old[into >= 0])
+        return Sums(*parts, self.moved)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Rows of one column go to the nearest mean; every mean costs `penalty`."""
+
+    penalty: float = 0.0
+    incremental = False
+
+    def summarize(self, params, block, local):
+        x = block.read()[:, 0]
+        labels = np.argmin((x[:, None] - params) ** 2, axis=1)
+        one = (labels[:, None] == np.arange(len(params))).astype(float)
+        return Sums(one.sum(axis=0), x @ one, x**2 @ one, len(x)), labels
+
+    def update(self, params, total):
+        return np.where(total.n > 0.0, total.first / np.maximum(total.n, 1.0), params)
+
+    def advance(self, params, total, latest):
+        return self.update(params, total)
+
+    def objective(self, params, total):
+        cost = total.second - 2.0 * params * total.first + params**2 * total.n
+        return float(cost.sum() + self.penalty * len(params))
+
+    def settled(self, total):
+        return False
+
+    def regroup_local(self, local, into, K):
+        return into[local]
+
+
+ROWS = (
+    np.random.default_rng(1).normal(size=(50, 1)) + np.repeat([0.0, 9.0], 25)[:, None]
+)
+
+
+class Once:
+    """A move with one proposal, at a pass named, that remembers what it is told."""
+
+    name = "once"
+
+    def __init__(self, when, make):
+        self.when, self.make, self.asked, self.heard = when, make, 0, []
+
+    def propose(self, model, params, total, updated, resting):
+        self.asked += 1
+        self.seen = total.copy()
+        if self.asked != self.when:
+            return None
+        told = lambda change, kept: self.heard.append((change, kept))  # noqa: E731
+        return replace(self.make(updated, total), told=told)
+
+
+def play(params, *moves, model=None, groups=None, max_iter=20, **more):
+    with SerialEngine(ArrayBlocks(ROWS, 10)) as engine:
+        result = loop.run(
+            model or Means(), engine, np.array(params, dtype=float),
+            moves=moves, groups=groups, max_iter=max_iter, tol=0.0, **more,
+        )  # fmt: skip
+        return result, np.concatenate(list(engine.locals()))
+
+
+def swap(updated, total, **more):
+    into = np.arange(len(updated))[::-1]
+    return Proposal(updated[::-1], into, len(updated), **more)
+
+
+def drop_last(updated, total, **more):
+    K = len(updated)
+    into = np.where(np.arange(K) < K - 1, np.arange(K), -1)
+    return Proposal(updated[:-1], into, K - 1, **more)
+
+
+def test_moves_after_an_exact_proposal_are_asked_with_its_sums():
+    first = Once(1, lambda *now: swap(*now, exact=True))
+    second = Once(1, swap)
+    third = Once(99, swap)
+    play([-1.0, 8.0, 12.0], first, second, third, max_iter=2)
+    assert (first.asked, second.asked, third.asked) == (1, 1, 0)
+    np.testing.assert_array_equal(second.seen.n, first.seen.n[::-1])
+
+
+def test_an_exact_proposal_keeps_the_fit_from_resting():
+    plain, _ = play([-1.0, 8.0])
+    late = Once(plain.n_iter, lambda *now: swap(*now, exact=True))
+    result, labels = play([-1.0, 8.0], late)
+    assert result.n_iter == plain.n_iter + 1
+    assert result.history[-1] == pytest.approx(plain.history[-1])
+    assert labels[0] == 1
+
+
+@pytest.mark.parametrize("step", [0.0, 1.0, 30.0])
+def test_rest_is_also_a_small_step(step):
+    result, _ = play([-1.0, 0.0, 1.0, 8.0, 8.5], step=step)
+    falls = -np.diff(result.history)
+    assert np.all(falls[:-1] > step)
+    assert falls[-1] <= step
+    assert result.converged
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3, 4], []]])
+def test_earlier_rows_count_but_are_not_visited(groups):
+    base = Sums(np.array([5.0, 0.0]), np.array([-50.0, 0.0]), np.array([520.0, 0.0]))
+    result, labels = play([-1.0, 8.0], groups=groups, base=base)
+    assert result.total.n.sum() == 55.0
+    mean = (ROWS[labels == 0].sum() - 50.0) / (np.sum(labels == 0) + 5.0)
+    assert result.params[0] == pytest.approx(mean)
+    assert len(labels) == 50
+    np.testing.assert_array_equal(base.n, [5.0, 0.0])
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3, 4], []]])
+def test_a_loan_is_gone_after_the_next_pass(groups):
+    """Within it, groups after the first see it; the objective never does."""
+    seen = []
+
+    class Watched(Means):
+        def advance(self, params, total, latest):
+            seen.append(total.n.sum())
+            return super().advance(params, total, latest)
+
+    def lend(updated, total):
+        loan = Sums(np.array([0.0, 7.0]), np.array([0.0, 63.0]), np.array([0.0, 567.0]))
+        return Proposal(updated, np.arange(2), 2, loan=loan)
+
+    move = Once(1, lend)
+    result, _ = play([-1.0, 8.0], move, model=Watched(), groups=groups, max_iter=2)
+    assert result.total.n.sum() == 50.0
+    if groups is not None:
+        assert seen[-2:] == [57.0, 50.0]
+    plain, _ = play([-1.0, 8.0], groups=groups, max_iter=2)
+    assert move.heard[0][0] == pytest.approx(result.history[1] - result.history[0])
+    assert result.history[-1] == pytest.approx(plain.history[-1], rel=0.2)
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3, 4], []]])
+def test_a_trial_that_fails_is_taken_back_bit_for_bit(groups):
+    plain, labels = play([-1.0, 8.0], groups=groups)
+    move = Once(plain.n_iter, lambda *now: drop_last(*now, trial=True))
+    result, again = play([-1.0, 8.0], move, groups=groups)
+    assert result.n_iter == plain.n_iter + 1
+    assert result.history[-1] == result.history[-2] == plain.history[-1]
+    np.testing.assert_array_equal(result.params, plain.params)
+    np.testing.assert_array_equal(labels, again)
+    for field in ("n", "first", "second"):
+        one, other = getattr(result.total, field), getattr(plain.total, field)
+        np.testing.assert_array_equal(one, other)
+    assert len(move.heard) == 1
+    change, kept = move.heard[0]
+    assert change > 0.0
+    assert not kept
+    assert result.converged
+
+
+@pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3, 4], []]])
+def test_a_trial_that_pays_stays(groups):
+    start, model = [-1.0, 8.0, 9.5], Means(penalty=100.0)
+    move = Once(2, lambda *now: drop_last(*now, trial=True))
+    result, labels = play(start, move, model=model, groups=groups)
+    assert len(result.params) == 2
+    assert labels.max() == 1
+    change, kept = move.heard[0]
+    assert kept
+    assert change == pytest.approx(result.history[2] - result.history[1])
+    assert change < 0.0
+
+
+def test_fits_go_on_after_a_failed_trial():
+    """Passes after it are those that would have come without it."""
+    start = [-1.0, 0.0, 1.0, 8.0, 8.5]
+    plain, labels = play(start)
+    assert plain.n_iter > 3
+    result, again = play(start, Once(2, lambda *now: drop_last(*now, trial=True)))
+    assert result.history[:2] == plain.history[:2]
+    assert result.history[-1] == plain.history[-1]
+    np.testing.assert_array_equal(labels, again)
+
+
+def test_a_move_is_told_what_its_pass_brought():
+    move = Once(1, swap)
+    result, _ = play([-1.0, 8.0, 12.0], move)
+    change = result.history[1] - result.history[0]
+    assert move.heard == [(pytest.approx(change), True)]

@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DPMeans": "kplus.estimators",
+    "DPMixture": "kplus.estimators",
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
     "save": "kplus.io",
@@ -18,16 +19,19 @@ _HOMES = {
     "inspect": "kplus.io",
     "ModelFormatError": "kplus.core.errors",
     "datasets": "kplus.datasets",
+    "observations": "kplus.observations",
     "plots": "kplus.plots",
 }
 
 __all__ = [
     "DPMeans",
+    "DPMixture",
     "ModelFormatError",
     "__version__",
     "datasets",
     "inspect",
     "load",
+    "observations",
     "penalty_for",
     "penalty_path",
     "plots",
@@ -35,9 +39,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from kplus import datasets, plots
+    from kplus import datasets, observations, plots
     from kplus.core.errors import ModelFormatError
-    from kplus.estimators import DPMeans, penalty_for, penalty_path
+    from kplus.estimators import DPMeans, DPMixture, penalty_for, penalty_path
     from kplus.io.save import inspect, load, save
 
 

@@ -66,19 +66,27 @@ def run(
     for iteration in range(1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
         objective = model.objective(params, memo.total)
-        if pending is not None:
-            objective, params = pending.judge(objective, params, memo, engine)
+        undone = (
+            pending if pending is not None and not pending.kept(objective) else None
+        )
+        if undone is not None:
+            objective, params = undone.restored(memo, engine)
         pending = None
         history.append(objective)
         info = PassInfo(iteration, history[-1], params)
         if (callback is not None and callback(info)) or iteration == max_iter:
             break
         resting = model.settled(memo.total) or _small_step(history, tol, step)
+        if undone is not None:
+            resting = undone.resting  # as if it had not been tried
         updated = model.update(params, memo.total)
         for move in moves:
             proposal = move.propose(model, params, memo.total, updated, resting)
             if proposal is not None:
-                pending = _Pending.before(proposal, updated, objective, memo, engine)
+                snapshots = None
+                if proposal.trial:
+                    snapshots = memo.snapshot(), engine.snapshot()
+                pending = _Pending(proposal, updated, objective, resting, snapshots)
                 params = updated = _adopt(proposal, memo, engine)
                 resting = False
                 if not proposal.exact:
@@ -103,26 +111,19 @@ class _Pending:
     proposal: Proposal
     params: Any
     objective: float
+    resting: bool
     snapshots: tuple[Any, Any] | None
 
-    @classmethod
-    def before(
-        cls, proposal: Proposal, params: Any, objective: float, memo: Memo, engine: Any
-    ) -> "_Pending":
-        snapshots = None
-        if proposal.trial:
-            snapshots = memo.snapshot(), engine.snapshot()
-        return cls(proposal, params, objective, snapshots)
-
-    def judge(
-        self, objective: float, params: Any, memo: Memo, engine: Engine
-    ) -> tuple[float, Any]:
-        """Tell the move; take back a trial that did not pay."""
+    def kept(self, objective: float) -> bool:
+        """Tell the move what came of it; a trial must have paid."""
         kept = self.snapshots is None or objective <= self.objective
         if self.proposal.told is not None:
             self.proposal.told(objective - self.objective, kept)
-        if kept or self.snapshots is None:
-            return objective, params
+        return kept
+
+    def restored(self, memo: Memo, engine: Engine) -> tuple[float, Any]:
+        """Take a trial back; return the objective and parameters from before it."""
+        assert self.snapshots is not None
         memo.restore(self.snapshots[0])
         engine.restore(self.snapshots[1])
         return self.objective, self.params

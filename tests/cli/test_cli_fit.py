@@ -45,7 +45,8 @@ def test_prints_table_to_stdout_and_files_to_stderr(kplus, data, out):
 
 
 def test_json(kplus, data, out):
-    done = kplus("fit", data, "--clusters", 3, "-o", out, "--json", "--plot")
+    words = ["--model", "dp-means", "--clusters", 3, "--json", "--plot"]
+    done = kplus("fit", data, "-o", out, *words)
     result = done.json
     assert (result["n_rows"], result["n_features"], result["n_clusters"]) == (120, 3, 3)
     assert result["files"] == {
@@ -87,13 +88,14 @@ def test_finds_the_number_itself(kplus, data, out):
 
 
 def test_penalty_is_a_squared_distance(kplus, data, out):
-    done = kplus("fit", data, "-o", out, "--json", "--penalty", 100)
+    words = ["--model", "dp-means", "--json", "--penalty", 100]
+    done = kplus("fit", data, "-o", out, *words)
     assert done.json["n_clusters"] == 3
     assert done.json["penalty"] == 100
 
 
 def test_many_clusters_show_the_largest(kplus, data, out):
-    done = kplus("fit", data, "--clusters", 30, "-o", out)
+    done = kplus("fit", data, "--model", "dp-means", "--clusters", 30, "-o", out)
     assert "30 clusters" in done.out
     assert "the largest 20" in done.out
 
@@ -173,9 +175,10 @@ class TestColumns:
     def test_hint_about_scales(self, kplus, tmp_path, frame, out):
         frame = frame.drop("id").with_columns(pl.col("c") * 1000)
         frame.write_csv(tmp_path / "s.csv")
-        done = kplus("fit", tmp_path / "s.csv", "-o", out)
+        words = ["fit", tmp_path / "s.csv", "--model", "dp-means", "-o", out]
+        done = kplus(*words)
         assert "Hint: column 'c' varies" in done.err
-        done = kplus("fit", tmp_path / "s.csv", "-o", out, "--scale", "--force")
+        done = kplus(*words, "--scale", "--force")
         assert "Hint" not in done.err
 
     def test_scale_makes_units_irrelevant(self, kplus, tmp_path, frame, out):

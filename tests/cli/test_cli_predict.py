@@ -7,9 +7,10 @@ import pytest
 import kplus as library
 
 
-@pytest.fixture
-def model(kplus, data, out):
-    assert kplus("fit", data, "--clusters", 3, "-o", out).code == 0
+@pytest.fixture(params=["dp-means", "dp-mixture"])
+def model(request, kplus, data, out):
+    words = ["--model", request.param, "--clusters", 3, "-o", out]
+    assert kplus("fit", data, *words).code == 0
     return out / "model.kplus"
 
 
@@ -114,12 +115,17 @@ def test_forged_scaling(kplus, data, out):
 def test_inspect(kplus, model):
     done = kplus("inspect", model)
     assert done.code == 0
-    assert "DPMeans" in done.out
+    assert type(library.load(model)).__name__ in done.out
     assert "3 × 3 float64" in done.out
 
 
 def test_inspect_json(kplus, model):
     result = kplus("inspect", model, "--json").json
-    assert result["class_name"] == "DPMeans"
-    assert result["params"]["n_clusters"] == 3
-    assert result["attributes"]["cluster_centers_"]["shape"] == [3, 3]
+    class_name = type(library.load(model)).__name__
+    number, where = {
+        "DPMeans": ("n_clusters", "cluster_centers_"),
+        "DPMixture": ("n_components", "means_"),
+    }[class_name]
+    assert result["class_name"] == class_name
+    assert result["params"][number] == 3
+    assert result["attributes"][where]["shape"] == [3, 3]

@@ -115,3 +115,85 @@ def test_the_total_is_not_the_first_part():
     memo.replace(1, counts(2.0))
     assert first.sums[0] == 1.0
     assert memo.total.sums[0] == 3.0
+
+
+# ------------------------------------------------------------------ earlier rows, loans
+
+
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_earlier_rows_count_and_stay(n_groups):
+    memo, base = Memo(n_groups, counts(10, 20)), counts(10, 20)
+    np.testing.assert_array_equal(memo.total.sums, base.sums)
+    for group in range(n_groups):
+        memo.replace(group, counts(1, 2))
+    for group in range(n_groups):
+        memo.replace(group, counts(3, 5))
+    expected = np.array([10, 20]) + n_groups * np.array([3, 5])
+    np.testing.assert_array_equal(memo.total.sums, expected)
+    memo.resum()
+    np.testing.assert_array_equal(memo.total.sums, expected)
+    memo.regroup(np.array([1, 0]), 2)
+    np.testing.assert_array_equal(memo.total.sums, expected[::-1])
+    memo.resum()
+    np.testing.assert_array_equal(memo.total.sums, expected[::-1])
+
+
+def test_earlier_rows_are_not_changed():
+    base = counts(10.0)
+    memo = Memo(2, base)
+    memo.replace(0, counts(1.0))
+    memo.adjust(0, counts(1.0))
+    memo.lend(counts(5.0))
+    memo.resum()
+    assert memo.total.sums[0] == 12.0
+    assert base.sums[0] == 10.0
+
+
+@pytest.mark.parametrize("base", [None, 100.0])
+def test_a_loan_lasts_until_the_total_is_added_up(base):
+    memo = Memo(2, None if base is None else counts(base))
+    memo.replace(0, counts(1.0))
+    memo.replace(1, counts(2.0))
+    memo.lend(counts(0.5))
+    memo.replace(0, counts(4.0))
+    assert memo.total.sums[0] == (base or 0.0) + 6.5
+    memo.resum()
+    assert memo.total.sums[0] == (base or 0.0) + 6.0
+
+
+def test_a_loan_does_not_reach_the_only_part():
+    """With one group the total is its summary, which nothing reads before the next."""
+    memo = Memo(1)
+    memo.replace(0, counts(1.0))
+    memo.lend(counts(0.5))
+    memo.resum()
+    assert memo.total.sums[0] == 1.0
+
+
+# ------------------------------------------------------------------ going back
+
+
+@pytest.mark.parametrize("base", [None, 100.0])
+@pytest.mark.parametrize("n_groups", [1, 3])
+def test_going_back_to_a_snapshot(n_groups, base):
+    """As the loop does it: renumber, pass over the rows, find that it did not pay."""
+    memo = Memo(n_groups, None if base is None else counts(base, base))
+    for group in range(n_groups):
+        memo.replace(group, Counts(np.array([0.1 * group, 0.7]), moved=2))
+    before, report = memo.total.sums.copy(), memo.total.moved
+    snapshot = memo.snapshot()
+    for _ in range(2):
+        memo.regroup(np.array([0, -1]), 1)
+        memo.begin_pass()
+        for group in range(n_groups):
+            memo.replace(group, counts(9.0))
+        memo.adjust(0, counts(1.0))
+        memo.resum()
+        memo.restore(snapshot)
+        np.testing.assert_array_equal(memo.total.sums, before)
+        assert memo.total.moved == report
+    memo.replace(0, counts(5.0, 5.0))
+    memo.resum()
+    rest = sum(np.array([0.1 * group, 0.7]) for group in range(1, n_groups))
+    expected = rest + np.array([5.0, 5.0]) + (base or 0.0)
+    np.testing.assert_allclose(memo.total.sums, expected, rtol=1e-14)

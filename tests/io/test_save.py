@@ -83,6 +83,15 @@ def test_private_state_goes_through_the_hooks(stubs, data):
     assert same(vars(round_trip(stream)), vars(stream))
 
 
+@pytest.mark.parametrize("n", [0, 3])
+def test_structured_arrays_come_back_column_by_column(stubs, data, n):
+    fields = [("größe", "<f8"), ("b", ">i4"), ("c", "?"), ("d", "<U5")]
+    table = np.arange(n).astype([(name, dtype) for name, dtype in fields])
+    again = round_trip(stubs.StubModel(extra=table).fit(data)).extra
+    assert again.dtype == table.dtype
+    assert bits(again) == bits(table)
+
+
 def test_sizes_above_the_zip32_limit(model, tmp_path, monkeypatch):
     monkeypatch.setattr("zipfile.ZIP64_LIMIT", 100)
     save(model, tmp_path / "big.npz")
@@ -218,7 +227,7 @@ def test_foreign_class_subclass_and_namesake(stubs, tmp_path, data):
 
     namesake = type("StubModel", (BaseEstimator,), {})()
     for estimator in (Other().fit(data), namesake, object(), None):
-        with pytest.raises(TypeError, match=r"can are .*DPMeans, StubModel"):
+        with pytest.raises(TypeError, match=r"can are .*DPMeans, DPMixture, StubModel"):
             save(estimator, tmp_path / "m.npz")
 
 
@@ -237,7 +246,10 @@ def test_foreign_class_subclass_and_namesake(stubs, tmp_path, data):
         (np.ma.masked_array([1]), "MaskedArray"),
         (np.array(["a", None]), "objects that are not all text"),
         (np.array([b"a"]), r"dtype \|S1"),
-        (np.zeros(2, "i4,f8"), "dtype"),
+        (np.zeros((2, 2), "i4,f8"), "dtype"),
+        (np.zeros(2, [("a", "i4,f8")]), "dtype"),
+        (np.zeros(2, [("a", "f8", (3,))]), "dtype"),
+        (np.zeros(2, np.dtype("i1,f8", align=True)), "dtype"),
         (np.array(["2020"], "M8[Y]"), "dtype"),
         ([[object()]], r"params.extra\.0\.0 is a builtins.object"),
     ],

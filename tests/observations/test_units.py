@@ -11,6 +11,7 @@ from kplus.observations import (
     SphericalGaussian,
     ZeroMeanGaussian,
 )
+from kplus.observations.defaults import VARIANCE_SHARE
 from kplus.observations.family import Columns
 
 COLUMNS = Columns(("a", "b"), (None, None))
@@ -100,8 +101,8 @@ def test_columns_without_any_value(likelihood):
 def test_default_priors_follow_the_columns():
     X = rows()
     for likelihood, expected in (
-        (DiagGaussian(), 0.1 * X.var(axis=0)),
-        (SphericalGaussian(), 0.1 * X.var(axis=0).mean()),
+        (DiagGaussian(), VARIANCE_SHARE * X.var(axis=0)),
+        (SphericalGaussian(), VARIANCE_SHARE * X.var(axis=0).mean()),
     ):
         family = likelihood.resolve(X, None, COLUMNS)
         prior = family.attributes(np.zeros(1), np.zeros((1, family.n_stats)))

@@ -67,13 +67,26 @@ def fit(
         Path,
         Option("-o", "--output", metavar="DIR", help="Folder for the results."),
     ],
-    model: Annotated[str, Option(help="The only model yet: dp-means.")] = "dp-means",
+    model: Annotated[
+        str, Option(metavar="dp-mixture|dp-means", help="What to fit.")
+    ] = "dp-mixture",
+    observations: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="dp-mixture: what rows look like, such as diag_gaussian, poisson or "
+            "mixed; else gaussian, or mixed with categories.",
+        ),
+    ] = None,
     penalty: Annotated[
         float | None,
-        Option(help="Price λ² of a cluster, a squared distance; else found."),
+        Option(help="dp-means: price λ² of a cluster, a squared distance; else found."),
     ] = None,
     clusters: Annotated[
         int | None, Option(help="Number of clusters; else found.")
+    ] = None,
+    max_clusters: Annotated[
+        int | None, Option(help="Never find more clusters than that.")
     ] = None,
     index: Index = None,
     columns: Annotated[
@@ -96,7 +109,7 @@ def fit(
         list[str] | None,
         Option(
             metavar="COL",
-            help="Column of categories, for models that take them.",
+            help="Column of categories, whatever it looks like; may be repeated.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -141,8 +154,10 @@ def fit(
             data=data,
             outdir=outdir,
             model=model,
+            observations=observations,
             penalty=penalty,
             clusters=clusters,
+            max_clusters=max_clusters,
             choice=Choice(index, _split(columns), tuple(drop or ())),
             categorical=tuple(categorical or ()),
             scale=scale,
@@ -177,6 +192,9 @@ def predict(
         ),
     ] = None,
     index: Index = None,
+    proba: Annotated[
+        bool, Option("--proba", help="Also write the share of each cluster in a row.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
     force: Force = False,
@@ -185,7 +203,7 @@ def predict(
     from kplus.cli.predict import PredictOptions
     from kplus.cli.predict import predict as run_predict
 
-    run_predict(PredictOptions(model, data, output, index, json, quiet, force))
+    run_predict(PredictOptions(model, data, output, index, proba, json, quiet, force))
 
 
 @app.command()

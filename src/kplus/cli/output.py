@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Table
-from kplus.core.types import IntArray
+from kplus.core.types import Array, IntArray
 
 __all__ = [
     "check_folder",
@@ -79,12 +79,15 @@ def check_index_name(table: Table) -> None:
         )
 
 
-def label_table(table: Table, labels: IntArray) -> Any:
-    """Put the labels beside what names the rows."""
+def label_table(table: Table, labels: IntArray, shares: Array | None = None) -> Any:
+    """Put the labels, and the shares of the clusters, beside what names the rows."""
     index = pa.array(np.arange(len(labels))) if table.index is None else table.index
     if pa.types.is_dictionary(index.type):
         index = index.cast(index.type.value_type)
-    return pa.table({table.index_name: index, _CLUSTER: pa.array(labels, pa.int32())})
+    columns = {table.index_name: index, _CLUSTER: pa.array(labels, pa.int32())}
+    if shares is not None:
+        columns |= {f"share {k}": pa.array(share) for k, share in enumerate(shares.T)}
+    return pa.table(columns)
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
 from kplus.cli.output import check_index_name, label_table, write_labels
-from kplus.cli.scaling import ScaledBlocks, profile
+from kplus.cli.scaling import ScaledBlocks, category_columns, profile
 from kplus.cli.tables import Choice, Table, column_names, read_table
 from kplus.core.errors import ModelFormatError
-from kplus.core.types import IntArray
+from kplus.core.types import Array, IntArray
+from kplus.engine.categories import Coding
 
 __all__ = ["PredictOptions", "predict"]
 
@@ -28,6 +29,7 @@ class PredictOptions:
     data: Path
     output: Path | None
     index: str | None
+    proba: bool
     json: bool
     quiet: bool
     force: bool
@@ -39,21 +41,36 @@ def predict(options: PredictOptions) -> None:
     from kplus.io.save import load
 
     model = load(options.model)
+    if options.proba and not hasattr(model, "predict_proba"):
+        raise CommandError(f"A {type(model).__name__} has no shares for --proba.")
     with status(f"Reading {options.data}", options.quiet):
         table = _read_for(model, options)
-        profile(table.source, column_names(table))  # refuses missing values by name
+        _check_values(model, table)
     with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
-        labels = model.predict(_input_for(model, table))
+        X = _input_for(model, table)
+        labels = model.predict(X)
+        shares = model.predict_proba(X) if options.proba else None
+    found = label_table(table, labels, shares)
     if options.output is not None:
-        _write(options.output, table, labels, kind)
+        _write(options.output, found, kind)
     elif not options.json:
         sys.stdout.flush()
-        write_labels(label_table(table, labels), sys.stdout.buffer, kind)
+        write_labels(found, sys.stdout.buffer, kind)
         sys.stdout.buffer.flush()
     if options.json:
-        print(json.dumps(_result(options, labels), allow_nan=False))
+        print(json.dumps(_result(options, labels, shares), allow_nan=False))
     elif options.output is not None and not options.quiet:
         note(f"Wrote {options.output}")
+
+
+def _check_values(model: Any, table: Table) -> None:
+    """Refuse values that the model does not take, by the names of their columns."""
+    from sklearn.utils import get_tags
+
+    takes_missing = get_tags(model).input_tags.allow_nan
+    profile(
+        table.source, column_names(table), table.coding, takes_missing=takes_missing
+    )
 
 
 def _check_output(options: PredictOptions) -> str:
@@ -80,8 +97,14 @@ def _read_for(model: Any, options: PredictOptions) -> Table:
     columns = None
     if names is not None and options.data.suffix.lower() != ".npy":
         columns = [str(name) for name in names]
+    coding = _coding(model, columns)
+    text = () if coding is None else coding.text_names
+    accepts = "numbers" if coding is None else "mixed"
+    choice = Choice(
+        options.index, columns, categorical=text, accepts=accepts, coding=coding
+    )
     try:
-        table = read_table(options.data, Choice(options.index, columns))
+        table = read_table(options.data, choice)
     except CommandError as error:
         if columns is None:
             raise
@@ -93,6 +116,19 @@ def _read_for(model: Any, options: PredictOptions) -> Table:
             f"fitted on {model.n_features_in_}."
         )
     return table
+
+
+def _coding(model: Any, columns: Sequence[str] | None) -> Coding | None:
+    """The categories of the model, by the names that the columns have in the file."""
+    categories = getattr(model, "categories_", None)
+    if categories is None:
+        return None
+    if columns is None or len(columns) != len(categories):
+        raise CommandError(
+            "The model was fitted on a table with categories, so that it needs a file "
+            "with the names of the columns."
+        )
+    return Coding(tuple(columns), categories)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -123,18 +159,22 @@ def _input_for(model: Any, table: Table) -> Any:
     if scaling is None:
         return table.data
     mean, scale = scaling["mean"], scaling["scale"]
-    return ScaledBlocks(table.source, mean, scale, table.names).whole()
+    originals = category_columns(table.data, table.coding)
+    return ScaledBlocks(table.source, mean, scale, table.names, originals).whole()
 
 
-def _write(path: Path, table: Table, labels: IntArray, kind: str) -> None:
+def _write(path: Path, found: Any, kind: str) -> None:
     from kplus.io.atomic import atomic_file
 
     with atomic_file(path) as file:
-        write_labels(label_table(table, labels), file, kind)
+        write_labels(found, file, kind)
 
 
-def _result(options: PredictOptions, labels: IntArray) -> dict[str, Any]:
+def _result(
+    options: PredictOptions, labels: IntArray, shares: Array | None
+) -> dict[str, Any]:
     result: dict[str, Any] = {"n_rows": len(labels)}
     if options.output is None:
-        return result | {"labels": labels.tolist()}
+        result["labels"] = labels.tolist()
+        return result if shares is None else result | {"shares": shares.tolist()}
     return result | {"files": {"labels": os.fspath(options.output)}}

@@ -8,7 +8,7 @@ as "hue (standardised)": whoever loads the file in Python and forgets to standar
 a frame gets an error about its names instead of wrong labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,22 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks, IntArray
+from kplus.engine.categories import Coding
 
-__all__ = ["Profile", "ScaledBlocks", "profile", "scale_hint", "scaling_record"]
+__all__ = [
+    "Profile",
+    "ScaledBlocks",
+    "category_columns",
+    "number_columns",
+    "profile",
+    "scale_hint",
+    "scaling_record",
+]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Mean and standard deviation of every column."""
+    """Mean and standard deviation of every column; both are 0 for categories."""
 
     mean: Array
     deviation: Array
@@ -33,28 +42,59 @@ class Profile:
         return np.where(self.deviation > 0, self.deviation, 1.0)
 
 
-def profile(source: Blocks, names: Sequence[str]) -> Profile:
-    """Read all rows once; refuse missing and infinite values, naming the columns."""
-    count, mean, squares = 0, np.zeros(source.n_features), np.zeros(source.n_features)
-    missing = np.zeros(source.n_features, dtype=np.int64)
-    infinite = missing.copy()
+def profile(
+    source: Blocks,
+    names: Sequence[str],
+    coding: Coding | None = None,
+    *,
+    takes_missing: bool = False,
+    remedy: str = "",
+) -> Profile:
+    """Read all rows once; refuse infinite and, unless taken, missing values by name.
+
+    A `remedy` for missing values is added to what is said about them.
+    """
+    D = source.n_features
+    count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
+    missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)
+    numbers = number_columns(coding, D)
     for i in range(-(-source.n_rows // source.block_rows)):
-        rows = source.read(i)
-        missing += np.isnan(rows).sum(axis=0)
-        infinite += np.isinf(rows).sum(axis=0)
-        if missing.any() or infinite.any():
+        rows = source.read(i)[:, numbers]
+        missing[numbers] += np.isnan(rows).sum(axis=0)
+        infinite[numbers] += np.isinf(rows).sum(axis=0)
+        if infinite.any() or (missing.any() and not takes_missing):
             continue  # only the counts matter now
-        with np.errstate(over="ignore", invalid="ignore"):
-            part = rows.mean(axis=0, dtype=np.float64)
-            step = part - mean
-            squares += np.square(rows - part).sum(axis=0)
-            squares += np.square(step) * (count * len(rows) / (count + len(rows)))
-        count += len(rows)
-        mean += step * (len(rows) / count)
-    _refuse("missing", missing, names)
+        _add_moments(rows, numbers, count, mean, squares)
+    if not takes_missing:
+        _refuse("missing", missing, names, remedy)
     _refuse("infinite", infinite, names)
     _refuse_huge(squares, names)
-    return Profile(mean, np.sqrt(squares / count))
+    return Profile(mean, np.sqrt(squares / np.maximum(count, 1.0)))
+
+
+def number_columns(coding: Coding | None, n_features: int) -> IntArray:
+    """Positions of the columns that hold numbers."""
+    if coding is None:
+        return np.arange(n_features)
+    return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
+
+
+def _add_moments(
+    rows: Array, numbers: IntArray, count: Array, mean: Array, squares: Array
+) -> None:
+    """Add the values that are there to those of earlier rows, column by column."""
+    seen = ~np.isnan(rows)
+    n = seen.sum(axis=0)
+    before = count[numbers]
+    total = np.maximum(before + n, 1.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        part = np.where(seen, rows, 0.0).sum(axis=0, dtype=np.float64)
+        part /= np.maximum(n, 1)
+        step = part - mean[numbers]
+        squares[numbers] += np.where(seen, np.square(rows - part), 0.0).sum(axis=0)
+        squares[numbers] += np.square(step) * (before * n / total)
+        mean[numbers] += step * (n / total)
+    count[numbers] += n
 
 
 def _refuse_huge(squares: Array, names: Sequence[str]) -> None:
@@ -66,7 +106,9 @@ def _refuse_huge(squares: Array, names: Sequence[str]) -> None:
         )
 
 
-def _refuse(kind: str, counts: IntArray, names: Sequence[str]) -> None:
+def _refuse(
+    kind: str, counts: IntArray, names: Sequence[str], remedy: str = ""
+) -> None:
     bad = np.flatnonzero(counts)
     if not len(bad):
         return
@@ -77,6 +119,7 @@ def _refuse(kind: str, counts: IntArray, names: Sequence[str]) -> None:
     more = f", and {len(bad) - 5} more columns have some" if len(bad) > 5 else ""
     raise DataError(
         f"Column {', '.join(listed)}{more}. Remove those rows or fill the gaps first."
+        f"{remedy}"
     )
 
 
@@ -103,19 +146,32 @@ def scaling_record(names: Sequence[str] | None, found: Profile) -> dict[str, Any
 
 
 class ScaledBlocks:
-    """Blocks with every column shifted to mean 0 and divided by its scale."""
+    """Blocks with every column shifted to mean 0 and divided by its scale.
+
+    Columns of categories stay as they are; `originals` holds them by name, as they
+    were before they became codes.
+    """
 
     def __init__(
-        self, source: Blocks, mean: Array, scale: Array, names: Sequence[str] | None
+        self,
+        source: Blocks,
+        mean: Array,
+        scale: Array,
+        names: Sequence[str] | None,
+        originals: Mapping[str, Any] | None = None,
     ) -> None:
         self._source = source
         self._mean = mean
         self._scale = scale
+        self._originals = originals or {}
         self.n_rows = source.n_rows
         self.n_features = source.n_features
         self.block_rows = source.block_rows
         if names is not None:
-            self.feature_names = [f"{name} (standardised)" for name in names]
+            self.feature_names = [
+                name if name in self._originals else f"{name} (standardised)"
+                for name in names
+            ]
 
     def read(self, index: int) -> Array:
         return self._apply(self._source.read(index))
@@ -131,8 +187,20 @@ class ScaledBlocks:
             return X
         import pyarrow as pa
 
-        return pa.table(dict(zip(self.feature_names, X.T.copy(), strict=True)))
+        columns = dict(zip(self.feature_names, X.T.copy(), strict=True))
+        return pa.table(columns | dict(self._originals))
 
     def _apply(self, rows: Array) -> Array:
         scaled: Array = (rows - self._mean) / self._scale
         return scaled
+
+
+def category_columns(table: Any, coding: Coding | None) -> dict[str, Any]:
+    """The columns of an Arrow table that hold categories, by name."""
+    if coding is None:
+        return {}
+    return {
+        name: table.column(name)
+        for name, categories in zip(coding.names, coding.categories, strict=True)
+        if categories is not None
+    }

@@ -1,91 +1,169 @@
 """What a fit found: one record a cluster, as JSON and as a table."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kplus.cli.scaling import Profile
+from kplus.cli.scaling import Profile, number_columns
 from kplus.core.types import Array, Blocks, IntArray
+from kplus.engine.categories import Coding
 
-__all__ = ["cluster_records", "finite", "print_clusters"]
+__all__ = ["Rows", "cluster_means", "cluster_records", "finite", "print_clusters"]
 
 _MAX_COLUMNS = 6
 _MAX_SHOWN = 20
 
 
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a fit as the model saw them, and what their columns are.
+
+    Attributes
+    ----------
+    source : Blocks
+    labels : array of int
+    names : sequence of str
+        Of the columns.
+    coding : Coding or None
+        The categories; None: all columns are numbers.
+    found : Profile
+        Of the columns in their own units.
+    scaled : bool
+        Whether the model saw standardised columns.
+    """
+
+    source: Blocks
+    labels: IntArray
+    names: Sequence[str]
+    coding: Coding | None
+    found: Profile
+    scaled: bool
+
+    @property
+    def numbers(self) -> IntArray:
+        return number_columns(self.coding, self.source.n_features)
+
+    def parts(self) -> Iterator[tuple[Array, IntArray]]:
+        """Blocks of rows with their labels."""
+        for i in range(-(-self.source.n_rows // self.source.block_rows)):
+            rows = self.source.read(i)
+            start = i * self.source.block_rows
+            yield rows, self.labels[start : start + len(rows)]
+
+
 def cluster_records(
-    source: Blocks,
-    labels: IntArray,
-    centers: Array,
-    found: Profile,
-    scaled: bool,
-    names: Sequence[str],
+    rows: Rows, n_clusters: int, centers: Array | None = None
 ) -> list[dict[str, Any]]:
     """Describe every cluster.
 
     Parameters
     ----------
-    source : Blocks
-        The rows as the model saw them.
-    labels, centers
-        Of the fitted model.
-    found : Profile
-        Of the columns in their own units.
-    scaled : bool
-        Whether the model saw standardised columns.
-    names : sequence of str
+    rows : Rows
+    n_clusters : int
+    centers : array of shape (n_clusters, n_numbers) or None
+        By default the means of the rows.
 
     Returns
     -------
     records : list of dict
-        `cluster`, `size`, `share`, `mean_distance` (in the model's units) and
-        `columns`, those that tell the cluster best from the rest: `name`, `mean` (in
-        the file's units) and `deviation` from the overall mean in standard deviations.
+        `cluster`, `size`, `share`, `mean_distance` (over the columns of numbers, in
+        the model's units) and `columns`, those that tell the cluster best from the
+        rest. These have a `name` and a `deviation` from all rows, in standard
+        deviations; numbers a `mean` (in the file's units), categories the commonest
+        `category` with its `share`.
     """
-    K = len(centers)
-    means = centers * found.scale + found.mean if scaled else centers
-    deviations = (means - found.mean) / found.scale
-    sizes = np.bincount(labels, minlength=K)
-    distances = _distance_sums(source, labels, centers) / np.maximum(sizes, 1)
+    K, numbers, found = n_clusters, rows.numbers, rows.found
+    if centers is None:
+        centers = cluster_means(rows, K)
+    mean, scale = found.mean[numbers], found.scale[numbers]
+    means = centers * scale + mean if rows.scaled else centers
+    deviations = (means - mean) / scale
+    sizes = np.bincount(rows.labels, minlength=K)
+    distances = _distance_sums(rows, centers) / np.maximum(sizes, 1)
+    common = _common_categories(rows, K)
     return [
         {
             "cluster": k,
             "size": int(sizes[k]),
-            "share": float(sizes[k] / len(labels)),
-            "mean_distance": finite(distances[k]),
-            "columns": _telling_columns(means[k], deviations[k], names),
+            "share": float(sizes[k] / len(rows.labels)),
+            "mean_distance": finite(distances[k]) if len(numbers) else None,
+            "columns": _telling(
+                _number_columns(rows, means[k], deviations[k]) + common[k]
+            ),
         }
         for k in range(K)
     ]
 
 
-def _distance_sums(source: Blocks, labels: IntArray, centers: Array) -> Array:
+def cluster_means(rows: Rows, K: int) -> Array:
+    """Means of the columns of numbers; NaN where a cluster has no value."""
+    numbers = rows.numbers
+    sums, counts = np.zeros((K, len(numbers))), np.zeros((K, len(numbers)))
+    for part, own in rows.parts():
+        values = part[:, numbers]
+        seen = ~np.isnan(values)
+        np.add.at(sums, own, np.where(seen, values, 0.0))
+        np.add.at(counts, own, seen)
+    return np.where(counts > 0, sums / np.maximum(counts, 1.0), np.nan)
+
+
+def _distance_sums(rows: Rows, centers: Array) -> Array:
     sums = np.zeros(len(centers))
-    for i in range(-(-source.n_rows // source.block_rows)):
-        rows = source.read(i)
-        start = i * source.block_rows
-        own = labels[start : start + len(rows)]
-        distances = np.linalg.norm(rows - centers[own], axis=1)
+    for part, own in rows.parts():
+        shifts = part[:, rows.numbers] - centers[own]
+        distances = np.linalg.norm(np.where(np.isnan(shifts), 0.0, shifts), axis=1)
         sums += np.bincount(own, distances, minlength=len(centers))
     return sums
 
 
-def _telling_columns(
-    means: Array, deviations: Array, names: Sequence[str]
+def _number_columns(
+    rows: Rows, means: Array, deviations: Array
 ) -> list[dict[str, Any]]:
-    # Less than a twentieth of a standard deviation tells nothing; it would show as 0.
-    order = np.argsort(-np.abs(deviations), kind="stable")[:_MAX_COLUMNS]
     return [
         {
-            "name": names[j],
-            "mean": finite(means[j]),
-            "deviation": finite(deviations[j]),
+            "name": rows.names[j],
+            "mean": finite(mean),
+            "deviation": finite(deviation),
         }
-        for j in order
-        if abs(deviations[j]) >= 0.05
+        for j, mean, deviation in zip(rows.numbers, means, deviations, strict=True)
     ]
+
+
+def _common_categories(rows: Rows, K: int) -> list[list[dict[str, Any]]]:
+    """For each cluster the commonest category of each column that has some."""
+    out: list[list[dict[str, Any]]] = [[] for _ in range(K)]
+    if rows.coding is None:
+        return out
+    for j, categories in enumerate(rows.coding.categories):
+        if categories is None:
+            continue
+        counts = np.zeros((K, len(categories)))
+        for part, own in rows.parts():
+            seen = ~np.isnan(part[:, j])
+            np.add.at(counts, (own[seen], part[seen, j].astype(np.int64)), 1.0)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        overall = counts.sum(axis=0) / max(counts.sum(), 1.0)
+        for k in np.flatnonzero(counts.sum(axis=1)):
+            c = int(shares[k].argmax())
+            spread = math.sqrt(overall[c] * (1.0 - overall[c])) or 1.0
+            out[k].append(
+                {
+                    "name": rows.names[j],
+                    "category": str(categories[c]),
+                    "share": float(shares[k, c]),
+                    "deviation": float((shares[k, c] - overall[c]) / spread),
+                }
+            )
+    return out
+
+
+def _telling(columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    # Less than a twentieth of a standard deviation tells nothing; it would show as 0.
+    told = [c for c in columns if abs(c["deviation"] or 0.0) >= 0.05]
+    return sorted(told, key=lambda c: -abs(c["deviation"]))[:_MAX_COLUMNS]
 
 
 def finite(value: Any) -> float | None:
@@ -114,12 +192,18 @@ def print_clusters(records: Sequence[dict[str, Any]], title: str) -> None:
             str(record["cluster"]),
             f"{record['size']:,}",
             f"{record['share']:.1%}",
-            f"{record['mean_distance'] or 0:.4g}",
+            _number_words(record["mean_distance"]),
             # Text, because names may look like rich's markup.
             Text(", ".join(map(_column_words, record["columns"])) or "-"),
         )
     Console().print(table)
 
 
+def _number_words(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
 def _column_words(column: dict[str, Any]) -> str:
+    if "category" in column:
+        return f"{column['name']} {column['category']} {column['share']:.0%}"
     return f"{column['name']} {column['deviation'] or 0:+.1f}"

@@ -10,6 +10,7 @@ from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks
+from kplus.engine.categories import CodedFrameBlocks, Coding
 from kplus.engine.files import check_path, open_npy
 
 __all__ = ["ROW", "Choice", "Table", "column_names", "read_table"]
@@ -30,17 +31,26 @@ class Choice:
         The columns to cluster; all others by default.
     drop : sequence of str
         Columns to leave out.
+    categorical : sequence of str
+        Columns to take as categories, their values as text, whatever they look like.
+    accepts : {"numbers", "mixed", "categories"}
+        What the columns may hold; with "categories" numbers count as such, too.
+    coding : Coding or None
+        The categories of the fit, if there was one.
     """
 
     index: str | None = None
     columns: Sequence[str] | None = None
     drop: Sequence[str] = ()
+    categorical: Sequence[str] = ()
+    accepts: str = "numbers"
+    coding: Coding | None = None
 
     @property
     def names(self) -> list[str]:
         """Every column that the user named."""
         index = [] if self.index is None else [self.index]
-        return [*index, *(self.columns or ()), *self.drop]
+        return [*index, *(self.columns or ()), *self.drop, *self.categorical]
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,8 @@ class Table:
     index_name : str
     index : Arrow array or None
         What names the rows; None: their number.
+    coding : Coding or None
+        The categories; None: all columns are numbers.
     """
 
     source: Blocks
@@ -65,6 +77,7 @@ class Table:
     names: list[str] | None
     index_name: str = ROW
     index: Any = None
+    coding: Coding | None = None
 
 
 def column_names(table: Table) -> list[str]:
@@ -90,28 +103,26 @@ def read_table(path: Path, choice: Choice) -> Table:
 def _read_csv(path: Path, choice: Choice) -> Table:
     from kplus.engine.csv import UNNAMED, read_csv
 
-    frame = read_csv(path, text=[] if choice.index is None else [choice.index])
+    named = [] if choice.index is None else [choice.index]
+    frame = read_csv(path, text=[*named, *choice.categorical])
     unnamed = UNNAMED if UNNAMED in frame.column_names else None
     index = unnamed if choice.index is None else choice.index
     features = _features(path, choice, frame.column_names, [unnamed, index])
-    _refuse_non_numbers(frame.schema, features, frame.column)
-    numbers = frame.select(features)
+    _refuse_unfit(frame.schema, features, frame.column, choice)
+    part = _blank_to_null(frame.select(features))
+    coding = _coding(part, choice)
     return Table(
-        FrameBlocks(numbers),
-        numbers,
+        FrameBlocks(part) if coding is None else CodedFrameBlocks(part, coding),
+        part,
         features,
         ROW if index is None else index,
         None if index is None else frame.column(index),
+        coding,
     )
 
 
 def _read_parquet(path: Path, choice: Choice) -> Table:
-    from kplus.engine.parquet import (
-        ParquetBlocks,
-        index_columns,
-        read_columns,
-        read_schema,
-    )
+    from kplus.engine.parquet import index_columns, read_columns, read_schema
 
     schema = read_schema(path)
     stored = index_columns(schema)
@@ -119,20 +130,107 @@ def _read_parquet(path: Path, choice: Choice) -> Table:
     if index is None and len(stored) == 1:
         index = stored[0]
     features = _features(path, choice, schema.names, [*stored, index])
-    _refuse_non_numbers(
-        schema, features, lambda name: read_columns(path, [name]).column(0)
+    _refuse_unfit(
+        schema, features, lambda name: read_columns(path, [name]).column(0), choice
     )
-    source = ParquetBlocks(path, columns=features)
+    source, data, coding = _parquet_columns(path, schema, features, stored, choice)
     if source.n_rows == 0:
         raise DataError(f"{path} has columns but no rows.")
-    # Estimators read a file by row groups, but take all of its columns.
-    whole = features == [name for name in schema.names if name not in stored]
-    data = path if whole else read_columns(path, features)
     if index is None:
-        return Table(source, data, features)
+        return Table(source, data, features, coding=coding)
     # How pandas stores an index without a name.
     name = "" if index.startswith("__index_level_") else index
-    return Table(source, data, features, name, read_columns(path, [index]).column(0))
+    names = read_columns(path, [index]).column(0)
+    return Table(source, data, features, name, names, coding)
+
+
+def _parquet_columns(
+    path: Path,
+    schema: Any,
+    features: list[str],
+    stored: Sequence[str],
+    choice: Choice,
+) -> tuple[Blocks, Any, Coding | None]:
+    """The blocks, what estimators take, and the categories if there are some."""
+    from kplus.engine.parquet import ParquetBlocks, read_columns
+
+    plain = all(_is_plain(schema.field(name).type, choice) for name in features)
+    if plain and not choice.categorical and choice.accepts != "categories":
+        # Estimators read a file by row groups, but take all of its columns.
+        whole = features == [name for name in schema.names if name not in stored]
+        data = path if whole else read_columns(path, features)
+        return ParquetBlocks(path, columns=features), data, None
+    part = _numbers_to_text(read_columns(path, features), choice.categorical)
+    coding = _coding(part, choice)
+    if coding is None:
+        return FrameBlocks(part), part, None
+    return CodedFrameBlocks(part, coding), part, coding
+
+
+def _coding(part: Any, choice: Choice) -> Coding | None:
+    """The categories of a table, those of the fit where it is known."""
+    if choice.coding is not None:
+        return choice.coding
+    every = choice.accepts == "categories"
+    if not every and all(_is_plain(dtype, choice) for dtype in part.schema.types):
+        return None
+    coding = Coding.of(part, part.column_names if every else ())
+    for name, levels in zip(coding.names, coding.levels, strict=True):
+        column = part.column(name)
+        n_values = len(column) - column.null_count
+        asked = every or name in choice.categorical
+        if levels is not None and levels == n_values > 1 and not asked:
+            raise DataError(
+                f"Column {name!r} has another value in each row, for example "
+                f"{str(column.drop_null()[0])[:40]!r}. Leave it out (--drop), name the "
+                f"rows with it (--index), or say --categorical to use it all the same."
+            )
+    return coding
+
+
+def _is_plain(dtype: Any, choice: Choice) -> bool:
+    """Whether an Arrow type counts as numbers; yes and no do where all else does."""
+    from kplus.engine.parquet import is_number
+
+    return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
+
+
+def _blank_to_null(part: Any) -> Any:
+    """In a CSV file a field of text with nothing in it is a missing value."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    null = pa.scalar(None, pa.string())
+    for j, field in enumerate(part.schema):
+        if field.type == pa.string():
+            column = part.column(j)
+            column = pc.if_else(pc.equal(column, ""), null, column)
+            part = part.set_column(j, field, column)
+    return part
+
+
+def _numbers_to_text(part: Any, names: Sequence[str]) -> Any:
+    """Turn numbers and dates that are to be categories into text, as CSV files are."""
+    import pyarrow as pa
+
+    for name in names:
+        j = part.column_names.index(name)
+        if not _is_category(part.schema.field(j).type):
+            part = part.set_column(j, name, part.column(j).cast(pa.string()))
+    return part
+
+
+def _is_category(dtype: Any) -> bool:
+    """Whether an Arrow type holds text, categories, or yes and no."""
+    import pyarrow as pa
+
+    kind = pa.types
+    return bool(
+        kind.is_string(dtype)
+        or kind.is_large_string(dtype)
+        or kind.is_dictionary(dtype)
+        or kind.is_boolean(dtype)
+    )
 
 
 def _features(
@@ -153,6 +251,12 @@ def _features(
         raise CommandError(f"Column {name!r} is asked for twice.")
     if not features:
         raise CommandError(f"No column of {path} is left to cluster.")
+    for name in choice.categorical:
+        if name not in features:
+            raise CommandError(
+                f"--categorical names {name!r}, which is not among the columns to "
+                f"cluster."
+            )
     return features
 
 
@@ -164,22 +268,28 @@ def _unknown_column(path: Path, name: str, names: Sequence[str]) -> str:
     return f"{path} has no column {name!r}; its columns are {shown}."
 
 
-def _refuse_non_numbers(
-    schema: Any, features: Sequence[str], read: Callable[[str], Any]
+def _refuse_unfit(
+    schema: Any, features: Sequence[str], read: Callable[[str], Any], choice: Choice
 ) -> None:
+    """Refuse columns that hold what the model does not take."""
     from kplus.engine.parquet import is_number
 
+    numbers_only = choice.accepts == "numbers"
     for name in features:
         dtype = schema.field(name).type
-        if is_number(dtype):
+        if is_number(dtype) or name in choice.categorical:
             continue
         examples = read(name).drop_null()[:1].to_pylist()
+        if choice.coding is not None and (not examples or _is_category(dtype)):
+            continue  # the coding of the fit knows what to make of it
         if not examples:
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
-        raise DataError(
-            f"Column {name!r} holds {dtype}, not numbers, for example "
-            f"{str(examples[0])[:40]!r}. Leave it out (--drop), name the rows with it "
-            f"(--index), or say --categorical to a model that takes categories."
-        )
+        if numbers_only or not _is_category(dtype):
+            kind = "not numbers" if numbers_only else "neither numbers nor categories"
+            raise DataError(
+                f"Column {name!r} holds {dtype}, {kind}, for example "
+                f"{str(examples[0])[:40]!r}. Leave it out (--drop), name the rows with "
+                f"it (--index), or say --categorical to a model that takes categories."
+            )

@@ -74,8 +74,8 @@ class BlockEngine:
         local = self._locals[index]
         missed = self._renumberings[self._versions[index] :]
         self._versions[index] = len(self._renumberings)
-        if local is not None:
-            for into, K in missed:
+        for into, K in missed:
+            if local is not None:
                 local = model.regroup_local(local, into, K)
         return local
 

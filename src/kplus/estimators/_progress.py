@@ -18,8 +18,8 @@ class PassReporter:
     fitted : callable
         From a pass, the attributes that make a fitted estimator, for callbacks that
         ask for one.
-    unit : callable
-        From a pass, the objective in the units of the data.
+    measure : str
+        What the objective is called in `verbose` lines.
     """
 
     def __init__(
@@ -27,8 +27,10 @@ class PassReporter:
         estimator: Any,
         X: Any,
         fitted: Callable[[PassInfo], dict[str, Any]],
+        measure: str = "objective",
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
+        self.measure = measure
         self.context = estimator._init_callback_context(max_subtasks=None)
         self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
@@ -43,7 +45,7 @@ class PassReporter:
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
-                f"{info.params.K} clusters, objective {info.objective:.6g}",
+                f"{info.params.K} clusters, {self.measure} {info.objective:.6g}",
                 file=sys.stdout,
             )
         if not hasattr(estimator, "_skl_callbacks"):

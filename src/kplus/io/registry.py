@@ -10,11 +10,32 @@ __all__ = ["ESTIMATORS", "RECORDS", "find_class", "is_listed"]
 
 ESTIMATORS = {
     "DPMeans": "kplus.estimators",
+    "DPMixture": "kplus.estimators",
 }
 
 # Frozen dataclasses of arrays and scalars that fitted attributes may hold.
 RECORDS = {
     "PenaltyPath": "kplus.estimators",
+    "Coding": "kplus.engine.categories",
+    # Observations as users choose them, and with their priors settled.
+    "Bernoulli": "kplus.observations",
+    "BernoulliFamily": "kplus.observations.bernoulli",
+    "Categorical": "kplus.observations",
+    "CategoricalFamily": "kplus.observations.categorical",
+    "DiagGaussian": "kplus.observations",
+    "DiagGaussianFamily": "kplus.observations.diag_gaussian",
+    "Gaussian": "kplus.observations",
+    "GaussianFamily": "kplus.observations.gaussian",
+    "Mixed": "kplus.observations",
+    "MixedFamily": "kplus.observations.mixed",
+    "Multinomial": "kplus.observations",
+    "MultinomialFamily": "kplus.observations.multinomial",
+    "Poisson": "kplus.observations",
+    "PoissonFamily": "kplus.observations.poisson",
+    "SphericalGaussian": "kplus.observations",
+    "SphericalGaussianFamily": "kplus.observations.spherical_gaussian",
+    "ZeroMeanGaussian": "kplus.observations",
+    "ZeroMeanGaussianFamily": "kplus.observations.zero_mean_gaussian",
 }
 
 

@@ -227,6 +227,19 @@ class _Contents:
             )
         return text.astype(object)
 
+    def table(self, columns: dict[str, Any]) -> np.ndarray:
+        lengths = {
+            len(column) if isinstance(column, np.ndarray) and column.ndim == 1 else -1
+            for column in columns.values()
+        }
+        if len(lengths) != 1 or -1 in lengths or "" in columns:
+            raise ModelFormatError("it has a table whose columns do not match.")
+        fields = [(name, column.dtype) for name, column in columns.items()]
+        out = np.empty(lengths.pop(), dtype=fields)
+        for name, column in columns.items():
+            out[name] = column
+        return out
+
     def scalar(self, value: np.generic) -> np.generic:
         return value
 
@@ -345,6 +358,9 @@ class _Outline:
 
     def strings(self, name: Any) -> ArrayInfo:
         return ArrayInfo("object", self._archive.claim(name).shape)
+
+    def table(self, columns: dict[str, Any]) -> dict[str, Any]:
+        return columns
 
     def scalar(self, value: np.generic) -> Any:
         return value.item()

@@ -55,6 +55,8 @@ class Encoder:
         if isinstance(value, np.generic):
             return _encode_scalar(value, name)
         if type(value) in (np.ndarray, np.memmap):
+            if _is_table(value):
+                return self._encode_table(value, name)
             return self._encode_array(value, name)
         if type(value) in (list, tuple):
             items = [
@@ -82,6 +84,14 @@ class Encoder:
             raise ValueError(f"two arrays would be stored under the name {name}.")
         self.arrays[name] = array
         return {"kind": kind, "name": name}
+
+    def _encode_table(self, table: np.ndarray, name: str) -> dict[str, Any]:
+        """A structured array, column by column."""
+        columns = {
+            key: self._encode_array(np.ascontiguousarray(table[key]), f"{name}.{i}")
+            for i, key in enumerate(table.dtype.names or ())
+        }
+        return {"kind": "table", "columns": columns}
 
     def _as_text(self, array: np.ndarray, name: str) -> np.ndarray:
         self._n_strings += array.size
@@ -114,6 +124,15 @@ class Encoder:
             if f.init
         }
         return {"kind": "record", "class": type(value).__name__, "fields": fields}
+
+
+def _is_table(array: np.ndarray) -> bool:
+    """Whether this is a structured array of plain columns, without gaps."""
+    names = array.dtype.names
+    if names is None or array.ndim != 1:
+        return False
+    plain = np.dtype([(name, array.dtype[name]) for name in names])
+    return plain == array.dtype and all(plain[name].shape == () for name in names)
 
 
 def _encode_float(value: float) -> Any:
@@ -157,6 +176,9 @@ class Reader(Protocol):
 
     def strings(self, name: Any) -> Any:
         """An array of text that was one of objects."""
+
+    def table(self, columns: dict[str, Any]) -> Any:
+        """A structured array."""
 
     def scalar(self, value: np.generic) -> Any:
         """A numpy scalar."""
@@ -229,6 +251,10 @@ def _decode_dict(reader: Reader, depth: int, items: Any) -> dict[str, Any]:
     return {key: decode(item, reader, depth) for key, item in items.items()}
 
 
+def _decode_table(reader: Reader, depth: int, columns: Any) -> Any:
+    return reader.table(_decode_dict(reader, depth, columns))
+
+
 def _decode_record(reader: Reader, depth: int, class_name: Any, fields: Any) -> Any:
     return reader.record(class_name, _decode_dict(reader, depth, fields))
 
@@ -240,6 +266,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], Callable[..., Any]]] = {
     "tuple": (("items",), _decode_tuple),
     "dict": (("items",), _decode_dict),
     "record": (("class", "fields"), _decode_record),
+    "table": (("columns",), _decode_table),
     "array": (("name",), lambda reader, depth, name: reader.array(name)),
     "strings": (("name",), lambda reader, depth, name: reader.strings(name)),
 }

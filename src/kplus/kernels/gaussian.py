@@ -127,8 +127,8 @@ def near_best(scores, log_weights, squares, error, margin):
         for k in range(K):
             scores[n, k] += log_weights[k]
             best = max(best, scores[n, k])
-        lowest[n] = best - margin - 2.0 * error * np.sqrt(
-            squares[n] + squares[n] * squares[n]
+        lowest[n] = (
+            best - margin - 2.0 * error * np.sqrt(squares[n] + squares[n] * squares[n])
         )
         if not np.isfinite(lowest[n]):
             lowest[n] = -np.inf

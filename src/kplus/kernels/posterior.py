@@ -9,10 +9,9 @@ __all__ = ["candidate_sets", "gather_pairs", "gather_support", "responsibilities
 @nb.njit(nogil=True, cache=True)
 def _keep_best(logs, n_kept, order):
     """Put the slots of the `n_kept` largest values first, largest first."""
-    C = len(logs)
     for i in range(n_kept):
         best = i
-        for j in range(i + 1, C):
+        for j in range(i + 1, len(order)):
             if logs[order[j]] > logs[order[best]]:
                 best = j
         order[i], order[best] = order[best], order[i]
@@ -77,7 +76,8 @@ def responsibilities(
         if n_kept > 1:
             _note_pairs(support[at : at + n_kept], r[at : at + n_kept], w, pairs)
         k = np.int64(support[at])
-        second = -np.inf
+        # Those ruled out beforehand are farther off than `least` at any rate.
+        second = highest + least
         for c in range(C):
             if c != near[0]:
                 second = max(second, logs[c])

@@ -82,12 +82,13 @@ class BornComponents:
     ) -> Proposal | None:
         self._judge(model.best_bound(total), total)
         collected = Collected.joined(total.collected).lowest(model.n_collect)
-        if len(collected.rows):
-            tried, updated = self._marked(collected, total, updated)
-            born = [self._create(model, collected, total, k) for k in tried]
-            if any(part is not None for part in born):
-                return self._adopted(model, total, updated, tried, born)
-            self._note_failures(params, tried)
+        targets = np.unique(collected.targets[collected.targets >= 0])
+        born = [self._create(model, collected, total, k) for k in targets]
+        for target, part in zip(targets, born, strict=True):
+            if part is None:
+                self.records.note(params.visits, "birth", (int(target),), False, 0.0)
+        if any(part is not None for part in born):
+            return self._adopted(model, total, updated, targets, born)
         return self.planned(updated)
 
     def _judge(self, bound: float, total: MixtureStats) -> None:
@@ -112,25 +113,16 @@ class BornComponents:
         keys = self.rng.exponential(size=len(ready)) / chances
         targets = np.sort(ready[np.argsort(keys)[: settings.n_targets]])
         seed = int(self.rng.integers(2**31))
+        tried, waited = params.tried.copy(), params.waited.copy()
+        tried[targets], waited[targets] = params.N[targets], 0
         plan = replace(params.plan, targets=targets, seed=seed)
-        return Proposal(
-            replace(params, plan=plan), np.arange(params.K), params.K, exact=True
-        )
+        asked = replace(params, plan=plan, tried=tried, waited=waited)
+        return Proposal(asked, np.arange(params.K), params.K, exact=True)
 
     def _untried(self, params: Components) -> IntArray:
         """Components that were not tried at about their present count."""
         moved = np.abs(params.N - params.tried) > self.settings.changed * params.N
         return np.flatnonzero(moved & (params.N >= 2.0))
-
-    def _marked(
-        self, collected: Collected, total: MixtureStats, params: Components
-    ) -> tuple[IntArray, Components]:
-        """The targets, and parameters that remember them as tried."""
-        targets = np.unique(collected.targets)
-        targets = targets[targets >= 0]
-        tried, waited = params.tried.copy(), params.waited.copy()
-        tried[targets], waited[targets] = total.N[targets], 0
-        return targets, replace(params, tried=tried, waited=waited)
 
     def _create(
         self,
@@ -140,15 +132,17 @@ class BornComponents:
         target: int,
     ) -> MixtureStats | None:
         """Fit the rows noted for a target; None if they are best left as one."""
-        rows = np.sort(collected.rows[collected.targets == target])
+        rows = np.unique(collected.rows[collected.targets == target])
         X = self.source.take(rows)
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        # Few rows would not outweigh the prior: let them stand for all of the target.
-        stand_for = max(1.0, float(total.N[target] / weights.sum()))
+        stand_for = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
-        return create(
+        born = create(
             model, X, weights, stand_for, n_new, self.settings.n_iter, self.rng
         )
+        if born.K > 1 or _stands_apart(model, total, target, born):
+            return born
+        return None
 
     def _adopted(
         self,
@@ -189,10 +183,6 @@ class BornComponents:
 
         return Proposal(more, np.arange(K), K + J, loan=loan, told=told)
 
-    def _note_failures(self, params: Components, targets: IntArray) -> None:
-        for target in targets:
-            self.records.note(params.visits, "birth", (int(target),), False, 0.0)
-
 
 def create(
     model: DPMixtureModel,
@@ -202,30 +192,59 @@ def create(
     n_new: int,
     n_iter: int,
     rng: np.random.Generator,
-) -> MixtureStats | None:
+) -> MixtureStats:
     """Fit rows afresh from K′ seeds, each standing for `stand_for` rows of a target.
 
     Few rows as they are would not outweigh the prior. But rows that count for many fit
     noise as well; merges after each iteration therefore charge a component what its
     parameters gain on the rows they were fitted to against others of their kind, as
-    Akaike's criterion does. Returns the sums of the new components; None if one is left.
+    Akaike's criterion does. Iterations beyond `n_iter` go on as long as they merge.
     """
     fresh = replace(model, n_active=None)
     heavy = weights * stand_for
     stats = seeded(fresh, X, heavy, n_new, rng)
     previous = -np.inf
-    for _ in range(n_iter):
+    for iteration in range(n_iter + n_new):
         params = fresh.posterior(stats.N, stats.S, stats.mass)
         stats = fresh.share_out(params, X, heavy)[0]
         K = stats.K
         stats = _merged(fresh, stats, params.concentration, stand_for)
-        bound = fresh.best_bound(stats)
         if stats.K == 1:
-            return None
-        if stats.K == K and bound - previous <= 1e-4 * stats.mass:
+            break
+        bound = fresh.best_bound(stats)
+        slow = iteration >= n_iter or bound - previous <= 1e-4 * stats.mass
+        if stats.K == K and slow:
             break
         previous = bound
-    return stats
+    # Pairs that had better stay apart may still be parts of one whole.
+    one = MixtureStats.zeros(1, stats.S.shape[1])
+    one.N[0], one.S[0] = stats.N.sum(), stats.S.sum(axis=0)
+    one.base, one.mass = stats.base, stats.mass
+    several, single = (_charged(fresh, part, stand_for) for part in (stats, one))
+    return stats if several > single else one
+
+
+def _charged(model: DPMixtureModel, stats: MixtureStats, stand_for: float) -> float:
+    """The bound less what its parameters owe to the noise of these rows."""
+    extra = (stand_for - 1.0) * optimism(model.family, stats.N / stand_for)
+    return model.best_bound(stats) - float(extra.sum())
+
+
+def _stands_apart(
+    model: DPMixtureModel, total: MixtureStats, target: int, born: MixtureStats
+) -> bool:
+    """Whether the rows of this pass differ from the earlier ones of their component.
+
+    Only where rows seen earlier, in a stream, make up part of the target.
+    """
+    rest = total.N[target] - born.N[0]
+    if rest <= 0.01 * total.N[target]:
+        return False
+    parts = MixtureStats.zeros(2, total.S.shape[1])
+    parts.N[:] = rest, born.N[0]
+    parts.S[:] = total.S[target] - born.S[0], born.S[0]
+    pair = np.array([[0, 1]])
+    return bool(pair_changes(model, parts, 1.0, pair)[0] < 0.0)
 
 
 def _merged(

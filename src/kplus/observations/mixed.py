@@ -180,6 +180,11 @@ class MixedFamily:
         pairs = zip(self._rows(X), expected.parts, strict=True)
         return _added([part.scores(e, rows, candidates) for (part, rows), e in pairs])
 
+    def shortlist(
+        self, expected: "MixedExpected", X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        return None
+
     def sums(self, X: Array, members: ByComponent) -> Array:
         return np.hstack([part.sums(rows, members) for part, rows in self._rows(X)])
 

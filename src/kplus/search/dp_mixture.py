@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
-from kplus.core.types import Array, Blocks, FitResult, IntArray, Move, PassInfo
+from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.loop import run
@@ -103,9 +103,7 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 
 
-def _on_sample(
-    job: Job, spec: Spec, size: int, start: Components | None
-) -> Components:
+def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
     """Components that a sample of the rows pays for."""
     sample = draw(job.source, job.weights, size, job.rng)
     part = replace(
@@ -133,9 +131,7 @@ def _mass(job: Job) -> float:
 def _seeded_start(job: Job, spec: Spec) -> Components:
     """Components from rows drawn far apart."""
     sample = draw(job.source, job.weights, _START_ROWS, job.rng)
-    stats = seeded(
-        spec.model, sample.rows, sample.weight(), spec.n_components, job.rng
-    )
+    stats = seeded(spec.model, sample.rows, sample.weight(), spec.n_components, job.rng)
     return spec.model.posterior(stats.N, stats.S, stats.mass)
 
 

@@ -169,8 +169,8 @@ class DPMixtureModel:
         family.check(X)
         candidates, most, least = None, K, _NEGLIGIBLE
         sparse = self.is_sparse(K)
-        if self.n_active is not None:
-            most, least = min(self.n_active, K), _SPARSE_NEGLIGIBLE
+        if sparse:
+            most, least = self.n_active, _SPARSE_NEGLIGIBLE
         if sparse and not params.plan.everyone and local is not None:
             candidates = candidate_sets(
                 local.starts, local.components, params.neighbours, most
@@ -195,6 +195,7 @@ class DPMixtureModel:
         members = ByComponent(*gather_support(starts, components, r, weights, K))
         filled = members.starts[:-1] < members.starts[1:]
         stats.N[filled] = np.add.reduceat(members.weights, members.starts[:-1][filled])
+        stats.seen = stats.N.copy()
         stats.S = family.sums(X, members)
         stats.pairs = pairs[pair_index(K)]
         stats.base = float(weights @ family.log_base(X))
@@ -223,7 +224,7 @@ class DPMixtureModel:
         return Collected(inside + block.start, targets, priority)
 
     def regroup_local(self, local: Support, into: IntArray, K: int) -> Support | None:
-        """Renumber; a block with a row that lost its leading component starts anew."""
+        """Renumber; a block with a row that lost all its components starts anew."""
         components = into[local.components]
         if np.all(components >= 0):
             return Support(local.starts, components.astype(np.int32))

@@ -68,6 +68,8 @@ class MixtureStats:
         Σ log h(x), the part of the log-likelihood that no component changes.
     mass : float
         Summed weight of the rows.
+    seen : array of shape (K,)
+        Report: counts of the rows visited in this pass; earlier rows have none.
     spare : array of shape (K,)
         Report: what rows would lose if their leading component were taken away.
     collected : list of Collected
@@ -80,6 +82,7 @@ class MixtureStats:
     pairs: Array
     base: float
     mass: float
+    seen: Array
     spare: Array
     collected: list[Collected] = field(default_factory=list)
 
@@ -87,7 +90,7 @@ class MixtureStats:
     def zeros(cls, K: int, n_stats: int) -> "MixtureStats":
         return cls(
             np.zeros(K), np.zeros((K, n_stats)), np.zeros(K),
-            np.zeros(K * (K - 1) // 2), 0.0, 0.0, np.zeros(K),
+            np.zeros(K * (K - 1) // 2), 0.0, 0.0, np.zeros(K), np.zeros(K),
         )  # fmt: skip
 
     @property
@@ -95,7 +98,7 @@ class MixtureStats:
         return len(self.N)
 
     def begin_pass(self) -> None:
-        self.spare = np.zeros(self.K)
+        self.seen, self.spare = np.zeros(self.K), np.zeros(self.K)
         self.collected = []
 
     def __iadd__(self, other: Self) -> Self:
@@ -105,6 +108,7 @@ class MixtureStats:
         self.pairs += other.pairs
         self.base += other.base
         self.mass += other.mass
+        self.seen += other.seen
         self.spare += other.spare
         self.collected = self.collected + other.collected
         return self
@@ -121,7 +125,7 @@ class MixtureStats:
     def copy(self) -> "MixtureStats":
         return MixtureStats(
             self.N.copy(), self.S.copy(), self.entropy.copy(), self.pairs.copy(),
-            self.base, self.mass, self.spare.copy(), self.collected,
+            self.base, self.mass, self.seen.copy(), self.spare.copy(), self.collected,
         )  # fmt: skip
 
     def regroup(self, into: IntArray, K: int) -> "MixtureStats":
@@ -134,7 +138,7 @@ class MixtureStats:
         goal, first = np.unique(into[kept], return_index=True)
         again = np.delete(kept, first)
         out = MixtureStats.zeros(K, self.S.shape[1])
-        for name in ("N", "S", "entropy", "spare"):
+        for name in ("N", "S", "entropy", "seen", "spare"):
             old, new = getattr(self, name), getattr(out, name)
             new[goal] = old[kept[first]]
             np.add.at(new, into[again], old[again])

@@ -1,0 +1,121 @@
+"""The models of the command line, and what options mean to them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kplus.cli.console import CommandError
+from kplus.cli.tables import Choice
+from kplus.engine.categories import Coding
+
+__all__ = ["MODELS", "FitOptions", "accepted", "check_model", "make_model"]
+
+MODELS = {"dp-mixture": "DPMixture", "dp-means": "DPMeans"}
+"""Names of the models on the command line, and their classes."""
+
+_COUNTED = ("bernoulli", "categorical", "poisson", "multinomial")
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What the user asked for; the help of ``kplus fit`` tells what it means."""
+
+    data: Path
+    outdir: Path
+    model: str
+    observations: str | None
+    penalty: float | None
+    clusters: int | None
+    max_clusters: int | None
+    choice: Choice
+    categorical: tuple[str, ...]
+    scale: bool
+    format: str
+    seed: int
+    restarts: int
+    jobs: int | None
+    max_iter: int | None
+    plot: bool
+    json: bool
+    quiet: bool
+    force: bool
+
+
+def check_model(options: FitOptions) -> None:
+    """Refuse options that the model cannot meet, whatever the data."""
+    if options.model not in MODELS:
+        raise CommandError(
+            f"There is no model {options.model!r}; there are {' and '.join(MODELS)}."
+        )
+    if options.model == "dp-means":
+        _check_dp_means(options)
+    else:
+        _check_dp_mixture(options)
+
+
+def _check_dp_means(options: FitOptions) -> None:
+    if options.observations is not None:
+        raise CommandError("--observations is for dp-mixture; dp-means has none.")
+    if options.categorical:
+        raise CommandError(
+            f"dp-means clusters numbers and cannot take categories such as "
+            f"{options.categorical[0]!r}. Say --model dp-mixture, or leave such "
+            f"columns out with --drop."
+        )
+
+
+def _check_dp_mixture(options: FitOptions) -> None:
+    from kplus.observations.names import NAMES
+
+    kind = options.observations
+    if options.penalty is not None:
+        raise CommandError(
+            "--penalty is for --model dp-means; dp-mixture finds the number by itself."
+        )
+    if kind is not None and kind not in NAMES:
+        raise CommandError(
+            f"There are no observations {kind!r}; there are {', '.join(NAMES)}."
+        )
+    if options.categorical and kind not in (None, "mixed", "categorical"):
+        raise CommandError(
+            f"--observations {kind} takes numbers, not categories such as "
+            f"{options.categorical[0]!r}; say --observations mixed."
+        )
+    if options.scale and kind in _COUNTED:
+        raise CommandError(
+            f"--scale would turn the values into other numbers than --observations "
+            f"{kind} takes; leave it out."
+        )
+
+
+def accepted(options: FitOptions) -> str:
+    """What columns may hold: "numbers", "mixed" or "categories"."""
+    if options.model == "dp-means":
+        return "numbers"
+    kinds = {None: "mixed", "mixed": "mixed", "categorical": "categories"}
+    return kinds.get(options.observations, "numbers")
+
+
+def make_model(options: FitOptions, coding: Coding | None) -> Any:
+    """The estimator that the options ask for, with or without categories."""
+    import kplus
+
+    if options.model == "dp-means":
+        model = kplus.DPMeans(
+            penalty="auto" if options.penalty is None else options.penalty,
+            n_clusters=options.clusters,
+            max_clusters=options.max_clusters,
+        )
+    else:
+        by_default = "gaussian" if coding is None else "mixed"
+        model = kplus.DPMixture(
+            options.observations or by_default, max_components=options.max_clusters
+        )
+        if options.clusters is not None:
+            model.set_params(n_components=options.clusters, moves=())
+    model.set_params(
+        n_init=options.restarts, n_jobs=options.jobs, random_state=options.seed
+    )
+    if options.max_iter is not None:
+        model.set_params(max_iter=options.max_iter)
+    return model

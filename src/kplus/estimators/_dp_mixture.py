@@ -1,0 +1,487 @@
+"""Dirichlet-process mixtures that grow and shrink themselves."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.estimators import _dp_mixture_state as state
+from kplus.estimators import _dp_mixture_ways as ways
+from kplus.estimators._input import check_weights
+from kplus.estimators._progress import PassReporter
+from kplus.observations import by_name
+from kplus.observations.names import NAMES
+from kplus.search import dp_mixture as search
+from kplus.search.job import Job
+
+__all__ = ["DPMixture"]
+
+
+class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+    """A mixture model whose number of components comes from the data.
+
+    Fits a Dirichlet-process mixture by memoized variational inference: components are
+    born where rows are ill explained, and merged or deleted where the lower bound of
+    the evidence of *all* rows rises by it. The bound is exact at any time.
+
+    Parameters
+    ----------
+    observations : str or object of `kplus.observations`, default="gaussian"
+        What the rows of a component look like: "gaussian" (full covariances),
+        "zero_mean_gaussian", "diag_gaussian", "spherical_gaussian", "bernoulli",
+        "categorical", "poisson", "multinomial", or "mixed" (numbers, categories and
+        counts of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets
+        the prior.
+    algorithm : {"memoized", "full", "stochastic"}, default="memoized"
+        "memoized" updates the components after each batch, "full" after each pass;
+        both never lower the bound. "stochastic" takes ever smaller steps and uses no
+        moves: it keeps to `n_components`.
+    moves : tuple of {"birth", "merge", "delete"}, default=("birth", "merge", "delete")
+        Ways to change the number of components; ``()`` keeps to `n_components`.
+    n_components : int, default=1
+        Components to start with.
+    max_components : int or None, default=None
+        No births beyond so many components.
+    concentration : float or "learn", default=1.0
+        α of the Dirichlet process: the larger, the more components are expected.
+        "learn" finds the best, with a Gamma(2, 1) prior.
+    n_active : int, "auto" or None, default="auto"
+        Most components that share in a row. None: all of them, at the cost of time
+        where components are many. "auto" is 4.
+    batch_size : int or None, default=None
+        Rows in a batch; by default there are up to 20 batches of 1000 rows or more.
+    memory_limit : float or None, default=None
+        Most bytes for the sums of all batches: batches are larger where they would
+        exceed it. See Notes.
+    learning_delay, learning_decay : float, default=10.0, 0.5
+        With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
+    max_iter : int, default=200
+        Most passes over the data.
+    tol : float, default=1e-5
+        Stop when a pass raises the bound by less than so many nats a row, and no move
+        is left to try.
+    n_init : int, default=1
+        Fits with different random choices, of which the highest bound is kept.
+    warm_start : bool, default=False
+        Start `fit` from the components, and with the prior, of the last fit.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Decides where births are tried, starts, and what `sample` draws.
+    verbose : int, default=0
+        Print a line a pass.
+
+    Attributes
+    ----------
+    n_components_, n_clusters_ : int
+        Number of components found; they are numbered by falling size.
+    labels_ : ndarray of shape (n_samples,)
+        The likeliest component of each row.
+    weights_ : ndarray of shape (n_components_,)
+        Expected share of each component.
+    means_, covariances_, precisions_cholesky_ : ndarrays
+        Of the components, where `observations` have them; other families have others,
+        such as ``probabilities_`` and ``rates_``: see `kplus.observations`.
+    lower_bound_ : float
+        The bound on the log evidence of all rows, in nats.
+    lower_bound_history_ : ndarray of shape (n_iter_,)
+        The bound after each pass. It may dip after births.
+    moves_ : structured ndarray
+        Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
+        numbered then; -1 for none), ``accepted``, ``change`` (of the bound).
+    concentration_ : float
+        α, given or learned.
+    n_iter_ : int
+        Passes over all rows.
+    converged_ : bool
+        Whether the fit came to rest.
+    observations_ : object
+        The observations with their prior settled.
+    categories_ : tuple
+        Where the table has categories: those of each column in the order of their
+        codes, None for numbers.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    DPMeans : Hard clusters, faster.
+    kplus.observations : Families and their priors.
+
+    Notes
+    -----
+    A fit keeps the sums of each batch: for B batches, K components and M numbers in
+    the statistics of a row (M = D + D(D+1)/2 for "gaussian" with D columns, 3 D for
+    "diag_gaussian") this takes B·K·(M + 2 + (K-1)/2)·8 bytes. `memory_limit` bounds
+    it, with K guessed as `max_components`, or 100. Beyond that, a row takes about 8 to
+    20 bytes.
+
+    References
+    ----------
+    .. [1] M. C. Hughes, E. B. Sudderth. "Memoized online variational inference for
+       Dirichlet process mixture models." NIPS 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import DPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> model = DPMixture(random_state=0).fit(X)
+    >>> model.n_components_
+    2
+    >>> model.weights_.round(2)
+    array([0.67, 0.33])
+    >>> model.predict([[0.0, 0.0], [8.0, 8.0]])
+    array([0, 1], dtype=int32)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "observations": [StrOptions(set(NAMES)), HasMethods("resolve")],
+        "algorithm": [StrOptions({"memoized", "full", "stochastic"})],
+        "moves": [tuple, list],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "concentration": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"learn"}),
+        ],
+        "n_active": [
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+            None,
+        ],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "learning_delay": [Interval(Real, 0, None, closed="left")],
+        "learning_decay": [Interval(Real, 0, 1, closed="right")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        observations="gaussian",
+        *,
+        algorithm="memoized",
+        moves=("birth", "merge", "delete"),
+        n_components=1,
+        max_components=None,
+        concentration=1.0,
+        n_active="auto",
+        batch_size=None,
+        memory_limit=None,
+        learning_delay=10.0,
+        learning_decay=0.5,
+        max_iter=200,
+        tol=1e-5,
+        n_init=1,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.observations = observations
+        self.algorithm = algorithm
+        self.moves = moves
+        self.n_components = n_components
+        self.max_components = max_components
+        self.concentration = concentration
+        self.n_active = n_active
+        self.batch_size = batch_size
+        self.memory_limit = memory_limit
+        self.learning_delay = learning_delay
+        self.learning_decay = learning_decay
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        ways.tag_observations(tags.input_tags, self.observations)
+        return tags
+
+    # --------------------------------------------------------------------- fit
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows. A path may name a ``.npy``, ``.csv`` or Parquet file. Missing values
+            are NaN, where the observations take them; categories are columns of text
+            or categories in a data frame or file, or codes 0, 1, ... in an array.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+
+        Returns
+        -------
+        self : DPMixture
+        """
+        ways.check_settings(self)
+        likelihood = by_name(self.observations)
+        last = state.last_fit(self) if self.warm_start else None
+        source, coding = ways.open_rows(self, X, likelihood, last, reset=True)
+        weights = check_weights(sample_weight, source.n_rows)
+        if self.n_components > source.n_rows:
+            raise ValueError(
+                f"n_samples={source.n_rows} should be >= "
+                f"n_components={self.n_components}."
+            )
+
+        def described(info: PassInfo) -> dict[str, Any]:
+            return state.attributes(self.observations, coding, family, info.params)
+
+        reporter = PassReporter(self, X, described, "lower bound")
+        job = self._job(source, weights, reporter)
+        try:
+            if last is None:
+                columns = ways.columns_of(source, likelihood, coding)
+                family = search.resolve(job, likelihood, columns)
+            else:
+                family = last.family
+            spec = ways.make_spec(self, family, source)
+            found = ways.best_fit(self.n_init, job, spec, ways.warm_start(last, spec))
+        except NotFiniteError:
+            raise ways.describe_problem(self, source) from None
+        values = state.attributes(self.observations, coding, family, found.params)
+        self._store(values, found)
+        self.lower_bound_history_ = found.history
+        self.moves_ = ways.moves_table(found.records)
+        self.n_iter_ = len(found.history)
+        ways.warn_of_wide_prior(self, likelihood)
+        self._warn_if_restless(found)
+        reporter.close()
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find components and return the likeliest one of each row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to what was seen before.
+
+        The fit is variational inference on everything seen so far: earlier rows keep
+        their shares in the components and count in the bound, rows of this batch find
+        theirs, and components are born and merged as in `fit`. None are deleted, for
+        the earlier rows could not choose another. The prior is that of the first batch.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; `labels_` are those of this batch.
+
+        Returns
+        -------
+        self : DPMixture
+        """
+        ways.check_settings(self)
+        ways.check_stream(self)
+        if not hasattr(self, "_params"):
+            return self.fit(X, sample_weight=sample_weight)
+        source = self._open(X)
+        weights = check_weights(sample_weight, source.n_rows)
+        job = self._job(source, weights)
+        family = self.observations_
+        spec = ways.streaming(ways.make_spec(self, family, source))
+        try:
+            found = search.stream(job, spec, self._params, self._total)
+        except NotFiniteError:
+            raise ways.describe_problem(self, source) from None
+        values = state.attributes(self._asked, self._coding, family, found.params)
+        self._store(values, found)
+        self.lower_bound_history_ = np.append(self.lower_bound_history_, found.history)
+        self.moves_ = np.append(self.moves_, ways.moves_table(found.records))
+        self.n_iter_ += len(found.history)
+        self._warn_if_restless(found)
+        return self
+
+    def _job(self, source: Blocks, weights: Array | None, reporter: Any = None) -> Job:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return Job(
+            source=source,
+            weights=weights,
+            rng=np.random.default_rng(seed),
+            n_threads=effective_n_jobs(self.n_jobs),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=reporter if reporter is not None and reporter.wanted else None,
+        )
+
+    def _open(self, X: Any) -> Blocks:
+        """Open a table that must be like that of the fit."""
+        asked, last = by_name(self._asked), state.LastFit.of(self)
+        return ways.open_rows(self, X, asked, last, reset=False)[0]
+
+    def _store(self, values: dict[str, Any], found: search.MixtureFit) -> None:
+        if hasattr(self, "_params"):  # another family has other attributes
+            for name in state.names_of_family(self):
+                delattr(self, name)
+        for name, value in values.items():
+            setattr(self, name, value)
+        self._total = found.total
+        self.labels_ = found.labels
+        self.lower_bound_ = float(found.history[-1])
+        self.converged_ = found.converged
+
+    def _warn_if_restless(self, found: search.MixtureFit) -> None:
+        if not found.converged and len(found.history) >= self.max_iter:
+            warnings.warn(
+                f"DPMixture did not come to rest in max_iter={self.max_iter} passes; "
+                f"raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    # -------------------------------------------------------------------- rows
+
+    def predict(self, X: Any) -> Any:
+        """Return the likeliest component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "_params")
+        source = self._open(X)
+        model = ways.make_spec(self, self.observations_, source).model
+        try:
+            return ways.labels_of(source, model, self._params, self.n_jobs)
+        except NotFiniteError:
+            raise ways.describe_problem(self, source) from None
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the share of each component in each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        responsibilities : ndarray of shape (n_samples, n_components_)
+        """
+        check_is_fitted(self, "_params")
+        source = self._open(X)
+        model = ways.make_spec(self, self.observations_, source).model
+        try:
+            logs = search.log_responsibilities(source, model, self._params)
+            return np.concatenate([np.exp(part) for part in logs])
+        except NotFiniteError:
+            raise ways.describe_problem(self, source) from None
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log density of each row, its parameters integrated out.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self, "_params")
+        source = self._open(X)
+        ways.cut(source, 1)
+        q = self._params
+        try:
+            return search.log_densities(
+                source, self.observations_, q.N, q.S, q.concentration
+            )
+        except NotFiniteError:
+            raise ways.describe_problem(self, source) from None
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
+        """Draw new rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features_in_)
+            Rows, component by component. Columns of categories hold codes, the
+            positions in `categories_`.
+        y : ndarray of shape (n_samples,)
+            Their components.
+        """
+        check_is_fitted(self, "_params")
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(
+                f"n_samples must be an int of at least 1, not {n_samples!r}."
+            )
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(n_samples, self.weights_)
+        X = self.observations_.draw(self._params.N, self._params.S, counts, rng)
+        return X, np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    # -------------------------------------------------------------------- files
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        return state.to_state(self)
+
+    def _from_state(self, kept: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        state.from_state(self, kept)

@@ -1,0 +1,303 @@
+"""What the parameters of `DPMixture` ask for: tables, batches, models, warnings."""
+
+import os
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from joblib import effective_n_jobs
+
+from kplus.core.errors import DataError
+from kplus.core.types import Blocks, IntArray
+from kplus.engine import make_engine
+from kplus.engine.blocks import default_block_rows
+from kplus.engine.categories import Coding, count_levels
+from kplus.engine.files import check_path, read_table
+from kplus.estimators._dp_mixture_state import LastFit
+from kplus.estimators._input import describe_not_finite, open_mixed_table, open_table
+from kplus.models.dp_mixture.model import DPMixtureModel, StochasticModel
+from kplus.models.dp_mixture.params import Components, Plan
+from kplus.moves.birth import BirthSettings
+from kplus.moves.records import MoveRecord
+from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
+from kplus.observations.family import Columns, Family, Likelihood
+from kplus.observations.names import NAMES
+from kplus.search import dp_mixture as search
+from kplus.search.dp_mixture import MixtureFit, Spec
+from kplus.search.job import Job
+
+__all__ = [
+    "best_fit",
+    "check_settings",
+    "check_stream",
+    "columns_of",
+    "cut",
+    "describe_problem",
+    "labels_of",
+    "make_spec",
+    "moves_table",
+    "open_rows",
+    "streaming",
+    "tag_observations",
+    "warm_start",
+    "warn_of_wide_prior",
+]
+
+MOVES = ("birth", "merge", "delete")
+_BLOCK_ROWS = 4096  # with about 50 columns a block's work stays in the cache
+_BATCH_ROWS = 1000  # rows in a batch at least ...
+_N_BATCHES = 20  # ... and so many batches at most
+_N_ACTIVE = 4
+_LIKELY_COMPONENTS = 100  # to guess the memory of a fit without a cap
+_TAKE_MISSING = (
+    "diag_gaussian",
+    "spherical_gaussian",
+    "bernoulli",
+    "categorical",
+    "poisson",
+    "mixed",
+)
+_WIDE = 10.0  # a prior variance of so many times that of the components is too wide
+
+
+# ------------------------------------------------------------------- settings
+
+
+def check_settings(dp: Any) -> None:
+    """Refuse parameters that do not go together."""
+    for name in ("n_components", "max_components", "n_active", "batch_size"):
+        if isinstance(getattr(dp, name), bool):
+            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
+    for move in dp.moves:
+        if move not in MOVES:
+            known = ", ".join(map(repr, MOVES))
+            raise ValueError(f"moves holds {move!r}; it may hold {known}.")
+    if dp.max_components is not None and dp.max_components < dp.n_components:
+        raise ValueError(
+            f"max_components={dp.max_components} should be >= "
+            f"n_components={dp.n_components}, the number to start with."
+        )
+
+
+def check_stream(dp: Any) -> None:
+    """Stochastic steps need to know how many rows there are in all."""
+    if dp.algorithm == "stochastic":
+        raise ValueError(
+            "partial_fit does not go with algorithm='stochastic', which needs to know "
+            "how many rows there are in all; use algorithm='memoized'."
+        )
+
+
+def streaming(spec: Spec) -> Spec:
+    """Without deletes: earlier rows are known by their sums, not to be shared anew."""
+    return replace(spec, kinds=tuple(kind for kind in spec.kinds if kind != "delete"))
+
+
+def tag_observations(tags: Any, observations: Any) -> None:
+    """Tell scikit-learn which values the observations take."""
+    name = observations
+    if not isinstance(observations, str):
+        name = {v: k for k, v in NAMES.items()}.get(type(observations).__name__)
+    tags.allow_nan = name in _TAKE_MISSING
+    tags.categorical = name in ("categorical", "mixed")
+    tags.positive_only = name in ("bernoulli", "categorical", "poisson", "multinomial")
+
+
+def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
+    """The model, the moves and the batches that the parameters ask for.
+
+    Also cuts the table into blocks that suit the batches.
+    """
+    alpha = None if dp.concentration == "learn" else float(dp.concentration)
+    active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
+    cap = np.inf if dp.max_components is None else dp.max_components
+    model = DPMixtureModel(family, alpha, active)
+    kinds = tuple(dp.moves)
+    if dp.algorithm == "stochastic":
+        model = StochasticModel(
+            family, alpha, active, delay=dp.learning_delay, decay=dp.learning_decay
+        )
+        kinds = ()
+    n_batches = batches_of(dp, source.n_rows, family.n_stats)
+    cut(source, n_batches)
+    return Spec(
+        model=model,
+        n_components=dp.n_components,
+        kinds=kinds,
+        births=BirthSettings(max_components=cap),
+        n_batches=n_batches,
+    )
+
+
+def batches_of(dp: Any, n_rows: int, n_stats: int) -> int:
+    """Number of batches, no more than fit in `memory_limit`."""
+    if dp.algorithm == "full":
+        return 1
+    if dp.batch_size is not None:
+        n_batches = -(-n_rows // dp.batch_size)
+    else:
+        n_batches = int(np.clip(n_rows // _BATCH_ROWS, 1, _N_BATCHES))
+    if dp.memory_limit is not None:
+        K = max(dp.n_components, dp.max_components or _LIKELY_COMPONENTS)
+        each = 8.0 * K * (n_stats + 2.0 + 0.5 * (K - 1))
+        n_batches = min(n_batches, max(1, int(dp.memory_limit // each)))
+    return n_batches
+
+
+def cut(source: Blocks, n_batches: int) -> None:
+    """Cut a table into blocks of which each batch has the same number.
+
+    An even number, unless batches are small: two threads then share the work.
+    """
+    batch_rows = -(-source.n_rows // n_batches)
+    most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
+    pairs = -(-batch_rows // (2 * most))
+    n_blocks = (
+        2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
+    )
+    source.block_rows = -(-batch_rows // n_blocks)
+
+
+# --------------------------------------------------------------------- tables
+
+
+def open_rows(
+    dp: Any, X: Any, likelihood: Likelihood, last: LastFit | None, *, reset: bool
+) -> tuple[Blocks, Coding | None]:
+    """Open a table as the observations need it: numbers, or categories as well.
+
+    With `reset` this is a new fit; a `last` one decides the codes of categories.
+    """
+    coding = None if last is None else last.coding
+    source, coding = _opened(dp, X, likelihood, coding, reset)
+    if last is not None and source.n_features != last.family.n_columns:
+        raise ValueError(
+            f"warm_start=True, but X has {source.n_features} features and the last fit "
+            f"had {last.family.n_columns}; fit a fresh estimator."
+        )
+    return source, coding
+
+
+def _opened(
+    dp: Any, X: Any, likelihood: Likelihood, coding: Coding | None, reset: bool
+) -> tuple[Blocks, Coding | None]:
+    if isinstance(likelihood, Mixed):
+        return open_mixed_table(dp, X, reset=reset, coding=coding)
+    if isinstance(likelihood, Categorical):
+        if reset and _is_named_path(X):
+            X = read_table(Path(X))
+        names = _names_of(X) if reset else ()
+        return open_mixed_table(dp, X, reset=reset, categorical=names, coding=coding)
+    try:
+        return open_table(dp, X, reset=reset), None
+    except DataError as error:
+        if "not numbers" not in str(error):
+            raise
+        raise DataError(
+            f"{error} Or give observations='mixed', which takes categories."
+        ) from None
+
+
+def _is_named_path(X: Any) -> bool:
+    return isinstance(X, (str, os.PathLike)) and check_path(Path(X)) != "npy"
+
+
+def _names_of(X: Any) -> tuple[str, ...]:
+    if not nw.dependencies.is_into_dataframe(X):
+        return ()
+    return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
+
+
+def columns_of(
+    source: Blocks, likelihood: Likelihood, coding: Coding | None
+) -> Columns:
+    """Names and numbers of categories of the columns."""
+    names = getattr(source, "feature_names", None)
+    if names is None:
+        names = [f"column {j}" for j in range(source.n_features)]
+    levels: tuple[int | None, ...] = (None,) * source.n_features
+    if coding is not None:
+        levels = coding.levels
+    elif isinstance(likelihood, Categorical):
+        levels = count_levels(source)
+    return Columns(tuple(names), levels)
+
+
+def describe_problem(dp: Any, source: Blocks) -> ValueError:
+    """What is wrong with rows that a family of whole matrices has refused."""
+    found = describe_not_finite(dp, source)
+    if "NaN" not in str(found):
+        return found
+    return DataError(
+        f"{found} Or give observations='diag_gaussian' (or 'mixed'), which takes "
+        f"missing values."
+    )
+
+
+# ----------------------------------------------------------------------- fits
+
+
+def best_fit(n_init: int, job: Job, spec: Spec, start: Components | None) -> MixtureFit:
+    """Fit `n_init` times and return the highest bound, the first among equals."""
+    if n_init == 1:
+        return search.fit(job, spec, start)
+    fits = [
+        search.fit(replace(job, rng=rng), spec, start) for rng in job.rng.spawn(n_init)
+    ]
+    return max(fits, key=lambda fit: float(fit.history[-1]))
+
+
+def warm_start(last: LastFit | None, spec: Spec) -> Components | None:
+    """The last fit's components, the largest of them if there may be no more."""
+    if last is None:
+        return None
+    most = int(min(last.params.K, spec.births.max_components))
+    N, S = last.params.N[:most], last.params.S[:most]
+    return spec.model.posterior(N, S, float(N.sum()))
+
+
+def labels_of(
+    source: Blocks, model: DPMixtureModel, params: Components, n_jobs: int | None
+) -> IntArray:
+    """The leading component of each row, found just as in the last pass of a fit."""
+    params = replace(params, plan=Plan(everyone=True, frozen=True))
+    with make_engine(source, None, effective_n_jobs(n_jobs)) as engine:
+        for _ in engine.sweep(model, params, range(engine.n_blocks)):
+            pass
+        return np.concatenate([part.labels for part in engine.locals()])
+
+
+def moves_table(records: list[MoveRecord]) -> Any:
+    """All proposals as a structured array; -1 where there is no other component."""
+    fields = [
+        ("pass", np.int64), ("kind", "U8"), ("target", np.int64),
+        ("other", np.int64), ("accepted", np.bool_), ("change", np.float64),
+    ]  # fmt: skip
+    rows = [
+        (r.iteration, r.kind, *(*r.target, -1)[:2], r.accepted, r.change)
+        for r in records
+    ]
+    return np.array(rows, dtype=fields)
+
+
+def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
+    """Warn where the user's E[Σ] far exceeds what the components turned out to be."""
+    if not isinstance(likelihood, (Gaussian, ZeroMeanGaussian)):
+        return
+    if likelihood.covariance is None:
+        return
+    found = dp.weights_ @ np.diagonal(dp.covariances_, axis1=1, axis2=2)
+    given = np.asarray(likelihood.covariance, dtype=np.float64)
+    prior = np.full(len(found), given) if given.ndim == 0 else np.diag(given)
+    ratio = float(np.median(prior / found))
+    if ratio > _WIDE:
+        warnings.warn(
+            f"The prior covariance of the components is about {ratio:.3g} times what "
+            f"they turned out to be, so that small ones are not worth their price; set "
+            f"a smaller covariance in {type(likelihood).__name__}(...).",
+            UserWarning,
+            stacklevel=3,
+        )

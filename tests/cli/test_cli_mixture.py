@@ -1,0 +1,192 @@
+"""dp-mixture on the command line: categories, missing values, shares."""
+
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+import kplus as library
+
+Z = np.repeat([0, 1], 60)
+
+
+@pytest.fixture
+def table():
+    """Two groups in numbers, text and codes."""
+    rng = np.random.default_rng(0)
+    return pl.DataFrame(
+        {
+            "size": rng.normal(8.0 * Z, 1.0),
+            "color": np.where(rng.random(120) < 0.1 + 0.8 * Z, "red", "blue"),
+            "code": np.where(rng.random(120) < 0.9, 2 * Z + 3, 4),
+        }
+    )
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def mixed(request, tmp_path, table):
+    path = tmp_path / f"mixed.{request.param}"
+    getattr(table, f"write_{request.param}")(path)
+    return path
+
+
+def labels(folder):
+    return pl.read_csv(folder / "labels.csv")["cluster"].to_numpy()
+
+
+def test_numbers_are_gaussian(kplus, data, out):
+    done = kplus("fit", data, "-o", out, "--json")
+    result = done.json
+    assert (result["model"], result["observations"]) == ("dp-mixture", "gaussian")
+    assert result["n_clusters"] == 3
+    assert np.isfinite(result["lower_bound"])
+    assert not {"objective", "penalty"} & set(result)
+    model = library.load(out / "model.kplus")
+    assert result["lower_bound"] == model.lower_bound_
+
+
+def test_the_title_tells_the_bound(kplus, data, out):
+    done = kplus("fit", data, "-o", out)
+    assert "dp-mixture: 3 clusters of 120 rows, 3 columns" in done.out
+    assert "gaussian, lower bound -" in done.out
+    assert "nats a row" in done.out
+
+
+def test_other_observations(kplus, data, out):
+    words = ["--observations", "diag_gaussian", "--max-clusters", 2, "--json"]
+    result = kplus("fit", data, "-o", out, *words).json
+    assert result["observations"] == "diag_gaussian"
+    assert result["n_clusters"] <= 2
+
+
+def test_text_makes_it_mixed(kplus, mixed, out):
+    done = kplus("fit", mixed, "-o", out, "--drop", "code", "--json", "--plot")
+    result = done.json
+    assert result["observations"] == "mixed"
+    assert result["n_features"] == 2
+    assert adjusted_rand_score(Z, labels(out)) > 0.9
+    columns = {c["name"]: c for c in result["clusters"][0]["columns"]}
+    assert columns["color"]["category"] in ("red", "blue")
+    assert 0.7 < columns["color"]["share"] <= 1.0
+    assert "mean" in columns["size"]
+    assert (out / "clusters.png").exists()
+    done = kplus("fit", mixed, "-o", out, "--drop", "code", "--force")
+    assert "color red" in done.out
+    assert "color blue" in done.out
+
+
+def test_numbers_that_are_codes(kplus, mixed, out):
+    assert kplus("fit", mixed, "-o", out, "--categorical", "code").code == 0
+    model = library.load(out / "model.kplus")
+    assert model.categories_ == (None, ("blue", "red"), ("3", "4", "5"))
+    done = kplus("predict", out / "model.kplus", mixed)
+    assert done.out == (out / "labels.csv").read_text(), done.err
+
+
+@pytest.mark.parametrize("options", [[], ["--scale"]])
+def test_predict_with_categories(kplus, mixed, table, tmp_path, out, options):
+    words = ["--categorical", "code", "-o", out, *options]
+    assert kplus("fit", mixed, *words).code == 0
+    expected = (out / "labels.csv").read_text()
+    table.select("code", "size", "color").write_parquet(tmp_path / "other.parquet")
+    for path in (mixed, tmp_path / "other.parquet"):
+        done = kplus("predict", out / "model.kplus", path)
+        assert done.out == expected, done.err
+    table.with_columns(color=pl.lit("green")).write_csv(tmp_path / "new.csv")
+    done = kplus("predict", out / "model.kplus", tmp_path / "new.csv")
+    assert (done.code, done.out) == (2, "")
+    assert "'color' holds 'green'" in done.err
+    np.save(tmp_path / "x.npy", np.zeros((3, 3)))
+    done = kplus("predict", out / "model.kplus", tmp_path / "x.npy")
+    assert done.code == 2
+    assert "names of the columns" in done.err
+
+
+def test_scaled_categories_keep_their_names(kplus, mixed, out):
+    assert kplus("fit", mixed, "--scale", "--drop", "code", "-o", out).code == 0
+    model = library.load(out / "model.kplus")
+    assert list(model.feature_names_in_) == ["size (standardised)", "color"]
+
+
+def test_missing_values(kplus, table, tmp_path, out):
+    rows = table.drop("code").with_row_index("i")
+    size = pl.when(pl.col("i") % 7 != 0).then("size").alias("size")
+    color = pl.when(pl.col("i") % 5 != 0).then("color").alias("color")
+    rows.select(size, color).write_csv(tmp_path / "holes.csv")
+    done = kplus("fit", tmp_path / "holes.csv", "-o", out, "--plot", "--scale")
+    assert done.code == 0, done.err
+    model = library.load(out / "model.kplus")
+    assert model.categories_ == (None, ("blue", "red"))
+    done = kplus("predict", out / "model.kplus", tmp_path / "holes.csv")
+    assert done.out == (out / "labels.csv").read_text()
+    # A model of whole matrices takes none, and says which one does.
+    rows.select(size, other="size").write_csv(tmp_path / "numbers.csv")
+    done = kplus("fit", tmp_path / "numbers.csv", "-o", out, "--force")
+    assert done.code == 2
+    assert "'size' has 18 missing values" in done.err
+    assert "--observations diag_gaussian" in done.err
+    words = ["--observations", "diag_gaussian", "--force"]
+    assert kplus("fit", tmp_path / "numbers.csv", "-o", out, *words).code == 0
+
+
+def test_categories_alone_have_no_picture(kplus, mixed, out):
+    words = ["--observations", "categorical", "--columns", "color,code", "--plot"]
+    done = kplus("fit", mixed, "-o", out, *words)
+    assert done.code == 0, done.err
+    assert "no picture" in done.err
+    assert not (out / "clusters.png").exists()
+    done = kplus("predict", out / "model.kplus", mixed)
+    assert done.out == (out / "labels.csv").read_text(), done.err
+
+
+def test_yes_and_no_are_categories(kplus, table, tmp_path, out):
+    table.select("size", red=pl.col("color") == "red").write_csv(tmp_path / "x.csv")
+    done = kplus("fit", tmp_path / "x.csv", "-o", out, "--json")
+    assert done.json["observations"] == "mixed"
+    assert library.load(out / "model.kplus").categories_ == (None, (False, True))
+    done = kplus("predict", out / "model.kplus", tmp_path / "x.csv")
+    assert done.out == (out / "labels.csv").read_text(), done.err
+
+
+def test_names_of_rows_are_no_categories(kplus, table, tmp_path, out):
+    names = [f"row {i}" for i in range(120)]
+    table.with_columns(name=pl.Series(names)).write_csv(tmp_path / "x.csv")
+    done = kplus("fit", tmp_path / "x.csv", "-o", out)
+    assert done.code == 2
+    assert "'name' has another value in each row" in done.err
+    assert "--index" in done.err
+    done = kplus("fit", tmp_path / "x.csv", "-o", out, "--index", "name")
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_shares(kplus, data, tmp_path, out, kind):
+    kplus("fit", data, "-o", out)
+    target = tmp_path / f"shares.{kind}"
+    done = kplus("predict", out / "model.kplus", data, "--proba", "-o", target)
+    assert done.code == 0, done.err
+    found = pl.read_csv(target) if kind == "csv" else pl.read_parquet(target)
+    assert found.columns == ["row", "cluster", "share 0", "share 1", "share 2"]
+    shares = found.select(pl.col("^share .*$")).to_numpy()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(shares.argmax(axis=1), found["cluster"].to_numpy())
+    result = kplus("predict", out / "model.kplus", data, "--proba", "--json").json
+    np.testing.assert_allclose(result["shares"], shares, rtol=1e-12, atol=1e-300)
+
+
+def test_no_shares_in_hard_clusters(kplus, data, out):
+    kplus("fit", data, "--model", "dp-means", "-o", out)
+    done = kplus("predict", out / "model.kplus", data, "--proba")
+    assert done.code == 2
+    assert "--proba" in done.err
+
+
+def test_inspect_tells_observations(kplus, mixed, out):
+    kplus("fit", mixed, "-o", out)
+    done = kplus("inspect", out / "model.kplus")
+    assert done.code == 0
+    assert "DPMixture" in done.out
+    assert "red" in done.out
+    assert kplus("inspect", out / "model.kplus", "--json").json["params"][
+        "observations"
+    ] == ("mixed")
