@@ -252,12 +252,12 @@ class Recording(DPMixtureModel):
 
 
 def stats_of(model, X, R, weights=None):
-    """The model's summary of given responsibilities."""
+    """The model's summary of given responsibilities, of rows visited just now."""
     w = np.ones(len(X)) if weights is None else weights
     N, S, entropies, pairs = statistics(model.family, X, R, w)
     base = float(w @ model.family.log_base(X))
     return MixtureStats(
-        N, S, entropies, pairs, base, float(w.sum()), np.zeros(len(N)), np.zeros(len(N))
+        N, S, entropies, pairs, base, float(w.sum()), N.copy(), np.zeros(len(N))
     )
 
 

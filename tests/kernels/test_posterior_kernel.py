@@ -35,16 +35,18 @@ def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
     return R, support, starts, entropy, pairs, spare
 
 
-def brute_spare(logs, R, weights):
-    """What rows lose without their leading component, or without a lesser one."""
+def brute_spare(logs, R, weights, least=NEVER):
+    """What rows lose without their leading component, or without a lesser one.
+
+    Nobody is farther off than those that were ruled out, by `least`, are at best.
+    """
     out = np.zeros(R.shape[1])
     for row, r, w in zip(logs, R, weights, strict=True):
         lead = int(np.argmax(row))
         for k in np.flatnonzero(r):
             out[k] -= w * np.log1p(-r[k]) if k != lead else 0.0
-        others = np.delete(row, lead)
-        kept = logsumexp(row[r > 0.0])
-        out[lead] += w * (kept - np.max(others, initial=-np.inf))
+        second = np.max(np.delete(row, lead), initial=row[lead] + least)
+        out[lead] += w * (logsumexp(row[r > 0.0]) - second)
     return out
 
 
@@ -139,6 +141,26 @@ def test_negligible_components_have_no_share():
     np.testing.assert_array_equal(np.diff(starts), [2, 1])
     np.testing.assert_array_equal(R > 0.0, [[True, True, False], [False, False, True]])
     assert R[0, 1] == pytest.approx(np.exp(-20.0), rel=1e-8)
+
+
+def test_what_rows_lose_at_most_is_how_far_off_others_must_be():
+    """Components ruled out, here or before, may be as near as `least` says."""
+    least, weights = np.log(1e-12), np.array([2.0, 0.5, 3.0])
+    scores = np.array([[0.0, -20.0, -30.0], [-29.0, -28.0, 0.0], [-1e9, 0.0, -1.0]])
+    R, *_, spare = share_out(scores, np.zeros(3), least=least, weights=weights)
+    expected = brute_spare(scores, R, weights, least)
+    np.testing.assert_allclose(spare, expected, rtol=1e-12)
+    # The lead of the second row, and next to nothing of the third.
+    assert spare[2] == pytest.approx(-0.5 * least - 3.0 * np.log1p(-R[2, 2]))
+    hidden = np.array([[0, -1, -1], [2, -1, -1], [1, 2, -1]], np.int32)
+    asked = np.where(hidden >= 0, np.take_along_axis(scores, hidden, 1), -np.inf)
+    R, *_, spare = share_out(asked, np.zeros(3), hidden, least=least, weights=weights)
+    assert spare[0] == pytest.approx(-2.0 * least)
+
+
+def test_one_component_is_spared_as_if_others_had_been_ruled_out():
+    *_, spare = share_out(np.zeros((3, 1)), np.zeros(1), least=-7.0)
+    assert spare[0] == pytest.approx(3 * 7.0)
 
 
 def test_tiny_shares_keep_their_pair_entropy():

@@ -107,8 +107,33 @@ class MixtureLaws(Laws):
         np.testing.assert_allclose(model.R.sum(axis=1), 1.0, rtol=1e-12)
         np.testing.assert_allclose(result.total.N, table.weight() @ model.R, atol=1e-11)
         assert result.total.N.sum() == pytest.approx(table.weight().sum(), rel=1e-12)
+        np.testing.assert_allclose(result.total.seen, result.total.N, rtol=1e-12)
         largest = model.R[np.arange(table.n), labels]
         np.testing.assert_array_equal(largest, model.R.max(axis=1))
+
+    @law
+    @given(tables())
+    def test_reports_add_until_the_next_pass(self, table):
+        """What was seen and what rows would lose; nothing takes it back."""
+        model, params = self.some_params(table)
+        cut = int(table.rng.integers(0, table.n))
+        whole, _ = self.summary(model, params, table)
+        last, _ = self.summary(model, params, table.at(np.arange(cut, table.n)))
+        np.testing.assert_array_equal(whole.seen, whole.N)
+        seen, spare = whole.seen.copy(), whole.spare.copy()
+        whole -= last
+        np.testing.assert_array_equal(whole.seen, seen)
+        np.testing.assert_array_equal(whole.spare, spare)
+        whole += last
+        np.testing.assert_allclose(whole.seen, seen + last.seen, rtol=1e-12)
+        np.testing.assert_allclose(whole.spare, spare + last.spare, rtol=1e-12)
+        kept = [part.copy() for part in self.statistics(whole)]
+        whole.begin_pass()
+        assert not np.any(whole.seen)
+        assert not np.any(whole.spare)
+        assert not whole.collected
+        for before, after in zip(kept, self.statistics(whole), strict=True):
+            np.testing.assert_array_equal(before, after)
 
     @law
     @given(tables())
@@ -121,7 +146,7 @@ class MixtureLaws(Laws):
                 total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
                 R = mixture.regrouped(model.R, into, K)
                 found, expected = total.regroup(into, K), self.brute(model, table, R)
-                for field in ("N", "S", "entropy"):
+                for field in ("N", "S", "entropy", "seen"):
                     np.testing.assert_allclose(
                         getattr(found, field), getattr(expected, field),
                         rtol=1e-10, atol=1e-10 * table.n,

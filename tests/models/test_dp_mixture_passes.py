@@ -8,6 +8,7 @@ import pytest
 import mixture_reference as mixture
 from kplus import loop
 from kplus.core.memo import add_up
+from kplus.core.regroup import without
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.model import StochasticModel
@@ -144,11 +145,20 @@ def test_neighbours_are_others():
     assert model.ready(replace(params, visits=4)).plan.everyone is True
 
 
-def test_a_sparse_posterior_of_every_component_is_the_dense_one():
-    model, X, params = setting("gaussian", K=5, n_active=5)
+@pytest.mark.parametrize(("n_active", "K"), [(5, 5), (1, 2), (1, 7), (4, 10)])
+def test_few_components_share_in_a_row_as_if_dense(n_active, K):
+    """Candidates would be all of them: nothing is gained by fewer."""
+    model, X, params = setting("gaussian", K=K, n_active=n_active)
     dense = replace(model, n_active=None)
-    one = model.share_out(params, X, np.ones(N_ROWS))[0]
-    same_sums(one, dense.share_out(params, X, np.ones(N_ROWS))[0])
+    one, local, _ = model.share_out(params, X, np.ones(N_ROWS))
+    assert not model.is_sparse(K)
+    assert np.max(np.diff(local.starts)) > min(n_active, K - 1)
+    other = dense.share_out(params, X, np.ones(N_ROWS))[0]
+    for field in (*FIELDS, "seen", "spare"):
+        np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
+    more = setting("gaussian", K=n_active + 7, n_active=n_active)
+    _, local, _ = more[0].share_out(more[2], X, np.ones(N_ROWS))
+    assert np.max(np.diff(local.starts)) == n_active
 
 
 # ----------------------------------------------------------------------- memoized
@@ -186,6 +196,7 @@ def test_rows_seen_earlier_count():
     result = run(model, X[40:], params, groups="each", max_iter=3, base=earlier)
     R = np.vstack([first, model.R])
     same_sums(result.total, stats_of(model, X, R))
+    np.testing.assert_allclose(result.total.seen, model.R.sum(axis=0), rtol=1e-12)
     assert -result.history[-1] == pytest.approx(mixture.bound(model, X, R), rel=1e-10)
 
 
@@ -234,7 +245,7 @@ def test_regrouped_sums_are_those_of_regrouped_responsibilities(into, weighted):
     K = into.max() + 1
     found = stats_of(model, X, R, w).regroup(into, K)
     expected = stats_of(model, X, mixture.regrouped(R, into, K), w)
-    same_sums(found, expected, 1e-10, ("N", "S", "entropy"))
+    same_sums(found, expected, 1e-10, ("N", "S", "entropy", "seen"))
     assert found.base == expected.base
     assert found.mass == expected.mass
     merged = np.bincount(into[into >= 0], minlength=K) > 1
@@ -271,10 +282,11 @@ def test_regrouped_rows():
 
 
 def test_rows_that_lose_all_their_components_start_anew():
-    model, X, params = setting("gaussian", K=4, n_active=1)
+    model, X, params = setting("gaussian", n_active=1)
     _, local, _ = model.share_out(params, X, np.ones(N_ROWS))
-    into = np.where(np.arange(4) == local.labels[0], -1, [0, 1, 2, 2])
-    assert model.regroup_local(local, into, 3) is None
+    assert len(local.components) == N_ROWS
+    into = without(K, local.labels[:1])
+    assert model.regroup_local(local, into, K - 1) is None
 
 
 # ------------------------------------------------------------------------- collected
@@ -346,6 +358,7 @@ def test_a_new_pass_forgets_the_report_only():
     assert before.collected
     total.begin_pass()
     assert not total.collected
+    assert np.all(total.seen == 0.0)
     assert np.all(total.spare == 0.0)
     same_sums(total, before, 0.0)
     assert isinstance(before, MixtureStats)

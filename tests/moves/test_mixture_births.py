@@ -108,7 +108,7 @@ def test_births_count_rows_twice_for_one_pass_only(block_rows):
     X = blobs(0, THREE)
     model, records = FLAT.model(X), MoveRecords()
     move = born(X, records)
-    start = move.planned(mixture.components(model, X, np.ones((180, 1)))).params
+    start = mixture.components(model, X, np.ones((180, 1)))  # nothing planned yet
     mass = []
 
     def callback(info):
@@ -189,6 +189,48 @@ def test_a_birth_that_fails_is_in_the_records():
     assert [(e.kind, e.target, e.accepted) for e in records.entries] == [
         ("birth", (0,), False)
     ]
+
+
+@pytest.mark.parametrize(("center", "K"), [(THREE[1], 2), (THREE[0], None)])
+def test_later_rows_of_a_stream_are_born_where_they_stand_apart(center, K):
+    """One group each, so that the fresh fit alone would leave them as they are."""
+    first, second = blobs(0, THREE[:1]), blobs(1, [center])
+    model, records = FLAT.model(np.vstack([first, second])), MoveRecords()
+    earlier = mixture.stats_of(model, first, np.ones((60, 1)))
+    earlier.begin_pass()
+    move = born(second, records)
+    start = model.posterior(earlier.N, earlier.S, earlier.mass)
+    params = move.planned(start).params
+    total = one_pass(model, second, params)
+    assert create(model, second, np.ones(60), 1.0, 8, 20, move.rng).K == 1
+    total += earlier
+    proposal = move.propose(model, params, total, model.update(params, total), False)
+    if K is None:
+        assert [entry.accepted for entry in records.entries] == [False]
+        # The component has grown, so that it may be tried again, but not born.
+        assert proposal is None or proposal.loan is None
+        return
+    assert proposal.K == K
+    np.testing.assert_allclose(proposal.loan.N, [0.0, 60.0])
+    whole = model.family.features(second).sum(axis=0)
+    np.testing.assert_allclose(proposal.loan.S[1], whole, rtol=1e-9)
+
+
+def test_planned_targets_count_as_tried():
+    """Also if merges then leave none of their rows."""
+    X = blobs(0, THREE)
+    model, move = FLAT.model(X), born(X, settings=replace(FEW, n_targets=2))
+    params = mixture.components(model, X, labelled(np.repeat(np.arange(3), 60)))
+    params = replace(params, waited=np.array([4, 5, 6]))
+    asked = move.planned(params).params
+    targets = asked.plan.targets
+    other = np.setdiff1d(np.arange(3), targets)
+    np.testing.assert_array_equal(asked.tried[targets], params.N[targets])
+    np.testing.assert_array_equal(asked.waited[targets], 0)
+    np.testing.assert_array_equal(asked.tried[other], 0.0)
+    np.testing.assert_array_equal(asked.waited[other], params.waited[other])
+    np.testing.assert_array_equal(params.tried, 0.0)  # a proposal changes nothing
+    np.testing.assert_array_equal(move.planned(asked).params.plan.targets, other)
 
 
 def test_rows_of_merged_targets_are_taken_once(monkeypatch):

@@ -230,16 +230,18 @@ def test_a_delete_that_pays_is_kept():
     assert -result.history[-1] == pytest.approx(brute, rel=1e-10)
 
 
-@pytest.mark.parametrize("n_active", [None, 2])
-def test_a_delete_that_does_not_pay_is_taken_back(monkeypatch, n_active):
+@pytest.mark.parametrize(("n_active", "n_groups"), [(None, 3), (1, 9)])
+def test_a_delete_that_does_not_pay_is_taken_back(monkeypatch, n_active, n_groups):
     """Every component is put on trial once, and the fit ends as if none had been."""
-    X = blobs(0, THREE)
+    centers = np.array([[12.0 * (k % 3), 12.0 * (k // 3)] for k in range(n_groups)])
+    X, groups = blobs(0, centers, n=30), np.repeat(np.arange(n_groups), 30)
     model, records = FLAT.model(X, n_active=n_active), MoveRecords()
-    start = mixture.components(model, X, labelled(np.repeat(np.arange(3), 60)[::-1]))
+    assert model.is_sparse(n_groups - 1) == (n_active is not None)
+    start = mixture.components(model, X, labelled(groups[::-1]))
     plain, labels = run(model, X, start)
     monkeypatch.setattr(delete, "removal_gains", lambda N, alpha: np.full(len(N), 1e12))
     result, again = run(model, X, start, Shameless(DeleteComponent(records)))
-    assert result.params.K == 3
+    assert result.params.K == n_groups
     assert result.converged
     assert len(records.entries) >= 1
     assert not any(entry.accepted for entry in records.entries)
@@ -277,6 +279,22 @@ def test_nothing_is_deleted_where_every_component_is_needed():
     assert propose(DeleteComponent(records), model, total, resting=False) is None
     one = stats_of(model, X, np.ones((180, 1)))
     assert propose(DeleteComponent(records), model, one) is None
+
+
+def test_components_with_rows_of_earlier_stay():
+    """In a stream these rows are known by their sums, and cannot go elsewhere."""
+    X = blobs(0, THREE)
+    model = DIAG.model(X)
+    start = two_halves(model, X)
+    total = one_pass(model, X, start)
+    proposal = propose(DeleteComponent(MoveRecords()), model, total)
+    target = int(np.flatnonzero(proposal.into < 0)[0])
+    assert target in (0, 1)
+    total.seen[target] -= 1.0
+    proposal = propose(DeleteComponent(MoveRecords()), model, total)
+    assert int(np.flatnonzero(proposal.into < 0)[0]) == 1 - target
+    total.seen[1 - target] = 0.0
+    assert propose(DeleteComponent(MoveRecords()), model, total) is None
 
 
 def test_rows_without_weight_do_not_keep_a_component_alive():

@@ -70,6 +70,8 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     tol : float, default=1e-5
         Stop when a pass raises the bound by less than so many nats a row, and no move
         is left to try.
+    birth_rows : int, default=5000
+        Most rows of a component that new ones are made from (N′ of the paper).
     n_init : int, default=1
         Fits with different random choices, of which the highest bound is kept.
     warm_start : bool, default=False
@@ -169,6 +171,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         "learning_decay": [Interval(Real, 0, 1, closed="right")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "birth_rows": [Interval(Integral, 2, None, closed="left")],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
         "n_jobs": [Integral, None],
@@ -192,6 +195,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         learning_decay=0.5,
         max_iter=200,
         tol=1e-5,
+        birth_rows=5000,
         n_init=1,
         warm_start=False,
         n_jobs=None,
@@ -211,6 +215,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.learning_decay = learning_decay
         self.max_iter = max_iter
         self.tol = tol
+        self.birth_rows = birth_rows
         self.n_init = n_init
         self.warm_start = warm_start
         self.n_jobs = n_jobs
@@ -321,7 +326,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         weights = check_weights(sample_weight, source.n_rows)
         job = self._job(source, weights)
         family = self.observations_
-        spec = ways.streaming(ways.make_spec(self, family, source))
+        spec = ways.make_spec(self, family, source)
         try:
             found = search.stream(job, spec, self._params, self._total)
         except NotFiniteError:

@@ -40,7 +40,6 @@ __all__ = [
     "make_spec",
     "moves_table",
     "open_rows",
-    "streaming",
     "tag_observations",
     "warm_start",
     "warn_of_wide_prior",
@@ -68,7 +67,7 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 
 def check_settings(dp: Any) -> None:
     """Refuse parameters that do not go together."""
-    for name in ("n_components", "max_components", "n_active", "batch_size"):
+    for name in ("n_components", "max_components", "n_active", "birth_rows", "batch_size"):
         if isinstance(getattr(dp, name), bool):
             raise ValueError(f"{name} must be an int of at least 1, not a bool.")
     for move in dp.moves:
@@ -91,11 +90,6 @@ def check_stream(dp: Any) -> None:
         )
 
 
-def streaming(spec: Spec) -> Spec:
-    """Without deletes: earlier rows are known by their sums, not to be shared anew."""
-    return replace(spec, kinds=tuple(kind for kind in spec.kinds if kind != "delete"))
-
-
 def tag_observations(tags: Any, observations: Any) -> None:
     """Tell scikit-learn which values the observations take."""
     name = observations
@@ -114,7 +108,7 @@ def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
     alpha = None if dp.concentration == "learn" else float(dp.concentration)
     active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
     cap = np.inf if dp.max_components is None else dp.max_components
-    model = DPMixtureModel(family, alpha, active)
+    model = DPMixtureModel(family, alpha, active, dp.birth_rows)
     kinds = tuple(dp.moves)
     if dp.algorithm == "stochastic":
         model = StochasticModel(

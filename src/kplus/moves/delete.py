@@ -43,6 +43,8 @@ class DeleteComponent:
         family, N = model.family, updated.N
         own = updated.expected.total(N, updated.S) - family.evidence(N, updated.S)
         gains = own + removal_gains(N, updated.concentration) - total.spare
+        # Rows seen earlier, in a stream, cannot find another component.
+        gains[total.seen < N * (1.0 - 1e-9)] = -np.inf
         for count in self._failed:
             gains[np.abs(N - count) <= _SAME * count] = -np.inf
         target = int(np.argmax(gains))

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import Proposal
+from kplus.core.types import IntArray, Proposal
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.models.dp_mixture.stats import MixtureStats
-from kplus.moves.merge import by_size, carried_over
+from kplus.moves.merge import carried_over
 
 __all__ = ["PresentComponents"]
 
@@ -17,7 +17,7 @@ _HARDLY = 0.5  # a component of fewer rows is none
 
 
 class PresentComponents:
-    """Number components by falling count; `tidy` leaves out those of half a row or less.
+    """Number components by falling count; `tidy` leaves out those below half a row.
 
     In the sweep that follows parameters stay, and each row is compared with all of
     them, as `predict` does.
@@ -36,7 +36,8 @@ class PresentComponents:
         updated: Components,
         resting: bool,
     ) -> Proposal | None:
-        into = by_size(total.N, np.empty((0, 2), np.int64))
+        into = np.empty(total.K, np.int64)
+        into[_ranked(total)] = np.arange(total.K)
         K = total.K
         if self.tidy:
             K = max(1, int(np.count_nonzero(total.N > _HARDLY)))
@@ -44,3 +45,13 @@ class PresentComponents:
         shown = carried_over(model, params, total.regroup(into, K), into)
         plan = Plan(everyone=True, frozen=True)
         return Proposal(replace(shown, plan=plan), into, K)
+
+
+def _ranked(total: MixtureStats) -> IntArray:
+    """Components by falling count, equals by their mean statistics.
+
+    Both are rounded, so that the order of rows, which rounds sums, does not decide.
+    """
+    means = total.S / np.maximum(total.N, 1e-12)[:, None]
+    keys = np.round(means, 9).T[::-1]
+    return np.lexsort((*keys, -np.round(total.N, 9)))

@@ -1,7 +1,7 @@
 """How `DPMixture` is fitted: starts, batches, moves, streams."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -62,7 +62,7 @@ class Spec:
     model: DPMixtureModel
     n_components: int = 1
     kinds: tuple[str, ...] = ("birth", "merge", "delete")
-    births: BirthSettings = BirthSettings()
+    births: BirthSettings = field(default_factory=BirthSettings)
     n_batches: int = 20
 
 
