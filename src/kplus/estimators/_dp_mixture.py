@@ -67,7 +67,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     max_iter : int, default=200
         Most passes over the data.
-    tol : float, default=1e-5
+    tol : float, default=1e-3
         Stop when a pass raises the bound by less than so many nats a row, and no move
         is left to try.
     birth_rows : int, default=5000
@@ -194,7 +194,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         learning_delay=10.0,
         learning_decay=0.5,
         max_iter=200,
-        tol=1e-5,
+        tol=1e-3,
         birth_rows=5000,
         n_init=1,
         warm_start=False,

@@ -67,7 +67,8 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 
 def check_settings(dp: Any) -> None:
     """Refuse parameters that do not go together."""
-    for name in ("n_components", "max_components", "n_active", "birth_rows", "batch_size"):
+    whole = ("n_components", "max_components", "n_active", "birth_rows", "batch_size")
+    for name in whole:
         if isinstance(getattr(dp, name), bool):
             raise ValueError(f"{name} must be an int of at least 1, not a bool.")
     for move in dp.moves:

@@ -155,6 +155,7 @@ class BornComponents:
     ) -> Proposal:
         self._unrewarded += 1
         new = [part for part in born if part is not None]
+        kept = [int(k) for k, part in zip(targets, born, strict=True) if part]
         room = self.settings.max_components - params.K
         N = np.concatenate([part.N for part in new])
         S = np.concatenate([part.S for part in new])
@@ -173,10 +174,8 @@ class BornComponents:
             waited=np.concatenate([params.waited, np.ones(J, np.int64)]),
             visits=params.visits - 1,
         )
+        # Rows of any component may be better off with a new one.
         more = model.ready(more, everyone=True)
-        kept = [
-            int(t) for t, part in zip(targets, born, strict=True) if part is not None
-        ]
 
         def told(change: float, accepted: bool) -> None:
             for target in kept:

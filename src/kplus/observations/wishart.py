@@ -228,7 +228,7 @@ class Quadratic:
 
     @cached_property
     def rough(self) -> tuple[Array, float]:
-        """eta in float32, and how much a product with it is off for a t(y) of norm 1."""
+        """eta in float32, and how far off a product is for a t(y) of norm 1."""
         norms = np.sqrt(np.einsum("km,km->k", self.eta, self.eta))
         with np.errstate(over="ignore"):
             return self.eta.astype(np.float32), float(_ROUGH * norms.max())
@@ -258,7 +258,7 @@ def quadratic_features(Y: Array, linear: bool) -> Array:
 def quadratic_scores(
     expected: Quadratic, Y: Array, candidates: IntArray | None
 ) -> Array:
-    """Scores of all components by one product of t(y), or of candidates by gathering."""
+    """Scores of all components by a product of t(y), or of candidates by gathering."""
     K = len(expected.const)
     if candidates is not None:
         out = np.full(candidates.shape, -np.inf)

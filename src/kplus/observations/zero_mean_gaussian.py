@@ -151,7 +151,7 @@ class ZeroMeanGaussianFamily:
         return quadratic_sums(self.units.view(X), members, linear=False)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
-        """1 - cos² of the angle to the seed under the prior's E[Σ]: sizes do not matter."""
+        """1 - cos² of the angle to the seed under the prior's E[Σ], whatever its size."""
         whiten = precision_factors(factor(self.scatter)[0])
         Y = self.units.view(X) @ whiten
         y = (self.units.view(seed[None]) @ whiten)[0]

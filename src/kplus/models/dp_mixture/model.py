@@ -168,13 +168,12 @@ class DPMixtureModel:
         family, K, n = self.family, params.K, len(X)
         family.check(X)
         candidates, most, least = None, K, _NEGLIGIBLE
-        sparse = self.is_sparse(K)
-        if sparse:
+        if self.n_active is not None and self.is_sparse(K):
             most, least = self.n_active, _SPARSE_NEGLIGIBLE
-        if sparse and not params.plan.everyone and local is not None:
-            candidates = candidate_sets(
-                local.starts, local.components, params.neighbours, most
-            )
+            if local is not None and not params.plan.everyone:
+                candidates = candidate_sets(
+                    local.starts, local.components, params.neighbours, most
+                )
         margin = -float(np.log(least))
         if candidates is None and K > _FEW:
             candidates = family.shortlist(
