@@ -1,18 +1,19 @@
 """Gaussian rows with a mean and a full covariance; the prior is normal-Wishart."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.observations.columns import refuse_categories
 from kplus.observations.defaults import MEAN_STRENGTH, VARIANCE_SHARE
-from kplus.observations.family import ByComponent, Columns
+from kplus.observations.family import Columns
 from kplus.observations.units import Units, column_moments
 from kplus.observations.wishart import (
     LOG_2PI,
     Quadratic,
+    QuadraticFamily,
     check_finite,
     draw_wishart_normals,
     expected_covariances,
@@ -22,11 +23,6 @@ from kplus.observations.wishart import (
     pack,
     precision_factors,
     prior_scatter,
-    quadratic_features,
-    quadratic_scores,
-    quadratic_shortlist,
-    quadratic_sums,
-    refuse_categories,
     student_t,
     unpack,
 )
@@ -88,7 +84,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianFamily:
+class GaussianFamily(QuadraticFamily):
     """See `Gaussian`; works in units y = (x - origin) · inv, in which m0 = 0.
 
     t(y) = [y, triangle of y yᵀ].
@@ -98,33 +94,13 @@ class GaussianFamily:
     inv: Array
     mean_strength: float
     dof: float
-    scatter: Array  # B0, the inverse of the Wishart's scale matrix
+    scatter: Array
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.origin)
-
-    @property
-    def n_stats(self) -> int:
-        D = self.n_columns
-        return D + D * (D + 1) // 2
-
-    @cached_property
-    def _log_det0(self) -> float:
-        return float(factor(self.scatter)[1])
+    linear: ClassVar[bool] = True
 
     @property
     def units(self) -> Units:
         return Units(self.origin, self.inv)
-
-    def check(self, X: Array) -> None:
-        check_finite(X)
-
-    def log_base(self, X: Array) -> Array:
-        return np.full(len(X), self.units.log_inv.sum())
-
-    def features(self, X: Array) -> Array:
-        return quadratic_features(self.units.view(X), linear=True)
 
     def _posterior(self, N: Array, S: Array) -> tuple[Array, Array, Array, Array]:
         """κ, ν, means and B of each component."""
@@ -155,28 +131,13 @@ class GaussianFamily:
         whiten = precision_factors(L, np.sqrt(dof))
         return Quadratic(const, means, whiten, linear=True)
 
-    def scores(
-        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
-    ) -> Array:
-        return quadratic_scores(expected, self.units.view(X), candidates)
-
-    def shortlist(
-        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
-    ) -> IntArray | None:
-        Y = self.units.view(X)
-        return quadratic_shortlist(expected, Y, log_weights, margin)
-
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        return quadratic_sums(self.units.view(X), members, linear=True)
-
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].
 
         Not under the covariance of the rows: it is wide just where they fall apart.
         """
-        L, _ = factor(self.scatter)
         shift = self.units.view(X) - self.units.view(seed[None])
-        out: Array = np.sum((shift @ precision_factors(L)) ** 2, axis=1)
+        out: Array = np.sum((shift @ self._prior_whiten) ** 2, axis=1)
         return out
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:

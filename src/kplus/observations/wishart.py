@@ -5,12 +5,12 @@ A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from kplus.core.errors import DataError, NotFiniteError
+from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
 from kplus.kernels.gaussian import (
     fill_quadratic,
@@ -20,12 +20,13 @@ from kplus.kernels.gaussian import (
     near_best,
 )
 from kplus.kernels.posterior import gather_pairs
-from kplus.observations.family import ByComponent, Columns
+from kplus.observations.family import ByComponent
 from kplus.observations.units import Units
 
 __all__ = [
     "LOG_2PI",
     "Quadratic",
+    "QuadraticFamily",
     "check_finite",
     "draw_wishart_normals",
     "expected_covariances",
@@ -35,11 +36,6 @@ __all__ = [
     "pack",
     "precision_factors",
     "prior_scatter",
-    "quadratic_features",
-    "quadratic_scores",
-    "quadratic_shortlist",
-    "quadratic_sums",
-    "refuse_categories",
     "student_t",
     "unpack",
 ]
@@ -143,15 +139,6 @@ def check_finite(X: Array) -> None:
         raise NotFiniteError("A row")
 
 
-def refuse_categories(columns: Columns, name: str) -> None:
-    for label, levels in zip(columns.names, columns.levels, strict=True):
-        if levels is not None:
-            raise DataError(
-                f"Column {label!r} holds categories, and observations={name!r} takes "
-                f"numbers; use observations='mixed', or leave the column out."
-            )
-
-
 def expected_covariances(B: Array, dof: Array, inv: Array) -> Array:
     """E[Σ] in the units of the data; B/ν where the expectation does not exist."""
     D = B.shape[-1]
@@ -247,50 +234,90 @@ class Quadratic:
         return out
 
 
-def quadratic_features(Y: Array, linear: bool) -> Array:
-    D = Y.shape[1]
-    offset = D if linear else 0
-    out = np.empty((len(Y), offset + D * (D + 1) // 2))
-    fill_quadratic(Y, offset, out)
-    return out
+class QuadraticFamily:
+    """What rows y with t(y) = [y (if `linear`), triangle of y yᵀ] have in common."""
 
+    linear: ClassVar[bool]
+    inv: Array
+    scatter: Array  # B0, the inverse of the Wishart's scale matrix
 
-def quadratic_scores(
-    expected: Quadratic, Y: Array, candidates: IntArray | None
-) -> Array:
-    """Scores of all components by a product of t(y), or of candidates by gathering."""
-    K = len(expected.const)
-    if candidates is not None:
+    @property
+    def units(self) -> Units:
+        raise NotImplementedError
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.inv)
+
+    @property
+    def n_stats(self) -> int:
+        D = self.n_columns
+        return self._offset + D * (D + 1) // 2
+
+    @property
+    def _offset(self) -> int:
+        return self.n_columns if self.linear else 0
+
+    @cached_property
+    def _log_det0(self) -> float:
+        return float(factor(self.scatter)[1])
+
+    @cached_property
+    def _prior_whiten(self) -> Array:
+        """Turns distances into those under the prior's E[Σ], up to a factor."""
+        return precision_factors(factor(self.scatter)[0])
+
+    def check(self, X: Array) -> None:
+        check_finite(X)
+
+    def log_base(self, X: Array) -> Array:
+        return np.full(len(X), self.units.log_inv.sum())
+
+    def features(self, X: Array) -> Array:
+        Y = self.units.view(X)
+        out = np.empty((len(Y), self.n_stats))
+        fill_quadratic(Y, self._offset, out)
+        return out
+
+    def scores(
+        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
+    ) -> Array:
+        """All scores by a product of t(y), those of candidates by gathering rows."""
+        Y, K = self.units.view(X), len(expected.const)
+        if candidates is None:
+            out = np.empty((len(Y), K))
+            _product(Y, self._offset, expected.eta, out)
+            out += expected.bias
+            return out
         out = np.full(candidates.shape, -np.inf)
         starts, rows, slots = gather_pairs(candidates, K)
         gather_scores(
             Y, starts, rows, slots, expected.means, expected.whiten, expected.const, out
         )
         return out
-    out = np.empty((len(Y), K))
-    _product(Y, expected.linear, expected.eta, out)
-    out += expected.bias
-    return out
+
+    def shortlist(
+        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        """Products in float32 cost half; they only rule components out."""
+        Y = self.units.view(X)
+        eta, error = expected.rough
+        scores = np.empty((len(Y), len(expected.const)), np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            _product(Y, self._offset, eta, scores)
+            squares = np.einsum("nd,nd->n", Y, Y)
+        bias = expected.bias + log_weights
+        out: IntArray = near_best(scores, bias, squares, error, margin)
+        return out
+
+    def sums(self, X: Array, members: ByComponent) -> Array:
+        out = np.zeros((len(members.starts) - 1, self.n_stats))
+        gather_outer(self.units.view(X), *members, self._offset, out)
+        return out
 
 
-def quadratic_shortlist(
-    expected: Quadratic, Y: Array, log_weights: Array, margin: float
-) -> IntArray:
-    """Components of each row that are not surely worse than the best by `margin`.
-
-    Products in float32 cost half; they only rule components out.
-    """
-    eta, error = expected.rough
-    scores = np.empty((len(Y), len(expected.const)), np.float32)
-    with np.errstate(over="ignore", invalid="ignore"):
-        _product(Y, expected.linear, eta, scores)
-        squares = np.einsum("nd,nd->n", Y, Y)
-    return near_best(scores, expected.bias + log_weights, squares, error, margin)
-
-
-def _product(Y: Array, linear: bool, eta: Array, out: Array) -> None:
+def _product(Y: Array, offset: int, eta: Array, out: Array) -> None:
     """t(y) · eta, with t(y) made for some rows at a time: it is long."""
-    offset = Y.shape[1] if linear else 0
     tile = max(16, _TILE_BYTES // (eta.itemsize * eta.shape[1]))
     buffer = np.empty((min(tile, len(Y)), eta.shape[1]), eta.dtype)
     for start in range(0, len(Y), tile):
@@ -298,11 +325,3 @@ def _product(Y: Array, linear: bool, eta: Array, out: Array) -> None:
         part = buffer[: len(rows)]
         fill_quadratic(rows, offset, part)
         np.dot(part, eta.T, out=out[start : start + tile])
-
-
-def quadratic_sums(Y: Array, members: ByComponent, linear: bool) -> Array:
-    D = Y.shape[1]
-    offset = D if linear else 0
-    out = np.zeros((len(members.starts) - 1, offset + D * (D + 1) // 2))
-    gather_outer(Y, *members, offset, out)
-    return out

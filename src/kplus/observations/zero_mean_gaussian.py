@@ -1,18 +1,19 @@
 """Gaussian rows around 0 with a full covariance; the prior is Wishart (Sup. Mat. 1)."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.observations.columns import refuse_categories
 from kplus.observations.defaults import VARIANCE_SHARE
-from kplus.observations.family import ByComponent, Columns
+from kplus.observations.family import Columns
 from kplus.observations.units import Units, column_moments
 from kplus.observations.wishart import (
     LOG_2PI,
     Quadratic,
+    QuadraticFamily,
     check_finite,
     draw_wishart_normals,
     expected_covariances,
@@ -21,11 +22,6 @@ from kplus.observations.wishart import (
     mean_log_det,
     precision_factors,
     prior_scatter,
-    quadratic_features,
-    quadratic_scores,
-    quadratic_shortlist,
-    quadratic_sums,
-    refuse_categories,
     student_t,
     unpack,
 )
@@ -80,38 +76,18 @@ class ZeroMeanGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroMeanGaussianFamily:
+class ZeroMeanGaussianFamily(QuadraticFamily):
     """See `ZeroMeanGaussian`; in units y = x · inv, t(y) = triangle of y yᵀ."""
 
     inv: Array
     dof: float
     scatter: Array
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.inv)
-
-    @property
-    def n_stats(self) -> int:
-        D = self.n_columns
-        return D * (D + 1) // 2
-
-    @cached_property
-    def _log_det0(self) -> float:
-        return float(factor(self.scatter)[1])
+    linear: ClassVar[bool] = False
 
     @property
     def units(self) -> Units:
         return Units(np.zeros(self.n_columns), self.inv)
-
-    def check(self, X: Array) -> None:
-        check_finite(X)
-
-    def log_base(self, X: Array) -> Array:
-        return np.full(len(X), self.units.log_inv.sum())
-
-    def features(self, X: Array) -> Array:
-        return quadratic_features(self.units.view(X), linear=False)
 
     def _posterior(self, N: Array, S: Array) -> tuple[Array, Array]:
         """ν and B of each component (Eq. 18 of the supplement)."""
@@ -136,25 +112,10 @@ class ZeroMeanGaussianFamily:
         whiten = precision_factors(L, np.sqrt(dof))
         return Quadratic(const, np.zeros((len(N), D)), whiten, linear=False)
 
-    def scores(
-        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
-    ) -> Array:
-        return quadratic_scores(expected, self.units.view(X), candidates)
-
-    def shortlist(
-        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
-    ) -> IntArray | None:
-        Y = self.units.view(X)
-        return quadratic_shortlist(expected, Y, log_weights, margin)
-
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        return quadratic_sums(self.units.view(X), members, linear=False)
-
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
-        """1 - cos² of the angle to the seed under the prior's E[Σ], whatever its size."""
-        whiten = precision_factors(factor(self.scatter)[0])
-        Y = self.units.view(X) @ whiten
-        y = (self.units.view(seed[None]) @ whiten)[0]
+        """1 - cos² of the angle to the seed under the prior's E[Σ]; sizes count not."""
+        Y = self.units.view(X) @ self._prior_whiten
+        y = (self.units.view(seed[None]) @ self._prior_whiten)[0]
         squares = np.sum(Y**2, axis=1) * np.sum(y**2)
         cosines = np.where(
             squares > 0.0, (Y @ y) ** 2 / np.maximum(squares, 1e-300), 1.0
