@@ -15,7 +15,7 @@ VARIANCE_SHARE = 0.5
 
 # Rows that the prior mean of a component is worth. Small, so that a component ten
 # times narrower than expected may still lie anywhere among the data.
-MEAN_STRENGTH = 0.1
+MEAN_STRENGTH = 0.01
 
 # Degrees of freedom of the prior of one column's variance: the smallest whole number
 # with which the variance has an expectation. D columns that share one have D - 1 more.

@@ -37,7 +37,7 @@ class DiagGaussian:
     ----------
     mean : float, array of shape (n_features,) or None
         Prior mean; by default that of each column.
-    mean_strength : float, default=0.1
+    mean_strength : float, default=0.01
         How many rows the prior mean counts for.
     dof : float, default=3
         How many rows the prior variance counts for; above 2, so that its expectation

@@ -48,7 +48,7 @@ class Gaussian:
         See `covariance`.
     mean : array of shape (n_features,) or None
         Prior mean; by default that of the data.
-    mean_strength : float, default=0.1
+    mean_strength : float, default=0.01
         How many rows the prior mean counts for.
     dof : float or None
         Degrees of freedom; by default ``n_features + 2``, the vaguest for which E[Σ]
