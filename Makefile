@@ -88,8 +88,9 @@ wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 
 bench-peers: .venv-peers/.peers ## make .venv-peers, the environment of the libraries compared with
 
-bench: $(VENV)/.app .venv-peers/.peers ## measure DP-means against its peers (half an hour)
+bench: $(VENV)/.app .venv-peers/.peers ## measure all models against their peers (hours)
 	$(BIN)/python benchmarks/dp_means.py
+	$(BIN)/python benchmarks/dp_mixture.py
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .venv-peers $(DEMO) dist build docs/_build docs/api/generated \

@@ -5,6 +5,7 @@ Equation numbers are those of Memoized Online Variational Inference (Hughes & Su
 """
 
 from dataclasses import dataclass, field
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -237,18 +238,22 @@ class Recording(DPMixtureModel):
     """A model that notes the responsibilities of each block's last visit."""
 
     seen: dict = field(default_factory=dict)
+    latest: local = field(default_factory=local)  # blocks are visited by threads
+
+    def share_out(self, params, *rest):
+        stats, support, r = super().share_out(params, *rest)
+        self.latest.shares = support, r.copy(), params.K
+        return stats, support, r
 
     def summarize(self, params, block, local):
-        X = block.read()
-        weights = np.ones(len(X)) if block.weights is None else block.weights
-        _, support, r = self.share_out(params, X, weights, local)
-        self.seen[block.start] = dense(support, r, params.K)
-        return super().summarize(params, block, local)
+        out = super().summarize(params, block, local)
+        self.seen[block.start] = self.latest.shares
+        return out
 
     @property
     def R(self):
         """Of the rows visited, in order."""
-        return np.vstack([self.seen[start] for start in sorted(self.seen)])
+        return np.vstack([dense(*self.seen[start]) for start in sorted(self.seen)])
 
 
 def stats_of(model, X, R, weights=None):

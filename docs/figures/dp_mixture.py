@@ -30,7 +30,9 @@ bounds, moves = model.lower_bound_history_, model.moves_[model.moves_["accepted"
 right.plot(np.arange(1, len(bounds) + 1), bounds, color="gray")
 for kind, marker in (("birth", "^"), ("merge", "v")):
     passes = np.unique(moves["pass"][moves["kind"] == kind])
-    right.scatter(passes, bounds[passes - 1], marker=marker, zorder=2, label=kind)
+    aside = -18 if kind == "birth" else 18  # so that both can be seen
+    heights = bounds[passes - 1] + aside
+    right.scatter(passes, heights, marker=marker, s=20, zorder=3, label=kind)
 right.set(title="Lower bound by pass", xlabel="pass", ylabel="nats")
 right.set_ylim(bounds[1] - 50, bounds.max() + 50)  # the first pass is far below
 right.legend(title="after the pass", loc="lower right")

@@ -209,7 +209,8 @@ def test_the_best_concentration():
     N = np.array([40.0, 20.0, 5.0, 1.0])
     alpha = best_concentration(N)
     grid = alpha * np.exp(np.linspace(-3.0, 3.0, 400))
-    values = [stick_evidence(N, a) + st.gamma(2.0).logpdf(a) for a in grid]
+    evidence = np.array([stick_evidence(N, a) for a in grid])
+    values = evidence + st.gamma(2.0).logpdf(grid)
     best = stick_evidence(N, alpha) + log_prior(alpha)
     assert max(values) <= best + 1e-9
     assert log_prior(alpha) == pytest.approx(st.gamma(2.0).logpdf(alpha))

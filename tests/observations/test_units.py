@@ -40,8 +40,7 @@ def rows():
 
 
 @pytest.mark.parametrize("likelihood", CENTRED)
-# At 1e12 the prior mean is rounded to 1e-4, which would show at 3e-6.
-@pytest.mark.parametrize("offset", [1e8, -1e11])
+@pytest.mark.parametrize("offset", [1e8, -1e12])
 def test_offsets_change_nothing(likelihood, offset):
     moved = outcome(likelihood, rows() + np.array([offset, 0]))
     for ours, theirs in zip(moved, outcome(likelihood, rows()), strict=True):
