@@ -4,8 +4,8 @@ Equation numbers are those of Memoized Online Variational Inference (Hughes & Su
 2013).
 """
 
+import threading
 from dataclasses import dataclass, field
-from threading import local
 from typing import Any
 
 import numpy as np
@@ -238,7 +238,9 @@ class Recording(DPMixtureModel):
     """A model that notes the responsibilities of each block's last visit."""
 
     seen: dict = field(default_factory=dict)
-    latest: local = field(default_factory=local)  # blocks are visited by threads
+    latest: Any = field(
+        default_factory=threading.local
+    )  # blocks are visited by threads
 
     def share_out(self, params, *rest):
         stats, support, r = super().share_out(params, *rest)

@@ -230,3 +230,40 @@ def test_streams(trial):
     assert model._total.mass == pytest.approx(trial.weight().sum(), rel=1e-12)
     check_bound(trial, model, model.lower_bound_history_[passes:])
     check_answers(second, model)
+
+
+# -------------------------------------------------- found by longer runs of the above
+
+
+def test_a_batch_without_weight_moves_no_stochastic_step():
+    model = DPMixture("bernoulli", algorithm="stochastic", batch_size=1)
+    with quiet():
+        model.fit([[1.0], [1.0]], sample_weight=[0.0, 1.0])
+    assert np.isfinite(model.lower_bound_)
+
+
+def test_shares_of_rows_far_from_all_components_sum_to_one():
+    """Scores of -1e9, of which a logarithm takes too few digits."""
+    X = [[-9.0, 0.0], [-9.5, 0.0], [9.0, 0.0], [9.5, 0.0]]
+    model = DPMixture("spherical_gaussian", n_components=2, moves=(), random_state=0)
+    proba = model.fit(X).predict_proba([[0.0, 10.0**p] for p in range(3, 9)])
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
+
+
+def test_a_light_row_may_have_a_component_of_its_own():
+    """Less than half a row, but all of it, and far from the others."""
+    X = np.append(np.random.default_rng(0).normal(size=50), 60.0)[:, None]
+    weights = np.append(np.ones(50), 0.4)
+    model = DPMixture("diag_gaussian", n_components=2, moves=("merge",), random_state=0)
+    history = model.fit(X, sample_weight=weights).lower_bound_history_
+    assert never_falls(history, tidied=True)
+
+
+def test_a_stream_whose_later_rows_are_shared_by_components():
+    """What is left of a component without rows of this pass need not be sums of any."""
+    x = [1.0, -1.1, 9.9, 8.8, 17.8, 10.1, -0.4, 7.7, 17.5, 16.8, 7.2, 17.9, 9.4]
+    X = np.array(x)[:, None]
+    for concentration in (1.0, 50.0):
+        model = DPMixture(concentration=concentration, random_state=0).fit(X[:2])
+        model.partial_fit(X[2:])
+        assert np.isfinite(model.lower_bound_)

@@ -16,7 +16,7 @@ from kplus.observations.family import ByComponent, Family
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
-_WORTH = 1e-6  # nats a row by which the bound must rise to reward a birth
+_WORTH = 1e-3  # nats a row by which the bound must rise to reward a birth
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class BirthSettings:
 
     max_components: float = np.inf
     n_new: int = 10
-    n_targets: int = 10
+    n_targets: int = 25
     n_iter: int = 8
     changed: float = 0.2
     n_rounds: int = 1
-    patience: int = 4
+    patience: int = 3
 
 
 class BornComponents:
