@@ -19,7 +19,8 @@ EDGE_PRIOR: Parameters = {
     "observations": {"kind": "ZeroMeanGaussian", "covariance": 0.1}
 }
 MNIST_PRIOR: Parameters = {
-    "observations": {"kind": "Gaussian", "covariance": 1.0, "mean_strength": 1.0}
+    "observations": {"kind": "Gaussian", "covariance": 1.0, "mean_strength": 1.0},
+    "tol": 1e-3,
 }
 RATES = {"a": (0.5, 10.0), "b": (0.5, 100.0), "c": (0.9, 10.0)}
 

@@ -67,7 +67,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     max_iter : int, default=200
         Most passes over the data.
-    tol : float, default=1e-3
+    tol : float, default=1e-5
         Stop when a pass raises the bound by less than so many nats a row, and no move
         is left to try.
     birth_rows : int, default=5000
@@ -126,7 +126,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     -----
     A fit keeps the sums of each batch: for B batches, K components and M numbers in
     the statistics of a row (M = D + D(D+1)/2 for "gaussian" with D columns, 3 D for
-    "diag_gaussian") this takes B·K·(M + 2 + (K-1)/2)·8 bytes. `memory_limit` bounds
+    "diag_gaussian") this takes B·K·(M + 4 + (K-1)/2)·8 bytes. `memory_limit` bounds
     it, with K guessed as `max_components`, or 100. Beyond that, a row takes about 8 to
     20 bytes.
 
@@ -194,7 +194,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         learning_delay=10.0,
         learning_decay=0.5,
         max_iter=200,
-        tol=1e-3,
+        tol=1e-5,
         birth_rows=5000,
         n_init=1,
         warm_start=False,

@@ -137,7 +137,7 @@ def batches_of(dp: Any, n_rows: int, n_stats: int) -> int:
         n_batches = int(np.clip(n_rows // _BATCH_ROWS, 1, _N_BATCHES))
     if dp.memory_limit is not None:
         K = max(dp.n_components, dp.max_components or _LIKELY_COMPONENTS)
-        each = 8.0 * K * (n_stats + 2.0 + 0.5 * (K - 1))
+        each = 8.0 * K * (n_stats + 4.0 + 0.5 * (K - 1))
         n_batches = min(n_batches, max(1, int(dp.memory_limit // each)))
     return n_batches
 

@@ -87,10 +87,13 @@ class BornComponents:
         born = [self._create(model, collected, total, k) for k in targets]
         for target, part in zip(targets, born, strict=True):
             if part is None:
-                self.records.note(params.visits, "birth", (int(target),), False, 0.0)
+                self._refused(updated, int(target))
         if any(part is not None for part in born):
             return self._adopted(model, total, updated, targets, born)
         return self.planned(updated)
+
+    def _refused(self, params: Components, target: int) -> None:
+        self.records.note(params.visits - 1, "birth", (target,), False, 0.0)
 
     def _judge(self, bound: float, total: MixtureStats) -> None:
         """Note whether the bound has risen since the last birth was adopted."""
@@ -244,7 +247,13 @@ def _stands_apart(
     parts.N[:] = rest, born.N[0]
     parts.S[:] = total.S[target] - born.S[0], born.S[0]
     pair = np.array([[0, 1]])
-    return bool(pair_changes(model, parts, 1.0, pair)[0] < 0.0)
+    # Rows noted count in full, also those that are shared with other components, so
+    # that what is left may be no sums of rows at all; such rows do not stand apart.
+    try:
+        with np.errstate(all="ignore"):
+            return bool(pair_changes(model, parts, 1.0, pair)[0] < 0.0)
+    except np.linalg.LinAlgError:
+        return False
 
 
 def _merged(

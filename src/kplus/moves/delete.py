@@ -55,7 +55,9 @@ class DeleteComponent:
         new = carried_over(model, updated, rest, into)
 
         def told(change: float, accepted: bool) -> None:
-            self.records.note(params.visits, "delete", (target,), accepted, -change)
+            self.records.note(
+                updated.visits - 1, "delete", (target,), accepted, -change
+            )
             if not accepted:
                 self._failed.append(float(N[target]))
 

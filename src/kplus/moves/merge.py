@@ -56,7 +56,9 @@ class MergeComponents:
         for i in merges:
             a, b = pairs[i]
             target = (int(a), int(b))
-            self.records.note(params.visits, "merge", target, True, float(changes[i]))
+            self.records.note(
+                updated.visits - 1, "merge", target, True, float(changes[i])
+            )
         if K == total.K and (gain <= 0.0 or np.array_equal(into, np.arange(K))):
             return None
         new = carried_over(model, updated, merged, into)

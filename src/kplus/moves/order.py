@@ -19,14 +19,16 @@ _HARDLY = 0.5  # a component of fewer rows is none
 class PresentComponents:
     """Number components by falling count; `tidy` leaves out those below half a row.
 
+    `lightest` is the smallest weight of a row.
+
     In the sweep that follows parameters stay, and each row is compared with all of
     them, as `predict` does.
     """
 
     name = "present"
 
-    def __init__(self, tidy: bool) -> None:
-        self.tidy = tidy
+    def __init__(self, tidy: bool, lightest: float = 1.0) -> None:
+        self.tidy, self.lightest = tidy, lightest
 
     def propose(
         self,
@@ -40,7 +42,7 @@ class PresentComponents:
         into[_ranked(total)] = np.arange(total.K)
         K = total.K
         if self.tidy:
-            K = max(1, int(np.count_nonzero(total.N > _HARDLY)))
+            K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))
         into = np.where(into < K, into, -1)
         shown = carried_over(model, params, total.regroup(into, K), into)
         plan = Plan(everyone=True, frozen=True)

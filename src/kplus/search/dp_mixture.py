@@ -99,7 +99,7 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
         start = _seeded_start(job, spec)
     if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
         spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
-    finish = PresentComponents(bool(spec.kinds))
+    finish = _presented(job, spec)
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 
 
@@ -121,7 +121,13 @@ def stream(
 ) -> MixtureFit:
     """Add rows to those that `earlier` sums: these keep their responsibilities."""
     start = replace(params, mass=earlier.mass)
-    return _run(job, spec, start, PresentComponents(bool(spec.kinds)), earlier)
+    return _run(job, spec, start, _presented(job, spec), earlier)
+
+
+def _presented(job: Job, spec: Spec) -> PresentComponents:
+    weights = job.weights
+    lightest = 1.0 if weights is None else float(weights[weights > 0.0].min())
+    return PresentComponents(bool(spec.kinds), lightest)
 
 
 def _mass(job: Job) -> float:
@@ -189,6 +195,7 @@ def log_responsibilities(
     """log r of every row, block by block, as in the last pass of a fit."""
     for X in _read(source, model.family):
         scores = model.family.scores(params.expected, X) + params.log_weights
+        scores -= scores.max(axis=1, keepdims=True)  # far rows have huge scores
         yield scores - logsumexp(scores, axis=1, keepdims=True)
 
 

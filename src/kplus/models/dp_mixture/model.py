@@ -278,7 +278,7 @@ class StochasticModel(DPMixtureModel):
     def advance(
         self, params: Components, total: MixtureStats, latest: MixtureStats
     ) -> Components:
-        if params.plan.frozen:
+        if params.plan.frozen or latest.mass <= 0.0:
             return params
         rho = (params.visits + self.delay) ** -self.decay
         scale = rho * params.mass / latest.mass
