@@ -220,8 +220,10 @@ class Once:
         self.seen = total.copy()
         if self.asked != self.when:
             return None
-        told = lambda change, kept: self.heard.append((change, kept))  # noqa: E731
-        return replace(self.make(updated, total), told=told)
+        return replace(self.make(updated, total), told=self.hear)
+
+    def hear(self, change, kept):
+        self.heard.append((change, kept))
 
 
 def play(params, *moves, model=None, groups=None, max_iter=20, **more):

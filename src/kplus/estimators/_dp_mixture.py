@@ -306,8 +306,9 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
         The fit is variational inference on everything seen so far: earlier rows keep
         their shares in the components and count in the bound, rows of this batch find
-        theirs, and components are born and merged as in `fit`. None are deleted, for
-        the earlier rows could not choose another. The prior is that of the first batch.
+        theirs, and components are born and merged as in `fit`. Only those without
+        earlier rows, which could not choose another, are deleted. The prior is that of
+        the first batch.
 
         Parameters
         ----------

@@ -229,8 +229,15 @@ def create(
 
 def _charged(model: DPMixtureModel, stats: MixtureStats, stand_for: float) -> float:
     """The bound less what its parameters owe to the noise of these rows."""
-    extra = (stand_for - 1.0) * optimism(model.family, stats.N / stand_for)
-    return model.best_bound(stats) - float(extra.sum())
+    return model.best_bound(stats) - float(_owed(model, stats.N, stand_for).sum())
+
+
+def _owed(model: DPMixtureModel, N: Array, stand_for: float) -> Array:
+    """What components of these counts are charged for the noise they fit.
+
+    Nothing where the rows are all the rows of the target.
+    """
+    return (stand_for - 1.0) * optimism(model.family, N / stand_for)
 
 
 def _stands_apart(
@@ -262,11 +269,9 @@ def _merged(
     pairs = np.column_stack(pair_index(stats.K))
     changes = pair_changes(model, stats, concentration, pairs)
     a, b = pairs.T
-    # Against all the rows of a target there would be no noise left to fit.
-    extra = stand_for - 1.0
-    charge = extra * optimism(model.family, stats.N / stand_for)
-    joint = extra * optimism(model.family, (stats.N[a] + stats.N[b]) / stand_for)
-    changes += charge[a] + charge[b] - joint
+    owed = _owed(model, stats.N, stand_for)
+    changes += owed[a] + owed[b]
+    changes -= _owed(model, stats.N[a] + stats.N[b], stand_for)
     merges = choose_merges(stats, pairs, changes, 1e-9)
     into = by_size(stats.N, pairs[merges])
     return stats.regroup(into, int(into.max()) + 1)

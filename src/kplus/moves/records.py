@@ -32,10 +32,9 @@ class MoveRecord:
 
 @dataclass
 class MoveRecords:
-    """What the moves of one fit write to; `offset` passes came before this run."""
+    """What the moves of one fit write to."""
 
     entries: list[MoveRecord] = field(default_factory=list)
-    offset: int = 0
 
     def note(
         self,
@@ -44,7 +43,5 @@ class MoveRecords:
         target: tuple[int, ...],
         accepted: bool,
         change: float,
-    ) -> MoveRecord:
-        entry = MoveRecord(visits + self.offset, kind, target, accepted, change)
-        self.entries.append(entry)
-        return entry
+    ) -> None:
+        self.entries.append(MoveRecord(visits, kind, target, accepted, change))

@@ -114,10 +114,8 @@ class DPMixtureModel:
 
     def update(self, params: Components, total: MixtureStats) -> Components:
         """The posterior for the next pass, and what this pass is to do."""
-        same = params.N is total.N or np.array_equal(params.N, total.N)
-        if not same or not np.array_equal(params.S, total.S):
-            params = self.refreshed(params, total)
-        return self.ready(params)
+        same = np.array_equal(params.N, total.N) and np.array_equal(params.S, total.S)
+        return self.ready(params if same else self.refreshed(params, total))
 
     def ready(self, params: Components, everyone: bool = False) -> Components:
         """Begin a pass: neighbours as they are now, no births."""
