@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BPMeans": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
+    "KFeatures": "kplus.estimators",
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
     "save": "kplus.io",
@@ -24,8 +26,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "BPMeans",
     "DPMeans",
     "DPMixture",
+    "KFeatures",
     "ModelFormatError",
     "__version__",
     "datasets",
@@ -41,7 +45,14 @@ __all__ = [
 if TYPE_CHECKING:
     from kplus import datasets, observations, plots
     from kplus.core.errors import ModelFormatError
-    from kplus.estimators import DPMeans, DPMixture, penalty_for, penalty_path
+    from kplus.estimators import (
+        BPMeans,
+        DPMeans,
+        DPMixture,
+        KFeatures,
+        penalty_for,
+        penalty_path,
+    )
     from kplus.io.save import inspect, load, save
 
 

@@ -1,6 +1,7 @@
 """Data to try things on: seeded generators and two small real data sets."""
 
 from kplus.datasets.battery import MixtureCase, spherical_battery
+from kplus.datasets.features import make_binary_features
 from kplus.datasets.mixtures import (
     make_gaussian_blobs,
     make_grid_clusters,
@@ -15,6 +16,7 @@ __all__ = [
     "csv_path",
     "load_banknote",
     "load_wine",
+    "make_binary_features",
     "make_edge_patches",
     "make_gaussian_blobs",
     "make_grid_clusters",

@@ -31,6 +31,12 @@ class _SingleThread:
                 self._limit.__enter__()
             self._users += 1
 
+    def __enter__(self) -> None:
+        self.take()
+
+    def __exit__(self, *exc: object) -> None:
+        self.give_back()
+
     def give_back(self) -> None:
         with self._lock:
             self._users -= 1

@@ -1,8 +1,18 @@
 """The public estimators and the functions that go with them."""
 
+from kplus.estimators._bp_means import BPMeans
 from kplus.estimators._dp_means import DPMeans
 from kplus.estimators._dp_mixture import DPMixture
+from kplus.estimators._k_features import KFeatures
 from kplus.estimators._penalty import penalty_for, penalty_path
 from kplus.search.path import PenaltyPath
 
-__all__ = ["DPMeans", "DPMixture", "PenaltyPath", "penalty_for", "penalty_path"]
+__all__ = [
+    "BPMeans",
+    "DPMeans",
+    "DPMixture",
+    "KFeatures",
+    "PenaltyPath",
+    "penalty_for",
+    "penalty_path",
+]

@@ -1,7 +1,7 @@
 """From what users pass to blocks: arrays, sparse matrices, frames, paths."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,14 @@ from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.engine.categories import CodedFrameBlocks, Coding
 from kplus.engine.files import check_path, has_only_numbers, open_path, read_table
 
-__all__ = ["check_weights", "describe_not_finite", "open_mixed_table", "open_table"]
+__all__ = [
+    "check_weights",
+    "describe_infinite",
+    "describe_not_finite",
+    "open_mixed_table",
+    "open_table",
+    "refuse_empty_columns",
+]
 
 
 def open_table(
@@ -237,23 +244,22 @@ def _numbers_only(weights: Any) -> Any:
 
 def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
     """Count missing and infinite values by column and say what to do about them."""
-    missing = np.zeros(blocks.n_features, dtype=np.int64)
-    infinite = np.zeros(blocks.n_features, dtype=np.int64)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        rows = blocks.read(index)
-        missing += np.isnan(rows).sum(axis=0)
-        infinite += np.isinf(rows).sum(axis=0)
-    names = getattr(estimator, "feature_names_in_", None)
-    name = type(estimator).__name__
+    missing = _count_by_column(np.isnan, blocks)
     if missing.any():
-        where = _name_columns(missing, names)
+        where = _name_columns(missing, getattr(estimator, "feature_names_in_", None))
         return DataError(
-            f"Input X contains NaN: {where}. {name} does not accept missing values "
-            f"encoded as NaN; drop those rows or columns, or fill them in first (e.g. "
-            f"with scikit-learn's SimpleImputer)."
+            f"Input X contains NaN: {where}. {type(estimator).__name__} does not "
+            f"accept missing values encoded as NaN; drop those rows or columns, or "
+            f"fill them in first (e.g. with scikit-learn's SimpleImputer)."
         )
+    return describe_infinite(estimator, blocks)
+
+
+def describe_infinite(estimator: Any, blocks: Blocks) -> ValueError:
+    """Count infinite values by column, for models that take NaN as missing."""
+    infinite = _count_by_column(np.isinf, blocks)
     if infinite.any():
-        where = _name_columns(infinite, names)
+        where = _name_columns(infinite, getattr(estimator, "feature_names_in_", None))
         return DataError(
             f"Input X contains infinity: {where}. Replace or drop those values."
         )
@@ -261,6 +267,37 @@ def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
         "Input X contains values so large that their squares exceed float64, i.e. "
         "infinity: divide the columns by a common scale first."
     )
+
+
+def refuse_empty_columns(estimator: Any, blocks: Blocks, weights: Array | None) -> None:
+    """Refuse columns without any value, for models that take NaN as missing.
+
+    Reads no more blocks than it takes to see a value in every column.
+    """
+    empty = np.ones(blocks.n_features, dtype=bool)
+    for index in range(-(-blocks.n_rows // blocks.block_rows)):
+        rows = blocks.read(index)
+        if weights is not None:
+            start = index * blocks.block_rows
+            rows = rows[weights[start : start + len(rows)] > 0.0]
+        empty &= np.isnan(rows).all(axis=0)
+        if not empty.any():
+            return
+    where = _name_columns(
+        empty * blocks.n_rows, getattr(estimator, "feature_names_in_", None)
+    )
+    raise DataError(
+        f"Input X contains NaN only, in rows that have a weight: {where}. Drop columns "
+        f"that were never observed."
+    )
+
+
+def _count_by_column(is_so: Callable[[Any], Any], blocks: Blocks) -> Any:
+    """In how many rows each column holds a value that is so."""
+    counts = np.zeros(blocks.n_features, dtype=np.int64)
+    for index in range(-(-blocks.n_rows // blocks.block_rows)):
+        counts += is_so(blocks.read(index)).sum(axis=0)
+    return counts
 
 
 def _name_columns(counts: Any, names: Any, most: int = 5) -> str:

@@ -20,6 +20,8 @@ class PassReporter:
         ask for one.
     measure : str
         What the objective is called in `verbose` lines.
+    groups : str
+        What the groups are called there.
     """
 
     def __init__(
@@ -28,9 +30,10 @@ class PassReporter:
         X: Any,
         fitted: Callable[[PassInfo], dict[str, Any]],
         measure: str = "objective",
+        groups: str = "clusters",
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
-        self.measure = measure
+        self.measure, self.groups = measure, groups
         self.context = estimator._init_callback_context(max_subtasks=None)
         self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
@@ -45,7 +48,7 @@ class PassReporter:
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
-                f"{info.params.K} clusters, {self.measure} {info.objective:.6g}",
+                f"{info.params.K} {self.groups}, {self.measure} {info.objective:.6g}",
                 file=sys.stdout,
             )
         if not hasattr(estimator, "_skl_callbacks"):

@@ -9,8 +9,10 @@ from importlib import import_module
 __all__ = ["ESTIMATORS", "RECORDS", "find_class", "is_listed"]
 
 ESTIMATORS = {
+    "BPMeans": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
+    "KFeatures": "kplus.estimators",
 }
 
 # Frozen dataclasses of arrays and scalars that fitted attributes may hold.

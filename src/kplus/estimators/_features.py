@@ -1,0 +1,389 @@
+"""What the estimators of latent features, `BPMeans` and `KFeatures`, share."""
+
+import warnings
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.estimators._input import (
+    check_weights,
+    describe_infinite,
+    open_table,
+    refuse_empty_columns,
+)
+from kplus.estimators._progress import PassReporter
+from kplus.models.features.params import EXACT_FEATURES
+from kplus.models.features.stats import FeatureSums
+from kplus.search import features as search
+from kplus.search.features import FeatureFit, FeatureSpec
+from kplus.search.job import Job
+
+__all__ = ["LatentFeatures"]
+
+
+class LatentFeatures(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """X ≈ Z A with binary Z. Subclasses have a constructor and say `_stepwise`."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "collapsed": ["boolean"],
+        "init": [StrOptions({"auto", "++", "split", "ica", "random"})],
+        "assignment": [StrOptions({"auto", "flips", "exact"})],
+        "effort": [Interval(Real, 0, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "sparse_output": ["boolean"],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    @property
+    def _stepwise(self) -> bool:
+        """Whether features are added one by one until the objective rises."""
+        raise NotImplementedError
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find features.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
+            ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+
+        Returns
+        -------
+        self : estimator
+        """
+        _check_settings(self)
+        source = open_table(self, X, reset=True, block_rows=self.batch_size)
+        weights = check_weights(sample_weight, source.n_rows)
+        if self.n_components is not None and self.n_components > source.n_rows:
+            raise ValueError(
+                f"n_samples={source.n_rows} should be >= "
+                f"n_components={self.n_components}."
+            )
+        refuse_empty_columns(self, source, weights)
+        start = _start(self)
+        reporter = PassReporter(self, X, _reconstruct, groups="features")
+        job = self._job(source, weights, reporter)
+        try:
+            found = search.fit(job, _spec(self), start)
+        except NotFiniteError:
+            raise describe_infinite(self, source) from None
+        self._store(found)
+        self.objective_history_ = found.history
+        self.n_iter_ = len(found.history)
+        if found.path is not None:
+            self.path_ = found.path
+        elif hasattr(self, "path_"):
+            del self.path_
+        _warn(self, found)
+        reporter.close()
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find features and return which of them each row has.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Z : ndarray or sparse array of shape (n_samples, n_components_)
+        """
+        return self.fit(X, sample_weight=sample_weight).transform(X)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to what was seen before.
+
+        Earlier rows keep the features they have, and count as sums; rows of this batch
+        choose theirs and, with a number as `penalty` and no `n_components`, may add
+        new ones. With ``penalty="auto"`` the first batch decides number and penalty;
+        `collapsed` and `effort` concern the first batch only.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self : estimator
+            `objective_` and `feature_counts_` cover every row seen so far.
+        """
+        if not hasattr(self, "components_"):
+            return self.fit(X, sample_weight=sample_weight)
+        _check_settings(self)
+        source = open_table(self, X, reset=False, block_rows=self.batch_size)
+        weights = check_weights(sample_weight, source.n_rows)
+        job = self._job(source, weights, None)
+        try:
+            found = search.stream(job, _spec_of_stream(self), self._sums)
+        except NotFiniteError:
+            raise describe_infinite(self, source) from None
+        self._store(found)
+        self.objective_history_ = np.append(self.objective_history_, found.history)
+        self.n_iter_ += len(found.history)
+        _warn(self, found)
+        return self
+
+    def _job(
+        self, source: Blocks, weights: Array | None, reporter: PassReporter | None
+    ) -> Job:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return Job(
+            source=source,
+            weights=weights,
+            rng=np.random.default_rng(seed),
+            n_threads=effective_n_jobs(self.n_jobs),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=reporter if reporter is not None and reporter.wanted else None,
+        )
+
+    def _store(self, found: FeatureFit) -> None:
+        K, error = len(found.components), float(found.sums.error)
+        self.components_ = found.components
+        self.n_components_ = K
+        self.feature_counts_ = found.sums.counts.copy()
+        self.penalty_ = float(found.penalty)
+        self.objective_ = error + self.penalty_ * K
+        self.reconstruction_err_ = float(np.sqrt(error))
+        self._sums = found.sums.copy()
+        self._sums.begin_pass()  # its report would keep rows of the data
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        sums = self._sums
+        return {"S": sums.S, "T": sums.T, "error": sums.error, "weight": sums.weight}
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        S, T, K, D = state["S"], state["T"], self.n_components_, self.n_features_in_
+        for name, found, expected in (
+            ("components_", self.components_.shape, (K, D)),
+            ("feature_counts_", self.feature_counts_.shape, (K,)),
+            ("S", S.shape, (K, K) if S.ndim == 2 else (D, K, K)),
+            ("T", T.shape, (K, D)),
+        ):
+            if found != expected:
+                raise ValueError(f"{name} has shape {found}, not {expected}.")
+        self._sums = FeatureSums(
+            A=self.components_,
+            S=S,
+            T=T,
+            error=float(state["error"]),
+            weight=float(state["weight"]),
+            counts=self.feature_counts_.copy(),
+        )
+        self._sums.begin_pass()
+
+    def transform(self, X: Any) -> Any:
+        """Return which features each row has.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        Z : ndarray or sparse array of shape (n_samples, n_components_)
+            Zeros and ones; sparse (CSR) with ``sparse_output=True``.
+        """
+        Z, _ = self._allocate(X, None)
+        if self.sparse_output:
+            return sp.csr_array(Z, dtype=np.float64)
+        return Z.astype(np.float64)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Return the rows that features make up: Z A.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_components_)
+            Features Z of each row, as `transform` returns them.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self, "components_")
+        Z = check_array(
+            X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
+        )
+        if Z.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns, but this {type(self).__name__} has "
+                f"{self.n_components_} features (n_components_); give what transform "
+                f"returned."
+            )
+        return Z @ self.components_
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the squared error ‖X − Z A‖², with the best Z for X.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        score : float
+        """
+        return -self._allocate(X, sample_weight)[1]
+
+    def _allocate(self, X: Any, sample_weight: Any) -> tuple[Any, float]:
+        check_is_fitted(self, "components_")
+        source = open_table(self, X, reset=False, block_rows=self.batch_size)
+        weights = check_weights(sample_weight, source.n_rows)
+        try:
+            return search.allocate(
+                source,
+                weights,
+                self.components_,
+                self.assignment,
+                effective_n_jobs(self.n_jobs),
+            )
+        except NotFiniteError:
+            raise describe_infinite(self, source) from None
+
+
+# ------------------------------------------------------------------ parameters
+
+
+def _check_settings(model: LatentFeatures) -> None:
+    """Refuse parameters that do not go together."""
+    for name in ("n_components", "max_components"):
+        if isinstance(getattr(model, name), bool):
+            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
+    wished, most = model.n_components, model.max_components
+    if model.assignment == "exact" and (wished or 0) > EXACT_FEATURES:
+        raise ValueError(
+            f"n_components={wished} is too many for assignment='exact', which tries up "
+            f"to 2^K patterns a row: it goes up to {EXACT_FEATURES}. Use 'auto'."
+        )
+    if wished is not None and most is not None and most < wished:
+        raise ValueError(
+            f"max_components={most} is below n_components={wished}; leave one of them "
+            f"out, or raise max_components."
+        )
+
+
+def _spec(model: LatentFeatures) -> FeatureSpec:
+    """What the parameters ask of a search."""
+    return FeatureSpec(
+        penalty=None if isinstance(model.penalty, str) else float(model.penalty),
+        n_components=model.n_components,
+        max_components=model.max_components,
+        stepwise=model._stepwise,
+        collapsed=model.collapsed,
+        init=model.init,
+        assignment=model.assignment,
+        effort=float(model.effort),
+        n_init=model.n_init,
+    )
+
+
+def _spec_of_stream(model: LatentFeatures) -> FeatureSpec:
+    """The same for a later batch, when what was to be chosen is chosen."""
+    spec = replace(_spec(model), stepwise=False)
+    if spec.penalty is None and spec.n_components is None:
+        spec = replace(spec, penalty=model.penalty_, n_components=model.n_components_)
+    return spec
+
+
+def _start(model: LatentFeatures) -> Array | None:
+    """With `warm_start` after a fit: its features, if their number will do."""
+    if not model.warm_start or not hasattr(model, "components_"):
+        return None
+    start: Array = model.components_
+    if start.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"warm_start=True, but X has {model.n_features_in_} features and the last "
+            f"fit had {start.shape[1]}; fit a fresh estimator."
+        )
+    if len(start) == 0 or model.n_components not in (None, len(start)):
+        return None
+    return start[: model.max_components]
+
+
+def _reconstruct(info: PassInfo) -> dict[str, Any]:
+    """What a callback's fitted estimator needs."""
+    return {"components_": info.params.A, "n_components_": info.params.K}
+
+
+def _warn(model: LatentFeatures, found: FeatureFit) -> None:
+    """Say what a user should know of a fit; `fit` and `partial_fit` call it."""
+    name = type(model).__name__
+    if model.n_components_ == 0:
+        warnings.warn(_nothing_found(model), UserWarning, stacklevel=3)
+    if not found.converged and len(found.history) >= model.max_iter:
+        warnings.warn(
+            f"{name} did not come to rest in max_iter={model.max_iter} passes; raise "
+            f"max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def _nothing_found(model: LatentFeatures) -> str:
+    name = type(model).__name__
+    if model.objective_ == 0.0:
+        return (
+            f"{name} found no feature: X is zero everywhere, so that there is nothing "
+            f"to explain. n_components_ is 0, and transform returns no columns."
+        )
+    return (
+        f"{name} found no feature that is worth the penalty of {model.penalty_:.6g}: "
+        f"n_components_ is 0, and transform returns no columns. All squares of X sum "
+        f"to {model.objective_:.6g}; give a lower penalty, or n_components."
+    )

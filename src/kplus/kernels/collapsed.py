@@ -1,0 +1,400 @@
+"""Collapsed local search over feature allocations: A follows every change of Z at once.
+
+With row n taken out, A₋ and H₋ = (ZᵀWZ)⁻¹ without it, putting it back with z adds
+w‖x − zA₋‖²/(1 + w zH₋z) to the error (Eq. 10 of MAD-Bayes, one row at a time). H, A and
+G = AAᵀ follow by rank-one updates: O(KD + K²) a row, O(1) a flip tried.
+
+The first `locked` columns of Z are ones for every row and stay so (a base feature).
+"""
+
+import numba as nb
+import numpy as np
+
+__all__ = ["improve", "leftovers", "refit"]
+
+FAST = {"contract", "reassoc"}
+_ALONE = 1e-5  # a row that alone holds up a feature has less room than that
+RIDGE = 1e-8
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _invert(S, H):
+    """H = S⁻¹ by Cholesky; False where S is singular."""
+    K = len(S)
+    L = np.zeros((K, K))
+    for i in range(K):
+        for j in range(i + 1):
+            total = S[i, j]
+            for m in range(j):
+                total -= L[i, m] * L[j, m]
+            if i == j:
+                if total <= 1e-9 * S[i, i]:
+                    return False
+                L[i, i] = np.sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    for i in range(K):
+        L[i, i] = 1.0 / L[i, i]
+        for j in range(i):
+            total = 0.0
+            for m in range(j, i):
+                total -= L[i, m] * L[m, j]
+            L[i, j] = total * L[i, i]
+    for i in range(K):
+        for j in range(i + 1):
+            total = 0.0
+            for m in range(i, K):
+                total += L[m, i] * L[m, j]
+            H[i, j] = total
+            H[j, i] = total
+    return True
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def refit(X, weights, Z, H, A, G):
+    """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
+
+    Minus infinity where columns of Z depend on each other.
+    """
+    N, D = X.shape
+    K = Z.shape[1]
+    S, T = np.zeros((K, K)), np.zeros((K, D))
+    for n in range(N):
+        weight, x = weights[n], X[n]
+        for i in range(K):
+            if Z[n, i]:
+                t = T[i]
+                for d in range(D):
+                    t[d] += weight * x[d]
+                for j in range(i + 1):
+                    if Z[n, j]:
+                        S[i, j] += weight
+    for i in range(K):
+        S[i, i] += RIDGE
+        for j in range(i):
+            S[j, i] = S[i, j]
+    if not _invert(S, H):
+        return -np.inf
+    explained = 0.0
+    for i in range(K):
+        a = A[i]
+        a[:] = 0.0
+        for j in range(K):
+            t, h = T[j], H[i, j]
+            for d in range(D):
+                a[d] += h * t[d]
+        explained += _dot(a, T[i])
+    for i in range(K):
+        for j in range(i + 1):
+            G[i, j] = _dot(A[i], A[j])
+            G[j, i] = G[i, j]
+    return explained
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def leftovers(X, Z, A, R):
+    """R = X − ZA."""
+    for n in range(len(X)):
+        _residual(X[n], A, Z[n], R[n])
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _dot(a, b):
+    total = 0.0
+    for d in range(len(a)):
+        total += a[d] * b[d]
+    return total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _residual(x, A, z, r):
+    """r = x − zA."""
+    for d in range(len(x)):
+        r[d] = x[d]
+    for k in range(len(A)):
+        if z[k]:
+            a = A[k]
+            for d in range(len(x)):
+                r[d] -= a[d]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _times(H, z, out):
+    """out = Hz; return zHz."""
+    K = len(H)
+    for i in range(K):
+        out[i] = 0.0
+    for j in range(K):
+        if z[j]:
+            h = H[j]
+            for i in range(K):
+                out[i] += h[i]
+    total = 0.0
+    for i in range(K):
+        if z[i]:
+            total += out[i]
+    return total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _step(k, z, b, G, H, gz, hz):
+    """How zGz − 2z·b and zHz change when bit k flips."""
+    sign = 1.0 - 2.0 * z[k]
+    return (
+        G[k, k] + 2.0 * sign * (gz[k] - b[k]),
+        H[k, k] + 2.0 * sign * hz[k],
+    )
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _take(k, z, G, H, gz, hz):
+    """Flip bit k and let Gz and Hz follow."""
+    sign = 1.0 - 2.0 * z[k]
+    z[k] = 1 - z[k]
+    g, h = G[k], H[k]
+    for i in range(len(z)):
+        gz[i] += sign * g[i]
+        hz[i] += sign * h[i]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
+    """Flip the bit that lowers the row's cost most until none does."""
+    K = len(z)
+    bottom = 1.0 + weight * _times(H, z, hz)
+    top = xx + _times(G, z, gz)
+    for k in range(K):
+        if z[k]:
+            top -= 2.0 * b[k]
+    while True:
+        best, least = -1, (top / bottom) * (1.0 - 1e-10)
+        for k in range(locked, K):
+            up, down = _step(k, z, b, G, H, gz, hz)
+            cost = (top + up) / (bottom + weight * down)
+            if cost < least:
+                best, least = k, cost
+        if best < 0:
+            return
+        up, down = _step(best, z, b, G, H, gz, hz)
+        top += up
+        bottom += weight * down
+        _take(best, z, G, H, gz, hz)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _double(costs, cross, matrix, k, locked, own):
+    """Extend zMz from patterns of the bits before k to those with bit k.
+
+    `cross` holds Σ_j z_j M_kj of the patterns, doubled up bit by bit as well; `own` is
+    what bit k costs by itself.
+    """
+    row = matrix[k]
+    start = 0.0
+    for j in range(locked):
+        start += row[j]
+    cross[0] = start
+    for j in range(locked, k):
+        half = 1 << (j - locked)
+        upper = cross[half : 2 * half]
+        for p in range(half):
+            upper[p] = cross[p] + row[j]
+    half = 1 << (k - locked)
+    upper = costs[half : 2 * half]
+    for p in range(half):
+        upper[p] = costs[p] + 2.0 * cross[p] + own
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
+    """The best of all patterns of the bits that are not locked."""
+    K = len(z)
+    top, bottom = xx, 0.0
+    now = 0
+    for i in range(locked):
+        top -= 2.0 * b[i]
+        for j in range(locked):
+            top += G[i, j]
+            bottom += H[i, j]
+    tops[0], bottoms[0] = top, bottom
+    for k in range(locked, K):
+        _double(tops, cross, G, k, locked, G[k, k] - 2.0 * b[k])
+        _double(bottoms, cross, H, k, locked, H[k, k])
+        now += z[k] << (k - locked)
+    n_patterns = 1 << (K - locked)
+    for p in range(n_patterns):
+        cross[p] = tops[p] / (1.0 + weight * bottoms[p])
+    best, least = now, cross[now] * (1.0 - 1e-10)
+    for p in range(n_patterns):
+        if cross[p] < least:
+            best, least = p, cross[p]
+    for k in range(locked, K):
+        z[k] = (best >> (k - locked)) & 1
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
+    """What a row leaves when it is taken out: (scale, ‖r‖², ‖x − zA₋‖²).
+
+    Fills h = Hz, b = A₋x and ar = Ar, with the row's residual r; H₋ = H + scale hhᵀ.
+    The scale is -1 where the row alone holds up a feature.
+    """
+    K = len(A)
+    held = _times(H, z, h)
+    room = 1.0 - weight * held
+    if room < _ALONE:
+        return -1.0, 0.0, 0.0
+    scale = weight / room
+    _times(G, z, ar)
+    along, rr = xx, xx  # r·x and ‖r‖²
+    for i in range(K):
+        b[i] = _dot(A[i], x)
+        ar[i] = b[i] - ar[i]
+        if z[i]:
+            along -= b[i]
+            rr -= b[i] + ar[i]
+    rr = max(rr, 0.0)
+    for i in range(K):
+        b[i] -= scale * h[i] * along
+    return scale, rr, rr / room**2
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _stays(z, weight, locked, scale, rr, top, H, G, h, ar, gap):
+    """Whether no flip of a single bit lowers the row's cost.
+
+    With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
+    building H₋ and G₋: a row at rest costs O(K) beyond its products with A.
+    """
+    K = len(z)
+    held = 0.0
+    for k in range(K):
+        if z[k]:
+            held += h[k]
+    room = 1.0 - weight * held
+    bottom = 1.0 / room  # 1 + w zH₋z
+    least = (top / bottom) * (1.0 - 1e-10)
+    for k in range(K):
+        gap[k] = (ar[k] - scale * h[k] * rr) / room  # A₋r₋
+    for k in range(locked, K):
+        sign = 1.0 - 2.0 * z[k]
+        g = G[k, k] - 2.0 * scale * ar[k] * h[k] + scale * scale * rr * h[k] * h[k]
+        up = g - 2.0 * sign * gap[k]
+        down = H[k, k] + scale * h[k] * h[k] + 2.0 * sign * h[k] / room
+        if top + up < least * (bottom + weight * down):
+            return False
+    return True
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _build(scale, rr, H, G, h, ar, H_less, G_less):
+    """H₋ and G₋ = A₋A₋ᵀ."""
+    K = len(h)
+    for i in range(K):
+        for j in range(K):
+            hh = scale * h[i] * h[j]
+            H_less[i, j] = H[i, j] + hh
+            G_less[i, j] = (
+                G[i, j] - scale * (ar[i] * h[j] + h[i] * ar[j]) + scale * rr * hh
+            )
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
+    """Let H, A and G follow a row from z = `old` to `new`."""
+    K, D = A.shape
+    _residual(x, A, old, r)
+    for i in range(K):
+        a, f = A[i], scale * h[i]
+        for d in range(D):
+            a[d] -= f * r[d]
+    _residual(x, A, new, r)
+    scale = weight / (1.0 + weight * _times(H_less, new, h))
+    rr = _dot(r, r)
+    for i in range(K):
+        ar[i] = _dot(A[i], r)
+    for i in range(K):
+        a, f = A[i], scale * h[i]
+        for d in range(D):
+            a[d] += f * r[d]
+        for j in range(K):
+            hh = scale * h[i] * h[j]
+            H[i, j] = H_less[i, j] - hh
+            G[i, j] = (
+                G_less[i, j] + scale * (ar[i] * h[j] + h[i] * ar[j]) + scale * rr * hh
+            )
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _sweep(X, weights, squares, Z, locked, exact, H, A, G):
+    """Visit every row once; return how many changed."""
+    N, D = X.shape
+    K = len(A)
+    h, b, ar, gz, hz = np.empty((5, K))
+    r = np.empty(D)
+    H_less, G_less = np.empty((K, K)), np.empty((K, K))
+    z = np.empty(K, np.uint8)
+    tables = np.empty((3, 1 << (K - locked) if exact else 0))
+    tops, bottoms, cross = tables
+    changed = 0
+    for n in range(N):
+        x, xx, weight = X[n], squares[n], weights[n]
+        if weight == 0.0:
+            continue
+        scale, rr, top = _take_out(x, Z[n], xx, weight, H, A, G, h, b, ar)
+        if scale < 0.0:
+            continue
+        if not exact and _stays(Z[n], weight, locked, scale, rr, top, H, G, h, ar, gz):
+            continue
+        _build(scale, rr, H, G, h, ar, H_less, G_less)
+        for k in range(K):
+            z[k] = Z[n, k]
+        if exact:
+            _choose_of_all(
+                z, b, G_less, H_less, xx, weight, locked, tops, bottoms, cross
+            )
+        else:
+            _choose_by_flips(z, b, G_less, H_less, xx, weight, locked, gz, hz)
+        differs = False
+        for k in range(K):
+            differs |= z[k] != Z[n, k]
+        if differs:
+            _put_back(x, Z[n], z, weight, scale, h, ar, H_less, G_less, H, A, G, r)
+            for k in range(K):
+                Z[n, k] = z[k]
+            changed += 1
+    return changed
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def improve(X, weights, squares, Z, locked, exact, max_sweeps, target):
+    """Sweep until no row changes; return the error, infinite where Z is singular.
+
+    Z is changed in place; `squares` are ‖x‖². With `exact`, rows at rest under single
+    flips are given the best of all patterns. Everything is fitted afresh after each
+    sweep, so that rounding does not build up; a sweep that made things worse by
+    rounding is taken back. The search is given up where two more sweeps that gain as
+    much as the last would still leave the error above `target`.
+    """
+    K, D = Z.shape[1], X.shape[1]
+    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+    before = np.empty_like(Z)
+    total = _dot(weights, squares)
+    explained = refit(X, weights, Z, H, A, G)
+    for _ in range(max_sweeps):
+        if explained == -np.inf:
+            break
+        before[:] = Z
+        changed = _sweep(X, weights, squares, Z, locked, False, H, A, G)
+        if exact and changed == 0:
+            changed = _sweep(X, weights, squares, Z, locked, True, H, A, G)
+        if changed == 0:
+            break
+        after = refit(X, weights, Z, H, A, G)
+        if not after > explained:
+            Z[:] = before
+            break
+        gain = after - explained
+        explained = after
+        if total - explained - 2.0 * gain > target:
+            break
+    return total - explained

@@ -1,0 +1,1 @@
+"""Latent binary features, X ≈ ZA: BP-means and K-features."""

@@ -1,0 +1,124 @@
+"""BP-means and K-features as a model of the loop."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Array, Block, IntArray
+from kplus.kernels.allocate import allocate_gaps, allocate_rows
+from kplus.models.features.params import Features, regroup_columns
+from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums, solve
+
+__all__ = ["Allocation", "FeatureModel"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Z of a block's rows, eight bits a byte."""
+
+    packed: NDArray[np.uint8]
+    K: int
+
+    @classmethod
+    def of(cls, Z: NDArray[np.uint8]) -> "Allocation":
+        return cls(np.packbits(Z, axis=1), Z.shape[1])
+
+    def unpack(self) -> NDArray[np.uint8]:
+        return np.unpackbits(self.packed, axis=1, count=self.K)
+
+
+@dataclass(frozen=True)
+class FeatureModel:
+    """Rows as sums of features (Eq. 6 of MAD-Bayes; Eq. 14 with no penalty).
+
+    Attributes
+    ----------
+    penalty : float
+        λ², charged for each feature.
+    most : int
+        With fewer features than that, rows that cost more than λ² are noted as
+        candidates for new ones.
+    """
+
+    penalty: float = 0.0
+    most: int = 0
+    incremental = False
+
+    def summarize(
+        self, params: Features, block: Block, local: Allocation | None
+    ) -> tuple[FeatureSums, Allocation]:
+        X = np.ascontiguousarray(block.read(), dtype=np.float64)
+        n, D = X.shape
+        Z = np.zeros((n, params.K), np.uint8) if local is None else local.unpack()
+        weights = np.ones(n) if block.weights is None else block.weights
+        errors, T = np.empty(n), np.zeros((params.K, D))
+        if params.K == 0:
+            S, changed = np.zeros((0, 0)), 0
+            errors = np.nansum(X * X, axis=1)
+        elif np.isnan(X).any():
+            S = np.zeros((D, params.K, params.K))
+            changed = allocate_gaps(
+                X, weights, params.A, params.exact, params.most_steps, Z, errors, S, T
+            )
+        else:
+            S = np.zeros((params.K, params.K))
+            order, R = params.factored
+            changed = allocate_rows(
+                X, weights, params.A, params.G, params.exact, order, R,
+                params.patterns, params.most_steps, Z, errors, S, T,
+            )  # fmt: skip
+        error = float(errors @ weights)
+        if not np.isfinite(error):
+            raise NotFiniteError("A row")
+        sums = FeatureSums(
+            A=params.A,
+            S=S,
+            T=T,
+            error=error,
+            weight=float(weights.sum()),
+            counts=weights @ Z,
+            changed=n if local is None else changed,
+            candidates=self._candidates(errors * weights, X, Z, params, block.start),
+        )
+        return sums, Allocation.of(Z)
+
+    def _candidates(
+        self,
+        costs: Array,
+        X: Array,
+        Z: NDArray[np.uint8],
+        params: Features,
+        start: int,
+    ) -> Candidates:
+        """The rows for which a feature of their own would pay."""
+        if self.most <= params.K:
+            return Candidates.none(X.shape[1])
+        rows = np.flatnonzero(costs > self.penalty)
+        if len(rows) > MOST_CANDIDATES:
+            least = np.partition(costs[rows], -MOST_CANDIDATES)[-MOST_CANDIDATES]
+            rows = rows[costs[rows] >= least]
+        rows = rows[np.argsort(-costs[rows], kind="stable")[:MOST_CANDIDATES]]
+        residuals = np.nan_to_num(X[rows] - Z[rows] @ params.A)
+        return Candidates(rows + start, costs[rows], residuals)
+
+    def update(self, params: Features, total: FeatureSums) -> Features:
+        step = solve(total.S, total.about(params.A).T)
+        return replace(params, A=params.A + step)
+
+    def advance(
+        self, params: Features, total: FeatureSums, latest: FeatureSums
+    ) -> Features:
+        return self.update(params, total)
+
+    def objective(self, params: Features, total: FeatureSums) -> float:
+        error = total.error if total.A is params.A else total.about(params.A).error
+        return error + self.penalty * params.K
+
+    def settled(self, total: FeatureSums) -> bool:
+        return total.changed == 0
+
+    def regroup_local(self, local: Any, into: IntArray, K: int) -> Allocation:
+        return Allocation.of(regroup_columns(local.unpack(), into, K))

@@ -1,0 +1,74 @@
+"""The parameters of feature models: the features themselves."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array, IntArray
+from kplus.kernels.allocate import TABLE_SIZE, factor, pattern_costs
+
+__all__ = ["EXACT_FEATURES", "Features", "regroup_columns", "regroup_features"]
+
+EXACT_FEATURES = 25  # up to so many, the best z of all 2^K is found fast enough
+
+
+@dataclass(frozen=True)
+class Features:
+    """K features (rows of A), and what finding a row's z needs of them.
+
+    Attributes
+    ----------
+    exact : bool
+        Find the best z of all 2^K; otherwise flip single bits until none helps.
+    most_steps : int
+        Steps of that search allowed for a row; beyond, the best so far is taken. Only
+        rows that many patterns fit about equally well need so many.
+    """
+
+    A: Array
+    exact: bool = False
+    most_steps: int = 10_000
+
+    @property
+    def K(self) -> int:
+        return len(self.A)
+
+    @cached_property
+    def G(self) -> Array:
+        """AAᵀ."""
+        gram: Array = np.ascontiguousarray(self.A @ self.A.T)
+        return gram
+
+    @cached_property
+    def factored(self) -> tuple[IntArray, Array]:
+        """The order of features and the factor that an exact search uses."""
+        if self.exact and self.K > TABLE_SIZE:
+            order, R = factor(self.G)
+            return order, R
+        return np.empty(0, np.int64), np.empty((0, 0))
+
+    @cached_property
+    def patterns(self) -> Array:
+        """zGz of all patterns z, where there are few."""
+        if self.exact and self.K <= TABLE_SIZE:
+            costs: Array = pattern_costs(self.G)
+            return costs
+        return np.empty(0)
+
+
+def regroup_features(A: Array, into: IntArray, K: int) -> Array:
+    """Features after a renumbering: those with the same new number are added."""
+    new = np.zeros((K, A.shape[1]))
+    np.add.at(new, into[into >= 0], A[into >= 0])
+    return new
+
+
+def regroup_columns(Z: NDArray[np.uint8], into: IntArray, K: int) -> NDArray[np.uint8]:
+    """Columns of Z after a renumbering; a new one begins empty."""
+    new = np.zeros((len(Z), K), dtype=np.uint8)
+    for old, number in enumerate(into):
+        if number >= 0:
+            new[:, number] |= Z[:, old]
+    return new

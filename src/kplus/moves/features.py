@@ -1,0 +1,165 @@
+"""Changes to the set of features between two passes."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray, Proposal
+from kplus.models.features.model import FeatureModel
+from kplus.models.features.params import Features, regroup_features
+from kplus.models.features.stats import FeatureSums
+
+__all__ = ["OpenFeatures", "PresentFeatures", "RemoveFeature", "TidyFeatures"]
+
+
+@dataclass
+class TidyFeatures:
+    """Drop features that no row has, fuse those with the same rows.
+
+    Neither changes the fit; both save the penalty.
+    """
+
+    name = "tidy"
+
+    def propose(
+        self,
+        model: FeatureModel,
+        params: Features,
+        total: FeatureSums,
+        updated: Features,
+        resting: bool,
+    ) -> Proposal | None:
+        into = np.full(total.K, -1)
+        K = 0
+        for k in range(total.K):
+            if total.counts[k] <= 0.0:
+                continue
+            twin = next((j for j in range(k) if _same_rows(total, j, k)), None)
+            if twin is None:
+                into[k] = K
+                K += 1
+            else:
+                into[k] = into[twin]
+        if K == total.K:
+            return None
+        A = regroup_features(updated.A, into, K)
+        return Proposal(replace(updated, A=A), into, K, exact=True)
+
+
+def _same_rows(total: FeatureSums, j: int, k: int) -> bool:
+    S = total.S
+    if total.counts[j] != total.counts[k]:
+        return False
+    return bool(np.all(S[..., j, k] == S[..., k, k]) and np.all(S[..., k, k] > 0.0))
+
+
+@dataclass
+class RemoveFeature:
+    """At rest, remove the feature worth least if it is worth less than λ².
+
+    Without feature k and with the others refitted the error rises by
+    ‖A_k‖²/[(ZᵀZ)⁻¹]_kk.
+    """
+
+    name = "remove"
+
+    def propose(
+        self,
+        model: FeatureModel,
+        params: Features,
+        total: FeatureSums,
+        updated: Features,
+        resting: bool,
+    ) -> Proposal | None:
+        if not resting or total.K == 0:
+            return None
+        H = _inverse(total.S)
+        own = np.diagonal(H, axis1=-2, axis2=-1)  # (K,) or (D, K)
+        losses = np.sum(updated.A.T**2 / own, axis=0)
+        k = int(np.argmin(losses))
+        if losses[k] >= model.penalty * (1.0 - 1e-9):
+            return None
+        share = (
+            (H[..., :, k] / H[..., k, k, None]).T
+            if H.ndim == 3
+            else (H[:, k, None] / H[k, k])
+        )
+        A = np.delete(updated.A - share * updated.A[k], k, axis=0)
+        into = np.arange(total.K) - (np.arange(total.K) > k)
+        into[k] = -1
+        return Proposal(replace(updated, A=A), into, total.K - 1, exact=True)
+
+
+def _inverse(S: Array) -> Array:
+    """S⁻¹; features that depend on others get a huge diagonal, hence are worth 0."""
+    K = S.shape[-1]
+    scale = np.maximum(np.trace(S, axis1=-2, axis2=-1), 1e-300) / K
+    ridge = 1e-10 * scale[..., None, None] * np.eye(K)
+    inverse: Array = np.linalg.inv(S + ridge)
+    return inverse
+
+
+@dataclass
+class OpenFeatures:
+    """At rest, give the costliest rows features of their own (Algorithm 1).
+
+    A row that costs more than λ² pays for its residual as a feature. Of several such
+    rows, those count that the features opened before them leave above λ².
+    """
+
+    most: int
+    name = "open"
+
+    def propose(
+        self,
+        model: FeatureModel,
+        params: Features,
+        total: FeatureSums,
+        updated: Features,
+        resting: bool,
+    ) -> Proposal | None:
+        room = self.most - total.K
+        found = total.candidates
+        if not resting or room <= 0 or not len(found.rows):
+            return None
+        new: list[Array] = []
+        for cost, residual in zip(found.costs, found.residuals, strict=True):
+            left = _left_by(residual, new)
+            before = float(residual @ residual)
+            if before > 0.0 and cost * float(left @ left) / before > model.penalty:
+                new.append(left)
+            if len(new) == room:
+                break
+        if not new:
+            return None
+        A = np.vstack([updated.A, *new])
+        return Proposal(replace(updated, A=A), np.arange(total.K), len(A))
+
+
+def _left_by(residual: Array, features: list[Array]) -> Array:
+    """What some features leave of a residual if each is used where it helps."""
+    for feature in features:
+        less = residual - feature
+        if less @ less < residual @ residual:
+            residual = less
+    return residual
+
+
+@dataclass
+class PresentFeatures:
+    """Number features by how many rows have them, most first."""
+
+    name = "present"
+
+    def propose(
+        self,
+        model: FeatureModel,
+        params: Features,
+        total: FeatureSums,
+        updated: Features,
+        resting: bool,
+    ) -> Proposal | None:
+        order = np.argsort(-total.counts, kind="stable")
+        into: IntArray = np.empty(total.K, dtype=np.int64)
+        into[order] = np.arange(total.K)
+        return Proposal(replace(params, A=params.A[order]), into, total.K)

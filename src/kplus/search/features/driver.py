@@ -1,0 +1,186 @@
+"""From a table to features: search on rows in memory, then passes over all rows."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus import loop
+from kplus.core.types import Array, Blocks, Callback, Engine, FitResult, Move
+from kplus.engine import make_engine
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.kernels.allocate import TABLE_SIZE
+from kplus.models.features.model import FeatureModel
+from kplus.models.features.params import EXACT_FEATURES, Features
+from kplus.models.features.stats import FeatureSums
+from kplus.moves.features import (
+    OpenFeatures,
+    PresentFeatures,
+    RemoveFeature,
+    TidyFeatures,
+)
+from kplus.search.features import number
+from kplus.search.features.rows import Found
+from kplus.search.features.spec import FeatureSpec
+from kplus.search.features.starts import allocation, best_start
+from kplus.search.features.table import draw_rows
+from kplus.search.job import Job
+
+__all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "stream"]
+
+_SAMPLE_ROWS = 5_000
+_ENDLESS = 2**62
+_STEP = np.dtype(
+    [("n_components", np.int64), ("error", np.float64), ("objective", np.float64)]
+)
+
+
+@dataclass(frozen=True)
+class FeatureFit:
+    """Features, the sums over all rows, and how they were found."""
+
+    components: Array
+    sums: FeatureSums
+    penalty: float
+    history: Array
+    converged: bool
+    path: NDArray[Any] | None
+
+
+def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
+    """Find features: from a search on a sample, or from those of an earlier fit."""
+    with SINGLE_THREAD:
+        start, penalty, path = _start(job, spec, start)
+        fitted = _over_all_rows(job, spec, start, penalty, None)
+    return replace(fitted, path=path)
+
+
+def _start(
+    job: Job, spec: FeatureSpec, start: Array | None
+) -> tuple[Array, float, NDArray[Any] | None]:
+    """Features to begin with, the penalty, and the path by which it was chosen."""
+    drawn = draw_rows(job, _SAMPLE_ROWS)
+    share = drawn.share
+    path: list[Found] | None = None
+    penalty = spec.penalty or 0.0
+    known = None
+    if spec.penalty is None and spec.n_components is None:
+        choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
+        penalty, path = choice.penalty / share, choice.path
+        known = min(path, key=lambda found: found.cost(choice.penalty))
+    if start is None:
+        best = best_start(job, spec, drawn, penalty * share, known)
+        start, path = best.A, best.path or path
+    if spec.collapsed:
+        everything = draw_rows(job, job.source.n_rows)
+        found = allocation(everything.rows, start)
+        found = everything.rows.polish(found.Z, found.base)
+        if np.isfinite(found.error):
+            start = everything.features(found)
+    steps = None if path is None else _as_steps(path, penalty, share)
+    return start, penalty, steps
+
+
+def _as_steps(path: list[Found], penalty: float, share: float) -> NDArray[Any]:
+    steps = [
+        (found.K, found.error / share, found.error / share + penalty * found.K)
+        for found in path
+    ]
+    return np.array(steps, dtype=_STEP)
+
+
+def stream(job: Job, spec: FeatureSpec, earlier: FeatureSums) -> FeatureFit:
+    """Add rows to a fit of which only the sums are known.
+
+    Earlier rows keep their features; the features follow all rows.
+    """
+    return _over_all_rows(job, spec, earlier.A, spec.penalty or 0.0, earlier)
+
+
+def _over_all_rows(
+    job: Job,
+    spec: FeatureSpec,
+    A: Array,
+    penalty: float,
+    earlier: FeatureSums | None,
+) -> FeatureFit:
+    """Pass over all rows until nothing changes, from features A."""
+    with make_engine(job.source, job.weights, job.n_threads) as engine:
+        result, history = _to_rest(job, spec, engine, A, penalty, earlier)
+    A = result.params.A
+    sums = result.total.about(A)
+    return FeatureFit(A, sums, penalty, np.array(history), result.converged, None)
+
+
+def _to_rest(
+    job: Job,
+    spec: FeatureSpec,
+    engine: Engine,
+    A: Array,
+    penalty: float,
+    earlier: FeatureSums | None,
+) -> tuple[FitResult, list[float]]:
+    """Run the loop, by flips first where there are many rows, then with the best z.
+
+    With a number of features given the penalty opens and closes none; it is charged at
+    the end.
+    """
+    fixed = spec.n_components is not None
+    moves: list[Move] = [TidyFeatures(), OpenFeatures(spec.most)]
+    if not fixed:
+        moves.insert(1, RemoveFeature())
+    model = FeatureModel(0.0 if fixed else penalty, spec.most)
+    callback = job.callback
+    if fixed and callback is not None:
+        callback = _charged(callback, penalty)
+    history: list[float] = []
+    for exact in _stages(spec.assignment, len(A), job.source.n_rows):
+        result = loop.run(
+            model, engine, _features(A, exact, spec.assignment), moves=moves,
+            max_iter=max(job.max_iter - len(history), 1), tol=job.tol, base=earlier,
+            callback=callback, finish=PresentFeatures(),
+        )  # fmt: skip
+        A = result.params.A
+        history += result.history
+    if fixed:
+        history = [value + penalty * len(A) for value in history]
+    return result, history
+
+
+def _charged(callback: Callback, penalty: float) -> Callback:
+    """The same callback, told the objective with the penalty."""
+    return lambda info: callback(
+        replace(info, objective=info.objective + penalty * info.params.K)
+    )
+
+
+def _features(A: Array, exact: bool, assignment: str) -> Features:
+    """Features whose rows are searched to the very end if "exact" was asked for."""
+    return Features(A, exact, _ENDLESS) if assignment == "exact" else Features(A, exact)
+
+
+def _stages(assignment: str, K: int, n_rows: int) -> list[bool]:
+    """Whether z is exact in each of the runs of a fit."""
+    if assignment == "flips" or (assignment == "auto" and K > EXACT_FEATURES):
+        return [False]
+    if K <= TABLE_SIZE or n_rows <= _SAMPLE_ROWS:
+        return [True]
+    return [False, True]
+
+
+def allocate(
+    source: Blocks,
+    weights: Array | None,
+    components: Array,
+    assignment: str,
+    n_threads: int,
+) -> tuple[NDArray[np.uint8], float]:
+    """Z of the rows under given features, and the weighted error."""
+    exact = _stages(assignment, len(components), 0)[-1]
+    with make_engine(source, weights, n_threads) as engine:
+        params = _features(components, exact, assignment)
+        blocks = engine.sweep(FeatureModel(), params, range(engine.n_blocks))
+        error = sum(sums.error for sums in blocks)
+        Z = np.concatenate([local.unpack() for local in engine.locals()])
+    return Z, error

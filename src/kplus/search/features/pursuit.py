@@ -1,0 +1,160 @@
+"""Projections of the rows that take two values: what columns of Z look like from afar.
+
+Where centred rows are X = ZA, every column of Z is a projection of X with two values.
+Whitened, such a projection is a fixed point of: cut it in two, then regress the cut on
+the rows. Independence is not needed, unlike in ICA, whose solutions serve as starts.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array
+from kplus.search.features.rows import View
+
+__all__ = ["binary_columns", "strengths"]
+
+_MAX_ROUNDS = 6
+_MAX_STEPS = 25
+_ICA_STEPS = 15
+_PURE = 0.1  # share of variance within the two halves; 0.36 for a Gaussian
+_DEPENDENT = 0.2  # new directions have at least so much of their own
+_STARTS = 3  # random directions a feature and round
+
+
+def strengths(view: View) -> Array:
+    """Squared singular values of the weighted rows, falling."""
+    X = view.X * np.sqrt(view.weights)[:, None]
+    gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
+    values: Array = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
+    return values
+
+
+def _directions(view: View, K: int) -> tuple[Array, Array]:
+    """The K largest squared singular values, falling, and their right vectors."""
+    X = view.X * np.sqrt(view.weights)[:, None]
+    if X.shape[0] < X.shape[1]:
+        values, left = np.linalg.eigh(X @ X.T)
+        right = X.T @ left / np.sqrt(np.maximum(values, 1e-300))
+    else:
+        values, right = np.linalg.eigh(X.T @ X)
+    return np.maximum(values[::-1][:K], 0.0), right[:, ::-1][:, :K]
+
+
+def binary_columns(
+    view: View, K: int, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], bool] | None:
+    """K columns of two values, as far as projections of the rows show them.
+
+    Also whether all are pure, so that there is no doubt about them; None where the
+    rows have fewer than K directions.
+    """
+    if not 1 <= K <= min(view.X.shape):
+        return None
+    values, right = _directions(view, K)
+    N = view.weights.sum()
+    if values[-1] <= 1e-10 * values[0]:
+        return None
+    Y = view.X @ (right * np.sqrt(N / values))
+    found = _Columns(Y, view.weights / N)
+    found.try_directions(_unmixed(Y, found.shares, np.square, 0.0, rng))
+    if not found.pure:
+        found.try_directions(_unmixed(Y, found.shares, _cube, 3.0, rng))
+    for _ in range(_MAX_ROUNDS):
+        if found.pure:
+            break
+        found.try_directions(rng.normal(size=(K, _STARTS * K)))
+    return found.columns, found.pure
+
+
+def _cube(P: Array) -> Array:
+    return P**3
+
+
+def _unmixed(
+    Y: Array, shares: Array, contrast: object, shrink: float, rng: np.random.Generator
+) -> Array:
+    """Directions by symmetric fixed-point ICA on whitened rows.
+
+    Squares suit columns that few (or most) rows have, cubes those of half the rows.
+    """
+    K = Y.shape[1]
+    W = np.linalg.qr(rng.normal(size=(K, K)))[0]
+    Yw = Y * shares[:, None]
+    for _ in range(_ICA_STEPS):
+        step = Yw.T @ contrast(Y @ W) - shrink * W  # type: ignore[operator]
+        values, vectors = np.linalg.eigh(step.T @ step)
+        if values[0] <= 1e-12 * values[-1]:
+            return W
+        new = step @ (vectors / np.sqrt(values)) @ vectors.T
+        turned = np.max(1.0 - np.abs(np.einsum("ij,ij->j", new, W)))
+        W = new
+        if turned < 1e-3:
+            break
+    return W
+
+
+class _Columns:
+    """The purest independent columns found so far."""
+
+    def __init__(self, Y: Array, shares: Array) -> None:
+        self.Y, self.shares = Y, shares
+        self.Yw = Y * shares[:, None]
+        K = Y.shape[1]
+        self.directions = np.empty((K, 0))
+        self.columns = np.empty((len(Y), 0), np.bool_)
+        self.within = np.empty(0)
+
+    @property
+    def pure(self) -> bool:
+        """Whether all K columns are found and each is clearly of two values."""
+        K = self.Y.shape[1]
+        return len(self.within) == K and bool(np.all(self.within < _PURE))
+
+    def try_directions(self, W: Array) -> None:
+        """Refine directions and keep the purest independent ones, known or new."""
+        found = self.directions
+        if 0 < found.shape[1] < len(W):
+            known = np.linalg.qr(found)[0]
+            W = W - known @ (known.T @ W)
+        columns, directions, within = self._refined(W)
+        self.columns = np.hstack([self.columns, columns])
+        self.directions = np.hstack([found, directions])
+        self.within = np.append(self.within, within)
+        keep = self._independent()
+        self.columns = self.columns[:, keep]
+        self.directions = self.directions[:, keep]
+        self.within = self.within[keep]
+
+    def _refined(self, W: Array) -> tuple[NDArray[np.bool_], Array, Array]:
+        """Cut projections in two and regress the cuts on the rows, until at rest."""
+        Y, shares = self.Y, self.shares
+        B = Y @ W > 0.0
+        for _ in range(_MAX_STEPS):
+            ones = B.astype(np.float64)
+            W = self.Yw.T @ ones
+            W /= np.linalg.norm(W, axis=0) + 1e-300
+            P = Y @ W
+            held = np.clip(shares @ ones, 1e-12, 1.0 - 1e-12)
+            above = shares @ (P * ones)  # projections have mean 0
+            new = 0.5 * (above / held - above / (1.0 - held)) < P
+            if np.array_equal(new, B):
+                break
+            B = new
+        within = 1.0 - above**2 * (1.0 / held + 1.0 / (1.0 - held))
+        return B, W, within
+
+    def _independent(self) -> list[int]:
+        """Greedily the purest directions that are not in the span of purer ones."""
+        K = len(self.directions)
+        keep: list[int] = []
+        basis = np.empty((K, 0))
+        for j in np.argsort(self.within, kind="stable"):
+            own = self.directions[:, j]
+            own = own - basis @ (basis.T @ own)
+            length = np.linalg.norm(own)
+            if length > _DEPENDENT:
+                keep.append(int(j))
+                basis = np.column_stack([basis, own / length])
+            if len(keep) == K:
+                break
+        return keep

@@ -1,0 +1,159 @@
+"""Rows in memory, and what is known of the allocations of features to them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array
+from kplus.kernels.collapsed import improve, leftovers, refit
+
+__all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
+
+Bits = NDArray[np.uint8]
+_EXACT = 8  # up to so many features a row's z is the best of all 2^K
+MAX_SWEEPS = 100
+_POWER_STEPS = 12
+
+
+@dataclass(frozen=True)
+class View:
+    """Rows as kernels take them: values, weights, squared lengths.
+
+    The first `locked` columns of an allocation are ones for every row.
+    """
+
+    X: Array
+    weights: Array
+    locked: int
+
+    @cached_property
+    def squares(self) -> Array:
+        squares: Array = np.einsum("nd,nd->n", self.X, self.X)
+        return squares
+
+    def fitted(self, Z: Bits) -> tuple[Array, Array]:
+        """The best features for Z and (ZᵀWZ)⁻¹."""
+        K, D = Z.shape[1], self.X.shape[1]
+        H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+        refit(self.X, self.weights, Z, H, A, G)
+        return A, H
+
+    def residuals(self, Z: Bits, A: Array) -> Array:
+        R = np.empty_like(self.X)
+        leftovers(self.X, Z, A, R)
+        return R
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A table in memory, without gaps.
+
+    A base feature that every row has is a shift of the origin, so with one the search
+    works on centred rows: no digits are lost to a large offset.
+    """
+
+    X: Array
+    weights: Array
+
+    @cached_property
+    def mean(self) -> Array:
+        mean: Array = self.weights @ self.X / self.weights.sum()
+        return mean
+
+    @cached_property
+    def plain(self) -> View:
+        return View(self.X, self.weights, 0)
+
+    @cached_property
+    def centred(self) -> View:
+        return View(self.X - self.mean, self.weights, 1)
+
+    def view(self, base: bool) -> View:
+        return self.centred if base else self.plain
+
+    @property
+    def total(self) -> float:
+        """The error without any feature."""
+        return float(self.weights @ self.plain.squares)
+
+    def empty(self) -> "Found":
+        return Found(np.zeros((len(self.X), 0), np.uint8), False, self.total)
+
+    def only_base(self) -> "Found":
+        Z = np.ones((len(self.X), 1), np.uint8)
+        return Found(Z, True, float(self.weights @ self.centred.squares))
+
+    def polish(self, Z: Bits, base: bool, target: float = np.inf) -> "Found":
+        """The local optimum next to Z (which is changed).
+
+        The way there may be given up if it will not lead below `target`.
+        """
+        view = self.view(base)
+        small = Z.shape[1] <= _EXACT
+        error = improve(
+            view.X,
+            view.weights,
+            view.squares,
+            Z,
+            view.locked,
+            small,
+            MAX_SWEEPS,
+            np.inf,
+        )
+        return Found(Z, base, float(error))
+
+    def error(self, Z: Bits, base: bool) -> float:
+        """The error of an allocation as it stands."""
+        view = self.view(base)
+        R = view.residuals(Z, view.fitted(Z)[0])
+        return float(self.weights @ np.einsum("nd,nd->n", R, R))
+
+    def features(self, found: "Found") -> Array:
+        """The features of an allocation, in the units of the rows."""
+        A, _ = self.view(found.base).fitted(found.Z)
+        if found.base:
+            A[0] += self.mean
+        return A
+
+    def strongest(self, found: "Found") -> float:
+        """About the largest squared singular value of the residuals.
+
+        No column can explain more, as long as the others stay as they are.
+        """
+        view = self.view(found.base)
+        A, _ = view.fitted(found.Z)
+        R = view.residuals(found.Z, A) * np.sqrt(self.weights)[:, None]
+        direction = R[np.argmax(np.einsum("nd,nd->n", R, R))]
+        length = 0.0
+        for _ in range(_POWER_STEPS):
+            direction = R.T @ (R @ direction)
+            length = float(np.linalg.norm(direction))
+            if length <= 0.0:
+                return 0.0
+            direction /= length
+        return length
+
+    def losses(self, found: "Found") -> Array:
+        """How much the error rises if a feature goes and the others are refitted."""
+        A = self.features(found)
+        _, H = self.view(found.base).fitted(found.Z)
+        losses: Array = np.einsum("kd,kd->k", A, A) / np.diag(H)
+        return losses
+
+
+@dataclass(frozen=True)
+class Found:
+    """An allocation and its error; with `base`, column 0 is ones for every row."""
+
+    Z: Bits
+    base: bool
+    error: float
+
+    @property
+    def K(self) -> int:
+        return int(self.Z.shape[1])
+
+    def cost(self, penalty: float) -> float:
+        return self.error + penalty * self.K

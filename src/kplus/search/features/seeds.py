@@ -1,0 +1,153 @@
+"""Where to start: splits of residuals, projections that look binary, the paper's ++."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array
+from kplus.kernels.allocate import allocate_rows
+from kplus.kernels.columns import add_column, seed_columns
+from kplus.models.features.params import EXACT_FEATURES, Features
+from kplus.search.features.pursuit import binary_columns
+from kplus.search.features.rows import Bits, Found, Rows
+
+__all__ = [
+    "add_split",
+    "allocate",
+    "by_splits",
+    "plus_plus",
+    "pursued",
+    "pursued_columns",
+    "random_columns",
+    "split_columns",
+    "visit",
+    "without_base",
+]
+
+_CANDIDATES = 5  # splits tried for a column
+_REFINEMENTS = 2
+_PROMISING = 0.7  # of the penalty a split should pay before others adapt to it
+
+
+def by_splits(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Found:
+    """The local optimum next to `split_columns`."""
+    found = split_columns(rows, K, base, rng)
+    return rows.polish(found.Z, base)
+
+
+def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Found:
+    """Columns one after the other, each a sign split of what the others leave."""
+    view = rows.view(base)
+    Z = np.zeros((len(rows.X), K), np.uint8)
+    Z[:, : view.locked] = 1
+    draws = rng.random((K, _CANDIDATES, 2))
+    seed_columns(view.X, view.weights, Z, view.locked, draws, _REFINEMENTS)
+    return Found(Z, base, np.nan)
+
+
+def add_split(
+    rows: Rows, found: Found, rng: np.random.Generator, penalty: float = 0.0
+) -> Found:
+    """One more feature, a split of what is left, and the local optimum from there.
+
+    That is not looked for where the split is far from paying the penalty.
+    """
+    view = rows.view(found.base)
+    draws = rng.random((_CANDIDATES, 2))
+    Z, gain = add_column(view.X, view.weights, found.Z, draws, _REFINEMENTS)
+    if gain < _PROMISING * penalty:
+        return Found(Z, found.base, found.error - gain)
+    return rows.polish(Z, found.base, found.error - penalty)
+
+
+def without_base(rows: Rows, found: Found) -> Found:
+    """Drop the base feature, its rows' features complemented so that this costs least.
+
+    Complementing column k adds A_k to the base and turns its sign, without any change
+    of the fit: of all such bases the shortest is dropped.
+    """
+    A = rows.features(found)
+    base, others = A[0], np.ascontiguousarray(A[1:])
+    flipped = _best_pattern(-base, others)
+    return rows.polish(np.ascontiguousarray(found.Z[:, 1:] ^ flipped), False)
+
+
+def _best_pattern(x: Array, A: Array) -> Bits:
+    """The z with the least ‖x − zA‖²."""
+    Z, _ = allocate(Rows(np.ascontiguousarray(x[None]), np.ones(1)), A)
+    pattern: Bits = Z[0]
+    return pattern
+
+
+def pursued(rows: Rows, K: int, rng: np.random.Generator) -> tuple[Found, bool] | None:
+    """A base and K columns that projections show, at their local optimum.
+
+    Also whether there is no doubt about them. None where the rows have too few
+    directions, or columns depend on each other.
+    """
+    columns = binary_columns(rows.centred, K, rng)
+    if columns is None:
+        return None
+    found = rows.polish(_with_base(columns[0]), True)
+    return (found, columns[1]) if np.isfinite(found.error) else None
+
+
+def pursued_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found | None:
+    """A base and K − 1 columns that projections of the rows show."""
+    columns = binary_columns(rows.centred, K - 1, rng)
+    return None if columns is None else Found(_with_base(columns[0]), True, np.nan)
+
+
+def _with_base(columns: NDArray[np.bool_]) -> Bits:
+    Z = np.ones((len(columns), columns.shape[1] + 1), np.uint8)
+    Z[:, 1:] = columns
+    return Z
+
+
+def random_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found:
+    """A base, and bits drawn evenly."""
+    Z = rng.integers(0, 2, (len(rows.X), K), dtype=np.uint8)
+    Z[:, 0] = 1
+    return Found(Z, True, np.nan)
+
+
+def plus_plus(rows: Rows, most: int, penalty: float, rng: np.random.Generator) -> Array:
+    """Features by the paper's ++: the mean, then residuals of rows drawn by cost.
+
+    Features are added up to `most`, as long as each lowers the error by more than the
+    penalty.
+    """
+    A = np.empty((0, rows.X.shape[1]))
+    error, new = rows.total, rows.mean
+    while len(A) < most and error > 0.0:
+        more = np.vstack([A, new])
+        Z = np.zeros((len(rows.X), len(more)), np.uint8)
+        left, *_ = visit(rows, more, Z, exact=False)
+        if penalty > 0.0 and error - left <= penalty:
+            break
+        A, error = more, left
+        residuals = rows.X - Z @ A
+        costs = rows.weights * np.einsum("nd,nd->n", residuals, residuals)
+        if not costs.sum() > 0.0:
+            break
+        new = residuals[rng.choice(len(costs), p=costs / costs.sum())]
+    return A
+
+
+def allocate(rows: Rows, A: Array) -> tuple[Bits, float]:
+    """Z of rows under features A, exact where these are not too many; the error."""
+    Z = np.zeros((len(rows.X), len(A)), np.uint8)
+    error, *_ = visit(rows, A, Z, exact=len(A) <= EXACT_FEATURES)
+    return Z, error
+
+
+def visit(
+    rows: Rows, A: Array, Z: Bits, *, exact: bool
+) -> tuple[float, int, Array, Array]:
+    """Choose Z in place; (error, rows changed, ZᵀWZ, ZᵀW(X − ZA))."""
+    params, errors = Features(A, exact), np.empty(len(rows.X))
+    S, T = np.zeros((len(A), len(A))), np.zeros_like(A)
+    changed = allocate_rows(
+        rows.X, rows.weights, params.A, params.G, exact, *params.factored,
+        params.patterns, params.most_steps, Z, errors, S, T,
+    )  # fmt: skip
+    return float(errors @ rows.weights), changed, S, T

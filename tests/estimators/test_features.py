@@ -1,0 +1,321 @@
+"""BPMeans and KFeatures: what what a fit says of itself, weights, sources."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from kplus import BPMeans, KFeatures
+
+TRUE_A = np.array(
+    [[4.0, 4, 0, 0, 0, 0], [0, 0, -3, 0, 3, 0], [0, 2, 0, 2, 0, 2]]
+)  # fmt: skip
+MODELS = [
+    BPMeans(20.0, random_state=0),
+    BPMeans(n_components=3, random_state=0),
+    BPMeans(random_state=0),
+    BPMeans(20.0, collapsed=True, random_state=0),
+    KFeatures(3, random_state=0),
+    KFeatures(penalty=20.0, random_state=0),
+    KFeatures(random_state=0),
+]
+every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
+NUMBERS = [BPMeans(20.0, random_state=0), KFeatures(3, random_state=0)]
+
+
+def planted(n=90, noise=0.1, seed=0):
+    """Rows made of three features, of which they have any."""
+    rng = np.random.default_rng(seed)
+    Z = (rng.random((n, 3)) < (0.6, 0.45, 0.3)).astype(float)
+    Z[:8] = np.unpackbits(np.arange(8, dtype=np.uint8)[:, None], axis=1)[:, -3:]
+    return Z, Z @ TRUE_A + rng.normal(scale=noise, size=(n, 6))
+
+
+@pytest.fixture(scope="module")
+def data():
+    return planted()
+
+
+def error_of(X, Z, A, weights=None):
+    """Squared error over what was observed."""
+    squares = np.nansum((X - Z @ A) ** 2, axis=1)
+    return float(squares.sum() if weights is None else squares @ weights)
+
+
+def same_columns(Z, other):
+    """Whether the columns of Z are those of the other, in whatever order."""
+    return sorted(map(tuple, Z.T)) == sorted(map(tuple, other.T))
+
+
+def same_fit(one, other):
+    for name in ("components_", "feature_counts_", "objective_history_", "penalty_"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert one.objective_ == other.objective_
+
+
+# ------------------------------------------------------------------------ a fit
+
+
+@every_model
+def test_the_planted_features_are_found(model, data):
+    Z, X = data
+    fitted = clone(model).fit(X)
+    assert fitted.n_components_ == 3
+    found = fitted.transform(X)
+    assert same_columns(found, Z)
+    np.testing.assert_array_equal(fitted.feature_counts_, found.sum(axis=0))
+    best = np.linalg.lstsq(found, X, rcond=None)[0]
+    np.testing.assert_allclose(fitted.components_, best, atol=1e-9)
+
+
+@every_model
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_a_fit_says_of_itself(model, weighted, data):
+    _, X = data
+    weights = np.linspace(0.2, 2.0, len(X)) if weighted else None
+    fitted = clone(model).fit(X, sample_weight=weights)
+    found = fitted.transform(X)
+    error = error_of(X, found, fitted.components_, weights)
+    charge = fitted.penalty_ * fitted.n_components_
+    assert fitted.objective_ == pytest.approx(error + charge, rel=1e-9)
+    assert fitted.reconstruction_err_ == pytest.approx(np.sqrt(error), rel=1e-9)
+    assert fitted.score(X, sample_weight=weights) == pytest.approx(-error, rel=1e-9)
+    counts = found.sum(axis=0) if weights is None else weights @ found
+    np.testing.assert_allclose(fitted.feature_counts_, counts, rtol=1e-12)
+    history = fitted.objective_history_
+    assert history[-1] == pytest.approx(fitted.objective_, rel=1e-12)
+    assert len(history) == fitted.n_iter_
+    assert np.all(np.diff(history) <= 1e-9 * history[0])
+
+
+@every_model
+def test_transform_gives_zeros_and_ones(model, data):
+    _, X = data
+    fitted = clone(model).fit(X)
+    Z = fitted.transform(X)
+    assert Z.dtype == np.float64
+    assert set(np.unique(Z)) <= {0.0, 1.0}
+    np.testing.assert_array_equal(clone(model).fit_transform(X), Z)
+    sparse = fitted.set_params(sparse_output=True).transform(X)
+    assert sp.issparse(sparse)
+    assert sparse.format == "csr"
+    assert sparse.dtype == np.float64
+    np.testing.assert_array_equal(sparse.toarray(), Z)
+
+
+def test_fit_transform_takes_weights(data):
+    _, X = data
+    weights = np.linspace(0.0, 2.0, len(X))
+    one, other = KFeatures(2, random_state=0), KFeatures(2, random_state=0)
+    Z = one.fit_transform(X, sample_weight=weights)
+    np.testing.assert_array_equal(Z, other.fit(X, sample_weight=weights).transform(X))
+    same_fit(one, other)
+
+
+def test_the_penalty_is_charged_if_it_is_a_number(data):
+    _, X = data
+    free = KFeatures(3, random_state=0).fit(X)
+    charged = KFeatures(3, penalty=7.0, random_state=0).fit(X)
+    assert (free.penalty_, charged.penalty_) == (0.0, 7.0)
+    assert charged.n_components_ == 3
+    assert charged.objective_ == pytest.approx(free.objective_ + 21.0, rel=1e-9)
+    assert free.objective_ == pytest.approx(free.reconstruction_err_**2, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "model", [KFeatures(penalty=20.0), KFeatures(), BPMeans()], ids=repr
+)
+def test_the_path_is_kept(model, data):
+    _, X = data
+    fitted = clone(model).set_params(random_state=0).fit(X)
+    path = fitted.path_
+    assert path.dtype.names == ("n_components", "error", "objective")
+    charge = fitted.penalty_ * path["n_components"]
+    np.testing.assert_allclose(path["objective"], path["error"] + charge, rtol=1e-9)
+    assert fitted.n_components_ in path["n_components"]
+    assert np.all(np.diff(path["n_components"]) > 0)
+
+
+def test_there_is_a_path_only_where_something_was_chosen(data):
+    _, X = data
+    model = KFeatures(penalty=20.0, random_state=0).fit(X)
+    assert hasattr(model, "path_")
+    model.set_params(n_components=2).fit(X)
+    assert not hasattr(model, "path_")
+    assert not hasattr(BPMeans(20.0, random_state=0).fit(X), "path_")
+
+
+@pytest.mark.parametrize("cap", [1, 2, 3, 9])
+def test_a_cap(cap, data):
+    _, X = data
+    for model in (BPMeans(20.0), BPMeans(), KFeatures(penalty=20.0), KFeatures()):
+        fitted = model.set_params(max_components=cap, random_state=0).fit(X)
+        assert fitted.n_components_ <= cap
+        if cap > 3:
+            assert fitted.n_components_ == 3
+
+
+@pytest.mark.parametrize("init", ["auto", "++", "split", "ica", "random"])
+@pytest.mark.parametrize("assignment", ["auto", "flips", "exact"])
+@pytest.mark.parametrize("effort", [0, 0.5, 2.0])
+def test_every_start_and_every_assignment(init, assignment, effort, data):
+    _, X = data
+    how = {"init": init, "assignment": assignment, "effort": effort}
+    for model in (BPMeans(20.0, **how), KFeatures(3, n_init=3, **how)):
+        fitted = model.set_params(random_state=0).fit(X)
+        error = error_of(X, fitted.transform(X), fitted.components_)
+        assert fitted.score(X) == pytest.approx(-error, rel=1e-9)
+        if assignment != "flips":  # which depend on where they start
+            assert fitted.reconstruction_err_**2 == pytest.approx(error, rel=1e-9)
+
+
+def test_more_starts_are_never_worse():
+    X = np.random.default_rng(3).normal(size=(60, 5))
+    how = {"effort": 0, "init": "random", "random_state": 0}
+    one = KFeatures(4, **how).fit(X)
+    many = KFeatures(4, n_init=8, **how).fit(X)
+    assert many.objective_ <= one.objective_
+
+
+def test_random_state_repeats_a_fit(data):
+    _, X = data
+    for model in MODELS:
+        same_fit(clone(model).fit(X), clone(model).fit(X))
+
+
+def test_warns_when_passes_run_out():
+    X = np.random.default_rng(0).normal(size=(200, 8))
+    model = KFeatures(6, max_iter=1, init="random", effort=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="KFeatures .*max_iter=1"):
+        model.fit(X)
+    assert model.n_iter_ == 1
+    assert np.all(np.isfinite(model.components_))
+
+
+# ------------------------------------------------------------ inverse_transform
+
+
+def test_inverse_transform(data):
+    _, X = data
+    model = KFeatures(3, random_state=0).fit(X)
+    Z = model.transform(X)
+    expected = Z @ model.components_
+    for form in (np.asarray, sp.csr_array, sp.csc_matrix, sp.coo_array, pd.DataFrame):
+        back = model.inverse_transform(form(Z))
+        assert isinstance(back, np.ndarray)
+        np.testing.assert_allclose(back, expected, rtol=1e-12, atol=1e-12)
+    back = model.inverse_transform(pl.DataFrame(Z.astype(np.int8)))
+    np.testing.assert_allclose(back, expected, rtol=1e-12, atol=1e-12)
+    back = model.inverse_transform(Z.astype(bool))
+    np.testing.assert_allclose(back, expected, rtol=1e-12, atol=1e-12)
+    assert error_of(X, Z, model.components_) == pytest.approx(
+        np.sum((X - expected) ** 2)
+    )
+
+
+def test_inverse_transform_of_another_width(data):
+    _, X = data
+    model = KFeatures(3, random_state=0).fit(X)
+    for Z in (np.ones((2, 2)), sp.csr_array(np.ones((2, 4))), np.ones((2, 6))):
+        with pytest.raises(ValueError, match=r"columns, but .* 3 features"):
+            model.inverse_transform(Z)
+    with pytest.raises(ValueError, match="2D"):
+        model.inverse_transform([1.0, 0.0, 1.0])
+
+
+# ---------------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("model", [*NUMBERS, KFeatures(penalty=20.0)], ids=repr)
+@pytest.mark.parametrize("seed", range(4))
+def test_weights_equal_copies(model, seed):
+    """Zero: left out; two: twice there, in whatever order."""
+    rng = np.random.default_rng(seed)
+    _, X = planted(60, seed=seed)
+    weights = rng.integers(0, 4, len(X))
+    copies = rng.permutation(np.repeat(np.arange(len(X)), weights))
+    one = clone(model).fit(X, sample_weight=weights)
+    other = clone(model).fit(X[copies])
+    assert one.n_components_ == other.n_components_
+    assert one.objective_ == pytest.approx(other.objective_, rel=1e-9)
+    np.testing.assert_allclose(one.feature_counts_, other.feature_counts_)
+    np.testing.assert_allclose(one.components_, other.components_, atol=1e-9)
+
+
+def test_rows_of_no_weight_do_not_count(data):
+    _, X = data
+    far = np.vstack([X, np.full((1, 6), 1e4)])
+    weights = np.append(np.ones(len(X)), 0.0)
+    for model in NUMBERS:
+        with_it = clone(model).fit(far, sample_weight=weights)
+        without = clone(model).fit(X)
+        np.testing.assert_allclose(with_it.components_, without.components_, atol=1e-9)
+        assert with_it.objective_ == pytest.approx(without.objective_, rel=1e-9)
+        assert with_it.transform(far).shape == (len(far), 3)
+
+
+# ------------------------------------------- the same rows, the same fit
+
+
+@every_model
+def test_blocks_and_threads_change_nothing(model, data):
+    _, X = data
+    plain = clone(model).set_params(batch_size=7).fit(X)
+    threads = clone(model).set_params(batch_size=7, n_jobs=2).fit(X)
+    same_fit(plain, threads)
+    for batch_size in (1, 32, 1000):
+        other = clone(model).set_params(batch_size=batch_size, n_jobs=2).fit(X)
+        np.testing.assert_array_equal(other.transform(X), plain.transform(X))
+        np.testing.assert_allclose(other.components_, plain.components_, atol=1e-10)
+        assert other.objective_ == pytest.approx(plain.objective_, rel=1e-10)
+
+
+def _read_only(X):
+    X = X.copy()
+    X.flags.writeable = False
+    return X
+
+
+NAMES = list("abcdef")
+SOURCES = {
+    "list": np.ndarray.tolist,
+    "float32": lambda X: X.astype(np.float32),
+    "fortran": np.asfortranarray,
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "read_only": _read_only,
+    "csr_array": sp.csr_array,
+    "csc_matrix": sp.csc_matrix,
+    "coo_array": sp.coo_array,
+    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+}
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+@pytest.mark.parametrize("model", NUMBERS, ids=repr)
+def test_every_source_gives_the_same_fit(kind, model, data):
+    X = np.round(data[1] * 8.0) / 8.0  # float32 holds it, too
+    plain = clone(model).fit(X)
+    rows = SOURCES[kind](X)
+    fitted = clone(model).fit(rows)
+    same_fit(fitted, plain)
+    assert fitted.components_.dtype == np.float64
+    np.testing.assert_array_equal(fitted.transform(rows), plain.transform(X))
+    assert fitted.score(rows) == plain.score(X)
+
+
+def test_files(data, tmp_path):
+    _, X = data
+    np.save(tmp_path / "X.npy", X)
+    pl.DataFrame(X, schema=NAMES).write_csv(tmp_path / "X.csv")
+    plain = BPMeans(20.0, random_state=0).fit(X)
+    for name in ("X.npy", "X.csv"):
+        fitted = BPMeans(20.0, random_state=0).fit(tmp_path / name)
+        same_fit(fitted, plain)
+        np.testing.assert_array_equal(
+            fitted.transform(tmp_path / name), plain.transform(X)
+        )
+    assert fitted.feature_names_in_.tolist() == NAMES

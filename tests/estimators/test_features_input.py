@@ -1,0 +1,337 @@
+"""Features of data at the edge: wrong input, odd data, nothing to explain."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from kplus import BPMeans, KFeatures
+
+GOOD = np.random.default_rng(0).normal(size=(20, 3))
+MODELS = [
+    BPMeans(2.0, random_state=0),
+    BPMeans(n_components=2, random_state=0),
+    BPMeans(random_state=0),
+    BPMeans(2.0, collapsed=True, random_state=0),
+    KFeatures(2, random_state=0),
+    KFeatures(penalty=2.0, random_state=0),
+]
+every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
+ERRORS = (ValueError, TypeError, FileNotFoundError)
+# What penalty="auto" makes of noise, and rightly so.
+may_find_nothing = pytest.mark.filterwarnings("ignore:BPMeans found no feature that is")
+
+
+def spoiled(value, where=(4, 1), dtype=np.float64):
+    X = GOOD.astype(dtype)
+    X[where] = value
+    return X
+
+
+def frame(make=pd.DataFrame, **columns):
+    return make(dict(zip("abc", GOOD.T, strict=True)) | columns)
+
+
+def error_of(model, X):
+    """Squared error over what was observed, from the features that rows have."""
+    return float(np.nansum((X - model.transform(X) @ model.components_) ** 2))
+
+
+def check_consistent(model, X):
+    K = model.n_components_
+    assert model.components_.shape == (K, X.shape[1])
+    assert np.all(np.isfinite(model.components_))
+    assert model.feature_counts_.shape == (K,)
+    assert np.isfinite(model.objective_)
+    assert model.objective_ == pytest.approx(
+        error_of(model, X) + model.penalty_ * K, rel=1e-8, abs=1e-12
+    )
+
+
+# ------------------------------------------------------------------- bad tables
+
+BAD_TABLES = {
+    "no_rows": (np.empty((0, 3)), "0 sample"),
+    "no_columns": (np.empty((20, 0)), "0 feature"),
+    "one_dimension": (GOOD[:, 0], "2D array"),
+    "three_dimensions": (GOOD[:, :, None], "dim 3"),
+    "none": (None, "."),
+    "infinity": (spoiled(np.inf), r"infinity: column 1 \(1 row\)"),
+    "minus_infinity": (spoiled(-np.inf, (0, 2)), "infinity: column 2"),
+    "infinity_float32": (spoiled(np.inf, dtype=np.float32), "infinity: column 1"),
+    "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
+    "infinity_and_nan": (spoiled([np.inf, np.nan], ([3, 5], 0)), r"y: column 0 \(1 r"),
+    "text": ([["red", "1"], ["green", "2"]], "string|text|str"),
+    "objects": (np.array([[object()], [object()]]), "float|number"),
+    "complex": (GOOD + 1j, "[Cc]omplex"),
+    "ragged": ([[1.0, 2.0], [3.0]], "."),
+    "sparse_infinity": (sp.csc_array(spoiled(np.inf)), "infinity: column 1"),
+    "sparse_no_rows": (sp.csr_array((0, 3)), "0 sample"),
+    "frame_infinity": (frame(c=spoiled(np.inf, (4, 2))[:, 2]), "infinity: column 'c'"),
+    "polars_infinity": (frame(pl.DataFrame, a=[np.inf, *GOOD[1:, 0]]), "column 'a'"),
+    "frame_text": (frame(b=["red", "green"] * 10), "'b'"),
+    "missing_file": ("no_such_file.npy", "does not exist"),
+    "squares_overflow": (GOOD * 1e200, "large|infinity"),
+    "empty_column": (spoiled(np.nan, (slice(None), 1)), "column 1"),
+    "empty_named_column": (frame(b=np.full(20, np.nan)), "column 'b'"),
+    "nothing_observed": (np.full((20, 3), np.nan), "column 0"),
+}
+nameless = pytest.mark.filterwarnings(
+    "ignore:X (does not have valid|has) feature names"
+)
+
+
+@every_model
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_fit_refuses(model, case):
+    X, words = BAD_TABLES[case]
+    for call in (clone(model).fit, clone(model).partial_fit):
+        with pytest.raises(ERRORS, match=words):
+            call(X)
+
+
+@nameless
+@pytest.mark.parametrize("case", [case for case in BAD_TABLES if "infin" in case])
+@pytest.mark.parametrize("call", ["transform", "score", "partial_fit"])
+def test_infinity_is_refused_later_too(case, call):
+    X, words = BAD_TABLES[case]
+    named = isinstance(X, pd.DataFrame | pl.DataFrame)
+    for model in (MODELS[0], MODELS[4]):
+        fitted = clone(model).fit(frame() if named else GOOD)
+        with pytest.raises(ValueError, match=words):
+            getattr(fitted, call)(X)
+
+
+def test_a_failed_fit_does_not_look_fitted():
+    model = BPMeans(2.0)
+    with pytest.raises(ValueError, match="infinity"):
+        model.fit(spoiled(np.inf))
+    with pytest.raises(NotFittedError):
+        model.transform(GOOD)
+
+
+def test_one_infinite_row_among_many():
+    X = np.random.default_rng(0).normal(size=(25_000, 2))
+    X[24_321, 1] = np.inf
+    with pytest.raises(ValueError, match=r"column 1 \(1 row\)"):
+        KFeatures(2, effort=0, random_state=0, n_jobs=2).fit(X)
+
+
+@may_find_nothing
+@every_model
+@nameless
+def test_wrong_columns(model):
+    fitted = clone(model).fit(frame())
+    for call in (fitted.transform, fitted.score, fitted.partial_fit):
+        with pytest.raises(ValueError, match="expecting 3 features"):
+            call(GOOD[:, :2])
+        with pytest.raises(ValueError, match="feature names"):
+            call(frame().rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        (np.append(np.ones(19), -1.0), "[Nn]egative.*row 19"),
+        (np.append(np.ones(19), np.nan), "NaN.*row 19"),
+        (np.zeros(20), "zero"),
+        (np.ones(19), r"\(19,\)"),
+        (np.ones((20, 1)), "1D"),
+    ],
+)
+def test_weights_are_checked(weights, words):
+    fitted = KFeatures(2, random_state=0).fit(GOOD)
+    for call in (BPMeans(2.0).fit, KFeatures(2).fit_transform, fitted.partial_fit,
+                 fitted.score):  # fmt: skip
+        with pytest.raises(ERRORS, match=words):
+            call(GOOD, sample_weight=weights)
+
+
+# -------------------------------------------------------------------- parameters
+
+BAD_PARAMETERS = {
+    "penalty_zero": {"penalty": 0.0},
+    "penalty_negative": {"penalty": -1.0},
+    "penalty_nan": {"penalty": np.nan},
+    "penalty_infinite": {"penalty": np.inf},
+    "penalty_text": {"penalty": "big"},
+    "penalty_none": {"penalty": None},
+    "n_components_zero": {"n_components": 0},
+    "n_components_fraction": {"n_components": 1.5},
+    "n_components_true": {"n_components": True},
+    "n_components_text": {"n_components": "auto"},
+    "max_components_zero": {"max_components": 0},
+    "max_components_true": {"max_components": True},
+    "max_components_below": {"max_components": 2, "n_components": 3},
+    "collapsed": {"collapsed": "yes"},
+    "init": {"init": "k-means++"},
+    "init_array": {"init": np.ones((2, 3))},
+    "assignment": {"assignment": "greedy"},
+    "effort": {"effort": -1.0},
+    "effort_nan": {"effort": np.nan},
+    "effort_infinite": {"effort": np.inf},
+    "n_init": {"n_init": 0},
+    "max_iter": {"max_iter": 0},
+    "tol": {"tol": -1e-3},
+    "sparse_output": {"sparse_output": "csr"},
+    "batch_size": {"batch_size": 0},
+    "warm_start": {"warm_start": "yes"},
+    "n_jobs": {"n_jobs": "all"},
+    "random_state": {"random_state": "seed"},
+    "verbose": {"verbose": -1},
+}
+
+
+@pytest.mark.parametrize("case", BAD_PARAMETERS)
+@pytest.mark.parametrize("cls", [BPMeans, KFeatures])
+def test_parameters_are_checked(case, cls):
+    parameters = BAD_PARAMETERS[case]
+    for call in (cls(**parameters).fit, cls(**parameters).partial_fit):
+        with pytest.raises(ERRORS, match="|".join(parameters)):
+            call(GOOD)
+
+
+def test_more_features_than_rows():
+    for call in (
+        lambda: KFeatures(21).fit(GOOD),
+        lambda: BPMeans(n_components=2).fit(GOOD[:1]),
+        lambda: BPMeans(3.0, n_components=21).partial_fit(GOOD),
+    ):
+        with pytest.raises(ValueError, match=r"n_samples=\d+ should be >= n_comp"):
+            call()
+
+
+def test_as_many_features_as_rows():
+    model = KFeatures(6, random_state=0).fit(GOOD[:6])
+    assert model.n_components_ <= 6
+    check_consistent(model, GOOD[:6])
+    assert model.objective_ == pytest.approx(0.0, abs=1e-12)
+
+
+# ------------------------------------------------- unusual, and yet an answer
+
+
+@pytest.mark.parametrize("model", MODELS[:1] + MODELS[3:4] + MODELS[5:], ids=repr)
+@pytest.mark.parametrize("factor", [1.0001, 1e6])
+def test_no_feature_pays(model, factor):
+    total = float(np.sum(GOOD**2))
+    fitted = clone(model).set_params(penalty=factor * total)
+    with pytest.warns(UserWarning, match=r"no feature .*n_components_ is 0"):
+        fitted.fit(GOOD)
+    assert fitted.n_components_ == 0
+    assert fitted.components_.shape == (0, 3)
+    assert fitted.feature_counts_.shape == (0,)
+    assert fitted.objective_ == pytest.approx(total)
+    assert fitted.reconstruction_err_ == pytest.approx(np.sqrt(total))
+    assert fitted.score(GOOD) == pytest.approx(-total)
+    assert fitted.transform(GOOD).shape == (20, 0)
+    assert fitted.get_feature_names_out().shape == (0,)
+    np.testing.assert_array_equal(
+        fitted.inverse_transform(fitted.transform(GOOD)), np.zeros((20, 3))
+    )
+    sparse = fitted.set_params(sparse_output=True).transform(GOOD)
+    assert sparse.shape == (20, 0)
+    fitted.set_params(sparse_output=False).set_output(transform="pandas")
+    assert fitted.transform(frame().set_axis([0, 1, 2], axis=1)).shape == (20, 0)
+
+
+def test_features_that_pay_only_in_a_later_batch():
+    model = BPMeans(1.5 * float(np.sum(GOOD**2)), random_state=0)
+    with pytest.warns(UserWarning, match="no feature"):
+        model.partial_fit(GOOD)
+    model.partial_fit(GOOD + 100.0)
+    assert model.n_components_ >= 1
+    assert model.objective_ < np.sum((GOOD + 100.0) ** 2)
+
+
+@every_model
+def test_all_zero_data(model):
+    X = np.zeros((9, 2))
+    with pytest.warns(UserWarning, match="no feature"):
+        fitted = clone(model).fit(X)
+    assert fitted.n_components_ == 0
+    assert fitted.objective_ == 0.0
+    assert fitted.transform(X).shape == (9, 0)
+
+
+@every_model
+def test_equal_rows_are_one_feature(model):
+    X = np.full((9, 2), 3.0)
+    fitted = clone(model).fit(X)
+    assert fitted.n_components_ == 1
+    np.testing.assert_allclose(fitted.components_, [[3.0, 3.0]])
+    np.testing.assert_array_equal(fitted.transform(X), np.ones((9, 1)))
+    np.testing.assert_array_equal(fitted.feature_counts_, [9.0])
+
+
+@pytest.mark.parametrize(
+    "model", [BPMeans(2.0), BPMeans(), BPMeans(n_components=1), KFeatures(1),
+              KFeatures(penalty=2.0), KFeatures()],
+    ids=repr,
+)  # fmt: skip
+def test_one_row(model):
+    X = np.array([[3.0, 4.0]])
+    fitted = clone(model).fit(X)
+    assert fitted.n_components_ == 1
+    np.testing.assert_allclose(fitted.components_, X)
+    assert fitted.objective_ == pytest.approx(fitted.penalty_)
+
+
+@may_find_nothing
+@every_model
+def test_one_column(model):
+    fitted = clone(model).fit(GOOD[:, :1])
+    check_consistent(fitted, GOOD[:, :1])
+
+
+@every_model
+def test_constant_columns(model):
+    X = np.column_stack([GOOD, np.full(20, 1e3), np.zeros(20)])
+    fitted = clone(model).set_params(max_components=4).fit(X)
+    check_consistent(fitted, X)
+    assert fitted.objective_ < 20 * 1e6
+    np.testing.assert_array_equal(fitted.components_[:, 4], 0.0)
+
+
+@every_model
+def test_duplicates(model):
+    X = np.repeat(GOOD[:4], 6, axis=0)
+    fitted = clone(model).fit(X)
+    check_consistent(fitted, X)
+    Z = fitted.transform(X).reshape(4, 6, -1)
+    np.testing.assert_array_equal(Z, np.repeat(Z[:, :1], 6, axis=1))
+
+
+def test_more_features_than_distinct_rows():
+    """Fewer are found: the others would be empty or equal."""
+    X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 5, axis=0)
+    model = KFeatures(5, random_state=0).fit(X)
+    assert model.n_components_ == 2
+    assert model.objective_ == pytest.approx(0.0, abs=1e-20)
+
+
+@may_find_nothing
+@every_model
+@pytest.mark.parametrize("scale", [1e-150, 1e-9, 1e9, 1e100])
+def test_scales(model, scale):
+    how = {"max_components": 5}
+    if not isinstance(model.penalty, str):
+        how["penalty"] = 2.0 * scale**2
+    plain = clone(model).set_params(max_components=5).fit(GOOD)
+    fitted = clone(model).set_params(**how).fit(GOOD * scale)
+    assert fitted.n_components_ == plain.n_components_
+    np.testing.assert_allclose(
+        fitted.components_ / scale, plain.components_, rtol=1e-6, atol=1e-9
+    )
+    assert fitted.objective_ == pytest.approx(plain.objective_ * scale**2, rel=1e-9)
+
+
+def test_a_base_far_from_zero():
+    """A level a million times what differs between rows."""
+    X = GOOD + 1e6
+    model = KFeatures(3, random_state=0).fit(X)
+    check_consistent(model, X)
+    assert model.objective_ < np.sum((X - X.mean(axis=0)) ** 2)
