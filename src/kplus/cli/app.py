@@ -36,7 +36,7 @@ Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 
-_COLUMNS, _FITTING = "Columns", "Fitting"
+_NUMBER, _COLUMNS, _FITTING = "How many", "Columns", "Fitting"
 
 
 def _print_version(wanted: bool) -> None:
@@ -68,7 +68,12 @@ def fit(
         Option("-o", "--output", metavar="DIR", help="Folder for the results."),
     ],
     model: Annotated[
-        str, Option(metavar="dp-mixture|dp-means", help="What to fit.")
+        str,
+        Option(
+            metavar="NAME",
+            help="What to fit: clusters (dp-mixture, dp-means) or features, of which "
+            "a row may have several (bp-means, k-features).",
+        ),
     ] = "dp-mixture",
     observations: Annotated[
         str | None,
@@ -80,20 +85,36 @@ def fit(
     ] = None,
     penalty: Annotated[
         float | None,
-        Option(help="dp-means: price λ² of a cluster, a squared distance; else found."),
+        Option(
+            help="Price λ² of a cluster (dp-means: a squared distance) or feature (a "
+            "sum of squared errors); else found.",
+            rich_help_panel=_NUMBER,
+        ),
     ] = None,
     clusters: Annotated[
-        int | None, Option(help="Number of clusters; else found.")
+        int | None,
+        Option(
+            "--clusters",
+            "--components",
+            help="Number of clusters, or of features; else found.",
+            rich_help_panel=_NUMBER,
+        ),
     ] = None,
     max_clusters: Annotated[
-        int | None, Option(help="Never find more clusters than that.")
+        int | None,
+        Option(
+            "--max-clusters",
+            "--max-components",
+            help="Never find more clusters, or features, than that.",
+            rich_help_panel=_NUMBER,
+        ),
     ] = None,
     index: Index = None,
     columns: Annotated[
         str | None,
         Option(
             metavar="A,B,...",
-            help="Columns to cluster; else all.",
+            help="Columns to use; else all.",
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
@@ -135,7 +156,8 @@ def fit(
         int | None, Option(help="Most passes over the data.", rich_help_panel=_FITTING)
     ] = None,
     label_format: Annotated[
-        str, Option("--format", metavar="csv|parquet", help="Format of the labels.")
+        str,
+        Option("--format", metavar="csv|parquet", help="Format of the table of rows."),
     ] = "csv",
     plot: Annotated[
         bool, Option("--plot/--no-plot", help="Also draw a picture.")
@@ -144,7 +166,7 @@ def fit(
     quiet: Quiet = False,
     force: Force = False,
 ) -> None:
-    """Cluster a table; write the label of every row, the model and a picture."""
+    """Find clusters or features in a table; write what each row has, and the model."""
     from kplus.cli.fit import FitOptions
     from kplus.cli.fit import fit as run_fit
     from kplus.cli.tables import Choice
@@ -199,7 +221,7 @@ def predict(
     quiet: Quiet = False,
     force: Force = False,
 ) -> None:
-    """Label the rows of a table with a model that kplus fit wrote."""
+    """Give the rows of a table the clusters or features of a model file."""
     from kplus.cli.predict import PredictOptions
     from kplus.cli.predict import predict as run_predict
 

@@ -4,15 +4,32 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Choice
 from kplus.engine.categories import Coding
 
-__all__ = ["MODELS", "FitOptions", "accepted", "check_model", "make_model"]
+__all__ = [
+    "MODELS",
+    "FitOptions",
+    "accepted",
+    "check_model",
+    "feature_bits",
+    "finds_features",
+    "make_model",
+]
 
-MODELS = {"dp-mixture": "DPMixture", "dp-means": "DPMeans"}
+MODELS = {
+    "dp-mixture": "DPMixture",
+    "dp-means": "DPMeans",
+    "bp-means": "BPMeans",
+    "k-features": "KFeatures",
+}
 """Names of the models on the command line, and their classes."""
 
+_FEATURES = ("bp-means", "k-features")
 _COUNTED = ("bernoulli", "categorical", "poisson", "multinomial")
 
 
@@ -40,25 +57,31 @@ class FitOptions:
     quiet: bool
     force: bool
 
+    @property
+    def groups(self) -> str:
+        """What the model looks for, as options name it."""
+        return "components" if self.model in _FEATURES else "clusters"
+
 
 def check_model(options: FitOptions) -> None:
     """Refuse options that the model cannot meet, whatever the data."""
     if options.model not in MODELS:
         raise CommandError(
-            f"There is no model {options.model!r}; there are {' and '.join(MODELS)}."
+            f"There is no model {options.model!r}; there are {', '.join(MODELS)}."
         )
-    if options.model == "dp-means":
-        _check_dp_means(options)
-    else:
+    if options.model == "dp-mixture":
         _check_dp_mixture(options)
+    else:
+        _check_numbers_only(options)
 
 
-def _check_dp_means(options: FitOptions) -> None:
+def _check_numbers_only(options: FitOptions) -> None:
+    model = options.model
     if options.observations is not None:
-        raise CommandError("--observations is for dp-mixture; dp-means has none.")
+        raise CommandError(f"--observations is for dp-mixture; {model} has none.")
     if options.categorical:
         raise CommandError(
-            f"dp-means clusters numbers and cannot take categories such as "
+            f"{model} takes numbers, not categories such as "
             f"{options.categorical[0]!r}. Say --model dp-mixture, or leave such "
             f"columns out with --drop."
         )
@@ -70,7 +93,8 @@ def _check_dp_mixture(options: FitOptions) -> None:
     kind = options.observations
     if options.penalty is not None:
         raise CommandError(
-            "--penalty is for --model dp-means; dp-mixture finds the number by itself."
+            "--penalty is for --model dp-means, bp-means and k-features; dp-mixture "
+            "finds the number by itself."
         )
     if kind is not None and kind not in NAMES:
         raise CommandError(
@@ -90,7 +114,7 @@ def _check_dp_mixture(options: FitOptions) -> None:
 
 def accepted(options: FitOptions) -> str:
     """What columns may hold: "numbers", "mixed" or "categories"."""
-    if options.model == "dp-means":
+    if options.model != "dp-mixture":
         return "numbers"
     kinds = {None: "mixed", "mixed": "mixed", "categorical": "categories"}
     return kinds.get(options.observations, "numbers")
@@ -98,24 +122,52 @@ def accepted(options: FitOptions) -> str:
 
 def make_model(options: FitOptions, coding: Coding | None) -> Any:
     """The estimator that the options ask for, with or without categories."""
-    import kplus
-
-    if options.model == "dp-means":
-        model = kplus.DPMeans(
-            penalty="auto" if options.penalty is None else options.penalty,
-            n_clusters=options.clusters,
-            max_clusters=options.max_clusters,
-        )
+    if options.model == "dp-mixture":
+        model = _mixture(options, coding)
     else:
-        by_default = "gaussian" if coding is None else "mixed"
-        model = kplus.DPMixture(
-            options.observations or by_default, max_components=options.max_clusters
-        )
-        if options.clusters is not None:
-            model.set_params(n_components=options.clusters, moves=())
+        model = _with_penalty(options)
     model.set_params(
         n_init=options.restarts, n_jobs=options.jobs, random_state=options.seed
     )
     if options.max_iter is not None:
         model.set_params(max_iter=options.max_iter)
     return model
+
+
+def _mixture(options: FitOptions, coding: Coding | None) -> Any:
+    import kplus
+
+    by_default = "gaussian" if coding is None else "mixed"
+    model = kplus.DPMixture(
+        options.observations or by_default, max_components=options.max_clusters
+    )
+    if options.clusters is not None:
+        model.set_params(n_components=options.clusters, moves=())
+    return model
+
+
+def _with_penalty(options: FitOptions) -> Any:
+    """A model that charges for each cluster or feature."""
+    import kplus
+
+    penalty = "auto" if options.penalty is None else options.penalty
+    wished, most = options.clusters, options.max_clusters
+    if options.model == "dp-means":
+        return kplus.DPMeans(penalty=penalty, n_clusters=wished, max_clusters=most)
+    finder = kplus.BPMeans if options.model == "bp-means" else kplus.KFeatures
+    return finder(penalty=penalty, n_components=wished, max_components=most)
+
+
+def finds_features(model: Any) -> bool:
+    """Whether rows of a model have features; else they are in clusters."""
+    import kplus
+
+    return isinstance(model, kplus.BPMeans | kplus.KFeatures)
+
+
+def feature_bits(model: Any, X: Any) -> NDArray[np.uint8]:
+    """The features of each row, as zeros and ones."""
+    Z = model.transform(X)
+    if model.sparse_output:  # such a model was saved in Python
+        Z = Z.toarray()
+    return np.asarray(Z, dtype=np.uint8)

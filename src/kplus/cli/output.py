@@ -3,9 +3,10 @@
 import csv
 import io
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -15,20 +16,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Table
-from kplus.core.types import Array, IntArray
 
 __all__ = [
     "check_folder",
     "check_index_name",
-    "label_table",
+    "row_table",
     "staged_folder",
     "write_labels",
 ]
 
-_CLUSTER = "cluster"
+_ANSWER = re.compile(r"cluster|(share|feature) \d+")
 
 
 def check_folder(folder: Path, names: Collection[str], force: bool) -> None:
@@ -71,27 +72,40 @@ def staged_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
 
 
 def check_index_name(table: Table) -> None:
-    """Refuse row names in a column that is called as the labels will be."""
-    if table.index_name == _CLUSTER:
+    """Refuse row names in a column that is called as one of the answers may be."""
+    if _ANSWER.fullmatch(table.index_name):
         raise CommandError(
-            "The column that names the rows is called 'cluster', as the labels are to "
-            "be; rename it or pick another with --index."
+            f"The column that names the rows is called {table.index_name!r}, as a "
+            f"column of the output may be; rename it or pick another with --index."
         )
 
 
-def label_table(table: Table, labels: IntArray, shares: Array | None = None) -> Any:
-    """Put the labels, and the shares of the clusters, beside what names the rows."""
-    index = pa.array(np.arange(len(labels))) if table.index is None else table.index
+def row_table(table: Table, answers: Mapping[str, NDArray[Any]]) -> Any:
+    """Put what a model says of each row beside what names the rows.
+
+    Parameters
+    ----------
+    table : Table
+    answers : mapping of str to array
+        "labels" gives a column `cluster`; "shares" and "features" have a column for
+        each cluster or feature, and give `share 0`, `feature 0` and so on.
+    """
+    n_rows = table.source.n_rows
+    index = pa.array(np.arange(n_rows)) if table.index is None else table.index
     if pa.types.is_dictionary(index.type):
         index = index.cast(index.type.value_type)
-    columns = {table.index_name: index, _CLUSTER: pa.array(labels, pa.int32())}
-    if shares is not None:
-        columns |= {f"share {k}": pa.array(share) for k, share in enumerate(shares.T)}
+    columns = {table.index_name: index}
+    for kind, values in answers.items():
+        if kind == "labels":
+            columns["cluster"] = pa.array(values, pa.int32())
+            continue
+        name = kind.removesuffix("s")
+        columns |= {f"{name} {k}": pa.array(part) for k, part in enumerate(values.T)}
     return pa.table(columns)
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:
-    """Write a table of labels as "csv" or "parquet"."""
+    """Write a table of labels, or of other numbers, as "csv" or "parquet"."""
     if kind == "parquet":
         pq.write_table(table, file)
         return

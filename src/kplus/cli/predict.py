@@ -1,4 +1,4 @@
-"""``kplus predict``: label the rows of a table with a saved model."""
+"""``kplus predict``: give rows of a table the clusters or features of a saved model."""
 
 import json
 import os
@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
-from kplus.cli.output import check_index_name, label_table, write_labels
+from kplus.cli.models import feature_bits, finds_features
+from kplus.cli.output import check_index_name, row_table, write_labels
 from kplus.cli.scaling import ScaledBlocks, category_columns, profile
 from kplus.cli.tables import Choice, Table, column_names, read_table
 from kplus.core.errors import ModelFormatError
-from kplus.core.types import Array, IntArray
 from kplus.engine.categories import Coding
 
 __all__ = ["PredictOptions", "predict"]
@@ -42,15 +44,19 @@ def predict(options: PredictOptions) -> None:
 
     model = load(options.model)
     if options.proba and not hasattr(model, "predict_proba"):
-        raise CommandError(f"A {type(model).__name__} has no shares for --proba.")
+        plain = "has a feature or has it not"
+        if not finds_features(model):
+            plain = "is in one cluster"
+        raise CommandError(
+            f"--proba: a {type(model).__name__} has no shares; a row {plain}."
+        )
     with status(f"Reading {options.data}", options.quiet):
         table = _read_for(model, options)
         _check_values(model, table)
     with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
         X = _input_for(model, table)
-        labels = model.predict(X)
-        shares = model.predict_proba(X) if options.proba else None
-    found = label_table(table, labels, shares)
+        answers = _answers(model, X, options.proba)
+    found = row_table(table, answers)
     if options.output is not None:
         _write(options.output, found, kind)
     elif not options.json:
@@ -58,9 +64,17 @@ def predict(options: PredictOptions) -> None:
         write_labels(found, sys.stdout.buffer, kind)
         sys.stdout.buffer.flush()
     if options.json:
-        print(json.dumps(_result(options, labels, shares), allow_nan=False))
+        print(json.dumps(_result(options, table, answers), allow_nan=False))
     elif options.output is not None and not options.quiet:
         note(f"Wrote {options.output}")
+
+
+def _answers(model: Any, X: Any, proba: bool) -> dict[str, NDArray[Any]]:
+    """What the model says of each row."""
+    if finds_features(model):
+        return {"features": feature_bits(model, X)}
+    answers = {"labels": model.predict(X)}
+    return answers | {"shares": model.predict_proba(X)} if proba else answers
 
 
 def _check_values(model: Any, table: Table) -> None:
@@ -171,10 +185,10 @@ def _write(path: Path, found: Any, kind: str) -> None:
 
 
 def _result(
-    options: PredictOptions, labels: IntArray, shares: Array | None
+    options: PredictOptions, table: Table, answers: dict[str, NDArray[Any]]
 ) -> dict[str, Any]:
-    result: dict[str, Any] = {"n_rows": len(labels)}
+    result: dict[str, Any] = {"n_rows": table.source.n_rows}
     if options.output is None:
-        result["labels"] = labels.tolist()
-        return result if shares is None else result | {"shares": shares.tolist()}
-    return result | {"files": {"labels": os.fspath(options.output)}}
+        return result | {kind: values.tolist() for kind, values in answers.items()}
+    main = next(iter(answers))
+    return result | {"files": {main: os.fspath(options.output)}}

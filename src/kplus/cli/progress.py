@@ -13,10 +13,13 @@ class PassProgress:
     ----------
     show : callable
         Gets a line of text.
+    doing : str
+        How the line begins.
     """
 
-    def __init__(self, show: Callable[[str], None]) -> None:
+    def __init__(self, show: Callable[[str], None], doing: str = "Clustering") -> None:
         self._show = show
+        self._doing = doing
         self._passes = 0
 
     def setup(self, estimator: Any, context: Any) -> None:
@@ -34,9 +37,11 @@ class PassProgress:
         if context.parent is None:  # the whole fit, not a pass
             return
         self._passes += 1
-        words = [f"Clustering: pass {self._passes}"]
+        words = [f"{self._doing}: pass {self._passes}"]
         if hasattr(fitted_estimator, "n_clusters_"):
             words.append(f"{fitted_estimator.n_clusters_} clusters")
+        elif hasattr(fitted_estimator, "n_components_"):
+            words.append(f"{fitted_estimator.n_components_} features")
         if hasattr(fitted_estimator, "objective_"):
             words.append(f"objective {fitted_estimator.objective_:.6g}")
         self._show(", ".join(words))

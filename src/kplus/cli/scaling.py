@@ -31,8 +31,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Profile:
-    """Mean and standard deviation of every column; both are 0 for categories."""
+    """What every column holds; all is 0 for categories.
 
+    Attributes
+    ----------
+    count : array
+        Values that are not missing.
+    mean, deviation : array
+        Mean and standard deviation of these.
+    """
+
+    count: Array
     mean: Array
     deviation: Array
 
@@ -69,7 +78,7 @@ def profile(
         _refuse("missing", missing, names, remedy)
     _refuse("infinite", infinite, names)
     _refuse_huge(squares, names)
-    return Profile(mean, np.sqrt(squares / np.maximum(count, 1.0)))
+    return Profile(count, mean, np.sqrt(squares / np.maximum(count, 1.0)))
 
 
 def number_columns(coding: Coding | None, n_features: int) -> IntArray:

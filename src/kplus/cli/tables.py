@@ -1,4 +1,4 @@
-"""Input files as tables: the columns to cluster, and what names the rows."""
+"""Input files as tables: the columns to use, and what names the rows."""
 
 import difflib
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Choice:
     index : str or None
         The column that names the rows.
     columns : sequence of str or None
-        The columns to cluster; all others by default.
+        The columns to use; all others by default.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
@@ -60,7 +60,7 @@ class Table:
     Attributes
     ----------
     source : Blocks
-        The columns to cluster.
+        The columns to use.
     data : array, Arrow table or Path
         The same as estimators take it.
     names : list of str or None
@@ -236,7 +236,7 @@ def _is_category(dtype: Any) -> bool:
 def _features(
     path: Path, choice: Choice, names: Sequence[str], reserved: Sequence[str | None]
 ) -> list[str]:
-    """Return the names of the columns to cluster, after checking the choice."""
+    """Return the names of the columns to use, after checking the choice."""
     for name in choice.names:
         if name not in names:
             raise CommandError(_unknown_column(path, name, names))
@@ -250,12 +250,11 @@ def _features(
         name = choice.index if choice.index in features else min(twice)
         raise CommandError(f"Column {name!r} is asked for twice.")
     if not features:
-        raise CommandError(f"No column of {path} is left to cluster.")
+        raise CommandError(f"No column of {path} is left to use.")
     for name in choice.categorical:
         if name not in features:
             raise CommandError(
-                f"--categorical names {name!r}, which is not among the columns to "
-                f"cluster."
+                f"--categorical names {name!r}, which is not among the columns to use."
             )
     return features
 

@@ -4,6 +4,7 @@ They need matplotlib, which is imported when the first one is drawn.
 """
 
 from kplus.plots.clusters import ClusterDisplay
+from kplus.plots.features import FeatureDisplay
 from kplus.plots.penalty_path import PenaltyPathDisplay
 
-__all__ = ["ClusterDisplay", "PenaltyPathDisplay"]
+__all__ = ["ClusterDisplay", "FeatureDisplay", "PenaltyPathDisplay"]

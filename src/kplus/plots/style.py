@@ -29,11 +29,11 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def new_axes(ax: Any) -> Any:
+def new_axes(ax: Any, figsize: tuple[float, float] = (7.2, 4.8)) -> Any:
     """Return `ax`, or the axes of a new figure if it is None."""
     require_matplotlib()
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=(7.2, 4.8), layout="constrained")[1]
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
