@@ -191,23 +191,24 @@ def test_quick_case_runs(tmp_path):
     assert "pdc-dp-means skipped: no .venv-peers" in answer.stdout
 
 
+def run_here(job):
+    """Run a job in this process."""
+    runner, tasks, worker = map(importlib.import_module, ("runner", "tasks", "worker"))
+    X = None if job.data is None else np.load(job.data)
+    runs = []
+    for arguments in job.runs:
+        task = getattr(tasks, job.task)
+        numbers, facts = worker.measure(task, X, arguments, job.watch)
+        labels = facts.pop("labels", None)
+        facts = json.loads(json.dumps(facts))
+        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
+    return runner.Runs(runs, {})
+
+
 @pytest.fixture
-def mixture_cases(runner, mixtures, monkeypatch):
+def mixture_cases(mixtures, monkeypatch):
     """The cases of the mixtures' benchmark, run in this process: imports take long."""
     benchmark = importlib.import_module("dp_mixture")
-    tasks, worker = map(importlib.import_module, ("tasks", "worker"))
-
-    def run_here(job):
-        X = None if job.data is None else np.load(job.data)
-        runs = []
-        for arguments in job.runs:
-            task = getattr(tasks, job.task)
-            numbers, facts = worker.measure(task, X, arguments, job.watch)
-            labels = facts.pop("labels", None)
-            facts = json.loads(json.dumps(facts))
-            runs.append(runner.Run(**numbers, facts=facts, labels=labels))
-        return runner.Runs(runs, {})
-
     for module in (mixtures, benchmark):
         monkeypatch.setattr(module, "run_job", run_here)
     return benchmark.CASES
@@ -232,3 +233,66 @@ def test_quick_case_of_mixtures_runs_in_workers():
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "less than linear" in answer.stdout
+
+
+@pytest.fixture
+def features(monkeypatch):
+    """The benchmark of features, its jobs run in this process."""
+    benchmark = importlib.import_module("features")
+    modules = ("feature_fits", "feature_claims", "feature_faces")
+    for module in (benchmark, *map(importlib.import_module, modules)):
+        monkeypatch.setattr(module, "run_job", run_here)
+    return benchmark
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """Where the cases keep their data: to unpack pictures takes long."""
+    return tmp_path_factory.mktemp("pictures")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tabletop",
+        "penalty",
+        "starts",
+        "seeds",
+        "number",
+        "clusters",
+        "dice",
+        "steps",
+        "faces",
+        "made",
+        "scale",
+    ],
+)
+def test_quick_case_of_features_runs(name, features, report, pictures):
+    data = importlib.import_module("data")
+    try:
+        result = features.CASES[name](data.Store(pictures), features.QUICK)
+    except data.DataMissing as missing:
+        pytest.skip(str(missing))
+    assert report.text_table(result.rows)
+    assert result.checks or result.claims
+
+
+def test_bits_agree_up_to_order_and_with_a_base_up_to_complement():
+    agreement = importlib.import_module("feature_fits").agreement
+    truth = np.array([[1, 0], [1, 1], [0, 0], [0, 0]])
+    ones = np.ones((4, 1), int)
+    assert agreement(truth[:, ::-1], truth) == 1.0
+    assert agreement(1 - truth, truth) == 0.25
+    assert agreement(np.hstack([ones, 1 - truth]), truth) == 1.0
+    assert agreement(truth[:, :1], truth) == 0.75
+    assert agreement(truth[:, :0], truth) == 0.0
+    # Two features that exclude each other, one of which each row has, hide a base.
+    hidden = np.hstack([truth[:, :1], 1 - truth[:, :1], truth[:, 1:]])
+    assert agreement(hidden, np.hstack([ones, truth])) == 1.0
+
+
+def test_penalty_decides_between_errors():
+    best_number = importlib.import_module("feature_fits").best_number
+    errors = (100.0, 40.0, 20.0, 19.0)
+    assert best_number(errors, 5.0) == (2, 30.0)
+    assert best_number(errors, 90.0) == (0, 100.0)

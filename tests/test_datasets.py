@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, norm
 from sklearn.datasets import load_wine as load_sklearn_wine
 from sklearn.metrics import adjusted_rand_score
 
@@ -14,6 +14,7 @@ from kplus.datasets import (
     csv_path,
     load_banknote,
     load_wine,
+    make_binary_features,
     make_edge_patches,
     make_gaussian_blobs,
     make_grid_clusters,
@@ -204,6 +205,66 @@ def test_patch_sizes_too_small_are_refused(name, value, least):
 def test_patch_variances_must_be_positive(name, value):
     with pytest.raises(ValueError, match=f"{name} must be positive and finite"):
         make_edge_patches(10, **{name: value})
+
+
+def make_small_features(random_state):
+    return make_binary_features(500, 6, 4, random_state=random_state)
+
+
+def test_features_depend_on_the_seed_only():
+    rng = np.random.default_rng(7)
+    first, again, other = (make_small_features(seed) for seed in (7, rng, rng))
+    for one, same, new in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(one, same)
+        assert not np.array_equal(one, new)
+
+
+def test_rows_are_sums_of_features_and_noise():
+    X, Z, A = make_binary_features(20_000, 7, 5, noise=0.2, random_state=0)
+    assert (X.shape, Z.shape, A.shape) == ((20_000, 7), (20_000, 5), (5, 7))
+    assert X.dtype == Z.dtype == A.dtype == np.float64
+    assert set(np.unique(Z)) == {0.0, 1.0}
+    np.testing.assert_allclose(np.std(X - Z @ A, axis=0), 0.2, rtol=0.03)
+    X, Z, A = make_binary_features(50, 7, 5, noise=0.0, random_state=0)
+    np.testing.assert_array_equal(X, Z @ A)
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.5])
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_features_have_their_share_and_company(share, correlation):
+    _, Z, _ = make_binary_features(
+        50_000, 1, 4, share=share, correlation=correlation, random_state=0
+    )
+    np.testing.assert_allclose(Z.mean(axis=0), share, atol=0.01)
+    both = multivariate_normal(cov=[[1, correlation], [correlation, 1]])
+    expected = both.cdf(np.full(2, norm.ppf(share)))
+    together = (Z.T @ Z / len(Z))[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(together, expected, atol=0.01)
+
+
+def test_every_row_has_the_base():
+    _, Z, _ = make_binary_features(500, 3, 4, base=True, random_state=0)
+    assert Z[:, 0].all()
+    assert not Z[:, 1:].all(axis=0).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_samples", 0, "at least 1"),
+        ("n_features", 0, "at least 1"),
+        ("n_components", 0, "at least 1"),
+        ("share", 1.0, "between 0 and 1"),
+        ("share", np.nan, "between 0 and 1"),
+        ("noise", -0.1, "not negative"),
+        ("noise", np.inf, "finite"),
+        ("correlation", 1.0, "less than 1"),
+        ("correlation", -0.1, "at least 0"),
+    ],
+)
+def test_bad_settings_of_features_are_named(name, value, message):
+    with pytest.raises(ValueError, match=f"{name} must be .*{message}"):
+        make_binary_features(**{name: value})
 
 
 def test_battery_covers_the_promised_range():

@@ -8,17 +8,10 @@ that z does not depend on how a table is cut.
 import numba as nb
 import numpy as np
 
-__all__ = [
-    "TABLE_SIZE",
-    "allocate_gaps",
-    "allocate_rows",
-    "factor",
-    "pattern_costs",
-]
+__all__ = ["allocate_gaps", "allocate_rows", "factor"]
 
 FAST = {"contract", "reassoc"}
 _TILE = 128  # rows whose residuals stay in the cache
-TABLE_SIZE = 8  # up to so many features all 2^K patterns are looked up in a table
 
 
 @nb.njit(nogil=True, cache=True)
@@ -32,10 +25,8 @@ def factor(G):
     K = G.shape[0]
     order = np.arange(K)
     left = np.empty(K)
-    largest = 0.0
     for k in range(K):
         left[k] = G[k, k]
-        largest = max(largest, G[k, k])
     R = np.zeros((K, K))
     for i in range(K):
         least = i
@@ -46,7 +37,7 @@ def factor(G):
         left[i], left[least] = left[least], left[i]
         for m in range(i):
             R[m, i], R[m, least] = R[m, least], R[m, i]
-        if left[i] <= 1e-12 * largest:
+        if left[i] <= 1e-12 * G[order[i], order[i]]:
             continue
         R[i, i] = np.sqrt(left[i])
         for j in range(i + 1, K):
@@ -56,41 +47,6 @@ def factor(G):
             R[i, j] = total / R[i, i]
             left[j] -= R[i, j] * R[i, j]
     return order, R
-
-
-@nb.njit(nogil=True, cache=True)
-def pattern_costs(G):
-    """zGz of all 2^K patterns z; bit k of the pattern's number is z_k."""
-    K = G.shape[0]
-    costs = np.zeros(1 << K)
-    for k in range(K):
-        half = 1 << k
-        for p in range(half):
-            cross = 0.0
-            for j in range(k):
-                if (p >> j) & 1:
-                    cross += G[k, j]
-            costs[p + half] = costs[p] + 2.0 * cross + G[k, k]
-    return costs
-
-
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _look_up(b, costs, sums, z):
-    """The best pattern of all 2^K; the lower number among equals."""
-    K = len(b)
-    sums[0] = 0.0
-    for k in range(K):
-        half = 1 << k
-        upper = sums[half : 2 * half]
-        for p in range(half):
-            upper[p] = sums[p] + b[k]
-    best, least = 0, 0.0
-    for p in range(1 << K):
-        cost = costs[p] - 2.0 * sums[p]
-        if cost < least:
-            best, least = p, cost
-    for k in range(K):
-        z[k] = (best >> k) & 1
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
@@ -120,39 +76,28 @@ def _flip(rest, G, norms, length, z):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _gram_cost(b, G, z):
-    """zGz − 2z·b."""
-    K = len(b)
-    total = 0.0
-    for i in range(K):
-        if z[i]:
-            total -= 2.0 * b[i]
-            row = G[i]
-            for j in range(K):
-                if z[j]:
-                    total += row[j]
-    return total
-
-
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _decode(b, G, order, R, most_steps, z, y, trial, costs, turns):
+def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
-    ‖x − zA‖² is ‖y − Rz‖² and a constant, with Rᵀy = b. Bits are decided from the
-    last to the first, the likelier value first; a branch ends where its part of the
-    sum exceeds the best known whole. After `most_steps` the best so far is kept.
+    Bits to flip are sought, f, so that a large feature that stays costs no digits: with
+    signs s = 1 − 2z, ‖r − (f·s)A‖² is ‖y − R(f·s)‖² and a constant, where Rᵀy = Ar,
+    which is `rest`. Bits are decided from the last to the first, the likelier value
+    first; a branch ends where its part of the sum exceeds the best known whole. After
+    `most_steps` the best so far is kept. True if that was the end.
     """
-    K = len(b)
-    norm = 0.0
+    K = len(rest)
+    y, signs, costs = work[0], work[1], work[2]
+    best = 0.0
     for i in range(K):
-        total = b[order[i]]
+        total = rest[order[i]]
         for m in range(i):
             total -= R[m, i] * y[m]
         y[i] = total / R[i, i] if R[i, i] > 0.0 else 0.0
-        norm += y[i] * y[i]
-    best = _gram_cost(b, G, z) + norm
-    slack = 1e-12 * (norm + abs(best))
-    best -= slack
+        signs[i] = 1.0 - 2.0 * z[order[i]]
+        best += y[i] * y[i]
+    best *= 1.0 - 1e-10
+    for i in range(K):
+        found[i] = 0
     level = K - 1
     turns[level] = 0
     costs[K] = 0.0
@@ -163,26 +108,50 @@ def _decode(b, G, order, R, most_steps, z, y, trial, costs, turns):
             level += 1
             continue
         gap = y[level]
+        row = R[level]
         for j in range(level + 1, K):
             if trial[j]:
-                gap -= R[level, j]
-        likely = 1 if 2.0 * gap > R[level, level] else 0
+                gap -= signs[j] * row[j]
+        step = signs[level] * row[level]
+        likely = 1 if abs(gap - step) < abs(gap) else 0
         trial[level] = likely if turns[level] == 0 else 1 - likely
         turns[level] += 1
         if trial[level]:
-            gap -= R[level, level]
+            gap -= step
         cost = costs[level + 1] + gap * gap
         if cost >= best:
             turns[level] = 2  # the other value costs more still
-            continue
-        if level > 0:
+        elif level > 0:
             costs[level] = cost
             level -= 1
             turns[level] = 0
         else:
             best = cost
             for i in range(K):
-                z[order[i]] = trial[i]
+                found[i] = trial[i]
+    for i in range(K):
+        z[order[i]] ^= found[i]
+    return level < K
+
+
+@nb.njit(nogil=True, cache=True)
+def _keep_better(x, A, before, z):
+    """Go back to the z from before a search that was cut short, if that was better."""
+    now, then = 0.0, 0.0
+    for d in range(len(x)):
+        if np.isnan(x[d]):
+            continue
+        a, b = x[d], x[d]
+        for k in range(len(A)):
+            if z[k]:
+                a -= A[k, d]
+            if before[k]:
+                b -= A[k, d]
+        now += a * a
+        then += b * b
+    if then < now:
+        for k in range(len(A)):
+            z[k] = before[k]
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
@@ -218,49 +187,33 @@ def _flip_tile(X, At, G, norms, R, rests, Z):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _best_of_tile(X, At, G, norms, order, factor, costs, most_steps, products, Z):
-    """The best z of all 2^K for a tile's rows; count rows changed.
-
-    Found from nothing, so that equal rows get equal z whatever came before.
-    """
+def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
+    """The best z of all 2^K for rows, given their residuals R."""
     n_rows, K = Z.shape
-    np.dot(X, At, products)
-    rest, y, partial = np.empty(K), np.empty(K), np.empty(K + 1)
-    z, trial = np.empty(K, np.uint8), np.zeros(K, np.uint8)
-    turns, sums = np.zeros(K + 1, np.int64), np.empty(1 << min(K, TABLE_SIZE))
-    changed = 0
+    np.dot(R, At, rests)
+    work, turns = np.empty((3, K + 1)), np.zeros(K + 1, np.int64)
+    trial, found = np.zeros(K, np.uint8), np.zeros(K, np.uint8)
     for n in range(n_rows):
-        b = products[n]
-        if K <= TABLE_SIZE:
-            _look_up(b, costs, sums, z)
-        else:
-            for k in range(K):
-                z[k], rest[k] = 0, b[k]
-            _flip(rest, G, norms, _row_norm(X[n]), z)
-            _decode(b, G, order, factor, most_steps, z, y, trial, partial, turns)
-        differs = False
-        for k in range(K):
-            differs |= z[k] != Z[n, k]
-            Z[n, k] = z[k]
-        changed += differs
-    return changed
+        if _decode(
+            rests[n], order, factor, most_steps, Z[n], work, trial, found, turns
+        ):
+            _keep_better(X[n], A, before[n], Z[n])
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def allocate_rows(
-    X, weights, A, G, exact, order, factor, costs, most_steps, Z, errors, S, T
-):
+def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors, S, T):
     """Choose z for each row and add up S += ZᵀWZ, T += ZᵀW(X − ZA); count rows changed.
 
-    `errors` becomes ‖x − zA‖². Flips start from Z as it stands; with `exact` the best
-    of all patterns is taken, if `most_steps` suffice to prove it so. `costs` is
-    `pattern_costs` up to `TABLE_SIZE` features.
+    `errors` becomes ‖x − zA‖². Flips start from Z as it stands. With `exact` they start
+    from nothing, so that equal rows get equal z whatever came before, and the best of
+    all patterns follows, if `most_steps` suffice to prove it so.
     """
     n_rows, D = X.shape
     K = len(A)
     At = np.ascontiguousarray(A.T)
     ones, rests, R = np.empty((_TILE, K)), np.empty((_TILE, K)), np.empty((_TILE, D))
     SS, TT, norms = np.empty((K, K)), np.empty((K, D)), np.empty(K)
+    before = np.empty((_TILE, K), np.uint8)
     for k in range(K):
         norms[k] = np.sqrt(G[k, k])
     changed = 0
@@ -268,21 +221,22 @@ def allocate_rows(
         stop = min(start + _TILE, n_rows)
         m = stop - start
         x, z, r, one, rest = X[start:stop], Z[start:stop], R[:m], ones[:m], rests[:m]
+        before[:m] = z
         if exact:
-            now = _best_of_tile(
-                x, At, G, norms, order, factor, costs, most_steps, rest, z
-            )
+            z[:] = 0
+        _residuals(x, A, z, one, r)
+        if _flip_tile(x, At, G, norms, r, rest, z) > 0:
             _residuals(x, A, z, one, r)
-        else:
+        if exact:
+            _decode_tile(x, A, At, order, factor, most_steps, before[:m], r, rest, z)
             _residuals(x, A, z, one, r)
-            now = _flip_tile(x, At, G, norms, r, rest, z)
-            if now > 0:
-                _residuals(x, A, z, one, r)
-        changed += now
         for n in range(m):
             errors[start + n] = _row_norm(r[n]) ** 2
+            differs = False
             for k in range(K):
+                differs |= z[n, k] != before[n, k]
                 rest[n, k] = weights[start + n] * one[n, k]
+            changed += differs
         np.dot(rest.T, one, SS)
         np.dot(rest.T, r, TT)
         S += SS
@@ -298,32 +252,25 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
     S[d] sums over the rows that have column d.
     """
     n_rows, K = Z.shape
-    b, rest, norms = np.empty(K), np.empty(K), np.empty(K)
-    y, partial = np.empty(K), np.empty(K + 1)
-    z, trial = np.empty(K, np.uint8), np.zeros(K, np.uint8)
-    turns = np.zeros(K + 1, np.int64)
-    sums = np.empty(1 << min(K, TABLE_SIZE))
-    G = np.empty((K, K))
+    rest, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
+    work, turns = np.empty((3, K + 1)), np.zeros(K + 1, np.int64)
+    trial, found = np.zeros(K, np.uint8), np.zeros(K, np.uint8)
+    z = np.empty(K, np.uint8)
     changed = 0
     for n in range(n_rows):
         x = X[n]
-        _observed_products(x, A, b, G)
+        for k in range(K):
+            z[k] = 0 if exact else Z[n, k]
+        _observed_products(x, A, z, rest, G)
         length = _row_norm(x[~np.isnan(x)])
         for k in range(K):
             norms[k] = np.sqrt(G[k, k])
-            z[k] = 0 if exact else Z[n, k]
-        if exact and K <= TABLE_SIZE:
-            _look_up(b, pattern_costs(G), sums, z)
-        else:
-            for k in range(K):
-                rest[k] = b[k]
-                for j in range(K):
-                    if z[j]:
-                        rest[k] -= G[k, j]
-            _flip(rest, G, norms, length, z)
-            if exact:
-                order, R = factor(G)
-                _decode(b, G, order, R, most_steps, z, y, trial, partial, turns)
+        _flip(rest, G, norms, length, z)
+        if exact:
+            order, R = factor(G)
+            _observed_products(x, A, z, rest, G)
+            if _decode(rest, order, R, most_steps, z, work, trial, found, turns):
+                _keep_better(x, A, Z[n], z)
         differs = False
         for k in range(K):
             differs |= z[k] != Z[n, k]
@@ -334,19 +281,23 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
 
 
 @nb.njit(nogil=True, cache=True)
-def _observed_products(x, A, b, G):
-    """b = Ax and G = AAᵀ over the columns that x has."""
+def _observed_products(x, A, z, rest, G):
+    """rest = A(x − zA) and G = AAᵀ over the columns that x has."""
     K, D = A.shape
     for i in range(K):
-        b[i] = 0.0
+        rest[i] = 0.0
         for j in range(K):
             G[i, j] = 0.0
     for d in range(D):
         if np.isnan(x[d]):
             continue
+        left = x[d]
+        for k in range(K):
+            if z[k]:
+                left -= A[k, d]
         for i in range(K):
             a = A[i, d]
-            b[i] += a * x[d]
+            rest[i] += a * left
             for j in range(i + 1):
                 G[i, j] += a * A[j, d]
     for i in range(K):

@@ -4,12 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray, Proposal
+from kplus.core.types import Array, Proposal
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features, regroup_features
 from kplus.models.features.stats import FeatureSums
 
-__all__ = ["OpenFeatures", "PresentFeatures", "RemoveFeature", "TidyFeatures"]
+__all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]
+
+_SAME = 1e-9  # sums of the same rows differ by rounding at most
 
 
 @dataclass
@@ -48,9 +50,15 @@ class TidyFeatures:
 
 def _same_rows(total: FeatureSums, j: int, k: int) -> bool:
     S = total.S
-    if total.counts[j] != total.counts[k]:
-        return False
-    return bool(np.all(S[..., j, k] == S[..., k, k]) and np.all(S[..., k, k] > 0.0))
+    joint = S[..., j, k]
+    return all(
+        np.allclose(one, other, _SAME, 0.0)
+        for one, other in (
+            (S[..., k, k], joint),
+            (S[..., j, j], joint),
+            (total.counts[j], total.counts[k]),
+        )
+    )
 
 
 @dataclass
@@ -93,8 +101,8 @@ class RemoveFeature:
 def _inverse(S: Array) -> Array:
     """S⁻¹; features that depend on others get a huge diagonal, hence are worth 0."""
     K = S.shape[-1]
-    scale = np.maximum(np.trace(S, axis1=-2, axis2=-1), 1e-300) / K
-    ridge = 1e-10 * scale[..., None, None] * np.eye(K)
+    scale = float(np.max(np.trace(S, axis1=-2, axis2=-1))) / K
+    ridge = 1e-10 * max(scale, 1e-200) * np.eye(K)
     inverse: Array = np.linalg.inv(S + ridge)
     return inverse
 
@@ -143,23 +151,3 @@ def _left_by(residual: Array, features: list[Array]) -> Array:
         if less @ less < residual @ residual:
             residual = less
     return residual
-
-
-@dataclass
-class PresentFeatures:
-    """Number features by how many rows have them, most first."""
-
-    name = "present"
-
-    def propose(
-        self,
-        model: FeatureModel,
-        params: Features,
-        total: FeatureSums,
-        updated: Features,
-        resting: bool,
-    ) -> Proposal | None:
-        order = np.argsort(-total.counts, kind="stable")
-        into: IntArray = np.empty(total.K, dtype=np.int64)
-        into[order] = np.arange(total.K)
-        return Proposal(replace(params, A=params.A[order]), into, total.K)

@@ -14,6 +14,8 @@ from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
 
 __all__ = ["Allocation", "FeatureModel"]
 
+_ROUNDING = 1e-18
+
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
@@ -68,7 +70,7 @@ class FeatureModel:
             order, R = params.factored
             changed = allocate_rows(
                 X, weights, params.A, params.G, params.exact, order, R,
-                params.patterns, params.most_steps, Z, errors, S, T,
+                params.most_steps, Z, errors, S, T,
             )  # fmt: skip
         error = float(errors @ weights)
         if not np.isfinite(error):
@@ -96,7 +98,9 @@ class FeatureModel:
         """The rows for which a feature of their own would pay."""
         if self.most <= params.K:
             return Candidates.none(X.shape[1])
-        rows = np.flatnonzero(costs > self.penalty)
+        # What rounding leaves of a row does not count.
+        least = _ROUNDING * np.einsum("nd,nd->n", X, X) if self.penalty == 0.0 else 0.0
+        rows = np.flatnonzero(costs > self.penalty + least)
         if len(rows) > MOST_CANDIDATES:
             least = np.partition(costs[rows], -MOST_CANDIDATES)[-MOST_CANDIDATES]
             rows = rows[costs[rows] >= least]

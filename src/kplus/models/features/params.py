@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.allocate import TABLE_SIZE, factor, pattern_costs
+from kplus.kernels.allocate import factor
 
 __all__ = ["EXACT_FEATURES", "Features", "regroup_columns", "regroup_features"]
 
@@ -44,18 +44,10 @@ class Features:
     @cached_property
     def factored(self) -> tuple[IntArray, Array]:
         """The order of features and the factor that an exact search uses."""
-        if self.exact and self.K > TABLE_SIZE:
+        if self.exact:
             order, R = factor(self.G)
             return order, R
         return np.empty(0, np.int64), np.empty((0, 0))
-
-    @cached_property
-    def patterns(self) -> Array:
-        """zGz of all patterns z, where there are few."""
-        if self.exact and self.K <= TABLE_SIZE:
-            costs: Array = pattern_costs(self.G)
-            return costs
-        return np.empty(0)
 
 
 def regroup_features(A: Array, into: IntArray, K: int) -> Array:

@@ -10,20 +10,14 @@ from kplus import loop
 from kplus.core.types import Array, Blocks, Callback, Engine, FitResult, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.kernels.allocate import TABLE_SIZE
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.models.features.stats import FeatureSums
-from kplus.moves.features import (
-    OpenFeatures,
-    PresentFeatures,
-    RemoveFeature,
-    TidyFeatures,
-)
+from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 from kplus.search.features import number
 from kplus.search.features.rows import Found
 from kplus.search.features.spec import FeatureSpec
-from kplus.search.features.starts import allocation, best_start
+from kplus.search.features.starts import best_start, collapsed
 from kplus.search.features.table import draw_rows
 from kplus.search.job import Job
 
@@ -51,15 +45,22 @@ class FeatureFit:
 def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
     """Find features: from a search on a sample, or from those of an earlier fit."""
     with SINGLE_THREAD:
-        start, penalty, path = _start(job, spec, start)
-        fitted = _over_all_rows(job, spec, start, penalty, None)
-    return replace(fitted, path=path)
+        begin = _start(job, spec, start)
+        fitted = _over_all_rows(job, begin.spec, begin.A, begin.penalty, None)
+    return replace(fitted, path=begin.path)
 
 
-def _start(
-    job: Job, spec: FeatureSpec, start: Array | None
-) -> tuple[Array, float, NDArray[Any] | None]:
+@dataclass(frozen=True)
+class _Begin:
     """Features to begin with, the penalty, and the path by which it was chosen."""
+
+    spec: FeatureSpec
+    A: Array
+    penalty: float
+    path: NDArray[Any] | None
+
+
+def _start(job: Job, spec: FeatureSpec, start: Array | None) -> _Begin:
     drawn = draw_rows(job, _SAMPLE_ROWS)
     share = drawn.share
     path: list[Found] | None = None
@@ -69,17 +70,18 @@ def _start(
         choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
         penalty, path = choice.penalty / share, choice.path
         known = min(path, key=lambda found: found.cost(choice.penalty))
+        if not choice.clear:
+            spec = replace(spec, max_components=1)
     if start is None:
         best = best_start(job, spec, drawn, penalty * share, known)
         start, path = best.A, best.path or path
     if spec.collapsed:
         everything = draw_rows(job, job.source.n_rows)
-        found = allocation(everything.rows, start)
-        found = everything.rows.polish(found.Z, found.base)
-        if np.isfinite(found.error):
+        found = collapsed(everything.rows, start)
+        if found is not None:
             start = everything.features(found)
     steps = None if path is None else _as_steps(path, penalty, share)
-    return start, penalty, steps
+    return _Begin(spec, start, penalty, steps)
 
 
 def _as_steps(path: list[Found], penalty: float, share: float) -> NDArray[Any]:
@@ -108,9 +110,15 @@ def _over_all_rows(
     """Pass over all rows until nothing changes, from features A."""
     with make_engine(job.source, job.weights, job.n_threads) as engine:
         result, history = _to_rest(job, spec, engine, A, penalty, earlier)
-    A = result.params.A
-    sums = result.total.about(A)
-    return FeatureFit(A, sums, penalty, np.array(history), result.converged, None)
+    sums = _sorted(result.total.about(result.params.A))
+    return FeatureFit(sums.A, sums, penalty, np.array(history), result.converged, None)
+
+
+def _sorted(sums: FeatureSums) -> FeatureSums:
+    """Number features by how many rows have them, most first."""
+    into = np.empty(sums.K, dtype=np.int64)
+    into[np.argsort(-sums.counts, kind="stable")] = np.arange(sums.K)
+    return sums.regroup(into, sums.K)
 
 
 def _to_rest(
@@ -139,7 +147,7 @@ def _to_rest(
         result = loop.run(
             model, engine, _features(A, exact, spec.assignment), moves=moves,
             max_iter=max(job.max_iter - len(history), 1), tol=job.tol, base=earlier,
-            callback=callback, finish=PresentFeatures(),
+            callback=callback,
         )  # fmt: skip
         A = result.params.A
         history += result.history
@@ -164,7 +172,7 @@ def _stages(assignment: str, K: int, n_rows: int) -> list[bool]:
     """Whether z is exact in each of the runs of a fit."""
     if assignment == "flips" or (assignment == "auto" and K > EXACT_FEATURES):
         return [False]
-    if K <= TABLE_SIZE or n_rows <= _SAMPLE_ROWS:
+    if n_rows <= _SAMPLE_ROWS:
         return [True]
     return [False, True]
 

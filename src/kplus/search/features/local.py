@@ -9,7 +9,7 @@ __all__ = ["iterate", "rounds"]
 
 _NEAR = 1.003  # an error so near to the best is worth an exact search
 _LEAST = 30  # rounds, unless these are dear
-_MOST_WORK = 2e8  # products with features in all rounds, for effort 1
+_MOST_WORK = 4e8  # steps of all rounds, for effort 1
 
 
 def rounds(rows: Rows, K: int, effort: float) -> int:
@@ -20,7 +20,7 @@ def rounds(rows: Rows, K: int, effort: float) -> int:
     """
     N, D = rows.X.shape
     few, many = max(_LEAST, 0.6 * 3.0 ** min(K - 2, 20)), 437.0 * (8.0 / max(K, 1)) ** 8
-    affordable = _MOST_WORK / (6.0 * N * max(K, 1) * (D + K))
+    affordable = _MOST_WORK / (6.0 * N * max(K, 1) * (D + 4.0 * K + 30.0))
     return int(effort * min(few, many, affordable) + 0.5)
 
 

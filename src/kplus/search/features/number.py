@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.search.features.local import iterate, rounds
-from kplus.search.features.pursuit import strengths
+from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import (
     add_split,
@@ -22,9 +22,14 @@ __all__ = [
     "improved",
     "likely_number",
     "settled",
-    "stepwise",
+    "steps_to",
 ]
 
+_FAR = 1.5  # times the least possible error: splits may have missed something
+_NEAR = 1.2  # times the least possible error is what features often reach
+_BELOW = 0.1  # so far below the floor may what the next feature explains count
+_JUST = 0.9999  # of what one feature explains is a price that it just pays
+_FEW = 4  # below so many features, rows may well do without a base
 _MANY = 8  # from so many features on, splits alone find poor starts
 _CLOSE = 0.25  # a rise of so much of the penalty may be for want of searching
 _CERTAIN = 2.0  # a feature worth so many penalties stays, however others adapt
@@ -34,21 +39,29 @@ _TRIES = 3  # splits tried before the number of features is taken as enough
 
 @dataclass(frozen=True)
 class Choice:
-    """A penalty found on the rows, and the errors it was chosen from, K = 0, 1, ..."""
+    """A penalty found on the rows, and the path it was chosen from, K = 0, 1, ...
+
+    `clear` is False where no feature stands out of noise; there should be but one then.
+    """
 
     penalty: float
     path: list[Found]
+    clear: bool
 
 
 def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Found:
     """The best allocation of K features that all seeds and the search lead to."""
-    starts: list[Found] = []
-    if K >= _MANY and (seen := pursued(rows, K, rng)) is not None:
-        found, certain = seen
-        starts = [drop_least(rows, found), without_base(rows, found)]
-        if certain:
-            return min(starts, key=_error)
-    starts += _splits(rows, K, rng)
+    starts = _splits(rows, K, rng) if K < _MANY else []
+    far = _FAR * rows.least_error(K)
+    if not starts or min(starts, key=_error).error > far:
+        seen = pursued(rows, K, rng)
+        if seen is not None:
+            found, certain = seen
+            starts += [drop_least(rows, found), without_base(rows, found)]
+            if certain and K >= _MANY:
+                return min(starts, key=_error)
+    if K >= _MANY:
+        starts += _splits(rows, K, rng)
     patience = rounds(rows, K, effort)
     ends = [
         iterate(rows, min(family, key=_error), patience // 4, rng)
@@ -80,15 +93,28 @@ def by_penalty(
     """Add features while they pay, drop those that do not (Eq. 6)."""
     if most == 0:
         return rows.empty()
+
+    def cost(found: Found) -> float:
+        return found.cost(penalty)
+
     guess = likely_number(rows, penalty, most)
-    seen = pursued(rows, guess, rng) if guess >= _MANY else None
-    if seen is None:
-        found = _grown(rows, rows.only_base(), penalty, most, rng)
-    else:
-        found, certain = seen
-        found = _cheapest(penalty, most + 1, found, without_base(rows, found))
-        effort = 0.0 if certain else effort
+    starts: list[Found] = []
+    if guess < _MANY:
+        starts = stepwise(rows, penalty, most, effort, rng)
+    if not starts or _promising(rows, guess, penalty, min(starts, key=cost)):
+        seen = pursued(rows, guess, rng)
+        if seen is not None:
+            found, certain = seen
+            starts += [found, without_base(rows, found)]
+            effort = 0.0 if certain else effort
+    found = min(starts or stepwise(rows, penalty, most, effort, rng), key=cost)
     return improved(rows, found, penalty, most, effort, rng)
+
+
+def _promising(rows: Rows, K: int, penalty: float, found: Found) -> bool:
+    """Whether K features could be much better than those found."""
+    possible = _NEAR * rows.least_error(K) + penalty * K
+    return K > 1 and possible < found.cost(penalty)
 
 
 def improved(
@@ -110,6 +136,9 @@ def improved(
         bare = without_base(rows, found)
         if bare.cost(penalty) < found.cost(penalty) + penalty:
             others.append(settled(rows, bare, penalty, most, rng))
+    if most == found.K:
+        # A cap is in the way of base + K features, from which K are found.
+        others.append(_shrunk(rows, by_number(rows, most, effort, rng), penalty, most))
     return _cheapest(penalty, most, found, *others)
 
 
@@ -120,7 +149,7 @@ def _cheapest(penalty: float, most: int, *found: Found) -> Found:
 
 def likely_number(rows: Rows, penalty: float, most: int) -> int:
     """Directions of the centred rows that are worth the penalty."""
-    return min(int(np.sum(strengths(rows.centred) > penalty)), most)
+    return min(int(np.sum(rows.strengths > penalty)), most)
 
 
 def settled(
@@ -152,6 +181,9 @@ def _grown(
     while tries < _TRIES and most > found.K and found.error > penalty:
         more = add_split(rows, found, rng, penalty)
         tries += 1
+        if tries == _TRIES and most > more.K:
+            # Two may pay where one does not.
+            more = min(more, add_split(rows, more, rng), key=lambda f: f.cost(penalty))
         if more.cost(penalty) < found.cost(penalty):
             found, tries = more, 0
     return found
@@ -176,19 +208,16 @@ def stepwise(
 ) -> list[Found]:
     """The best of K = 0, 1, 2, ... features until the objective of Eq. 6 rises.
 
-    The last one is past the optimum, unless `most` features were reached. Where many
-    features are likely the steps are walked down from the optimum.
+    The last one is past the optimum, unless `most` features were reached.
     """
-    if likely_number(rows, penalty, most) >= _MANY:
-        found = by_penalty(rows, penalty, most, effort, rng)
-        path = _backwards(rows, found)
-        return [*path, add_split(rows, found, rng, penalty)] if most > found.K else path
     path = [rows.empty()]
     based = rows.only_base()
     while len(path) <= most and path[-1].error > 0.0:
         K = len(path)
-        found, based = _next_step(rows, K, based, rng)
+        found, based = _next_step(rows, path[-1], based, rng)
         found = iterate(rows, found, rounds(rows, K, effort) // 8, rng)
+        if found.base and K > 1:
+            path[-1] = min(path[-1], without_base(rows, found), key=_error)
         path.append(found)
         rise = path[-1].cost(penalty) - path[-2].cost(penalty)
         if 0.0 < rise < _CLOSE * penalty:
@@ -199,16 +228,31 @@ def stepwise(
     return path
 
 
+def steps_to(
+    rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
+) -> list[Found]:
+    """As `stepwise`, or down from the optimum where that finds it more surely."""
+    guess = likely_number(rows, penalty, most)
+    if guess < _MANY:
+        path = stepwise(rows, penalty, most, effort, rng)
+        found = min(path, key=lambda f: f.cost(penalty))
+        if not _promising(rows, guess, penalty, found):
+            return path
+    found = by_penalty(rows, penalty, most, effort, rng)
+    path = _backwards(rows, found)
+    return [*path, add_split(rows, found, rng, penalty)] if most > found.K else path
+
+
 def _next_step(
-    rows: Rows, K: int, based: Found, rng: np.random.Generator
+    rows: Rows, last: Found, based: Found, rng: np.random.Generator
 ) -> tuple[Found, Found]:
-    """The best with K features, and K + 1 with a base, from K with a base."""
+    """One feature more than `last`, and one more than `based`, which has a base."""
     more = add_split(rows, based, rng)
-    choices = [based]
+    choices = [based, add_split(rows, last, rng)]
     if np.isfinite(more.error):
         choices.append(without_base(rows, more))
-    if K <= 2:
-        choices.append(by_splits(rows, K, False, rng))
+    if last.K < _FEW:
+        choices.append(by_splits(rows, last.K + 1, False, rng))
     return min(choices, key=_error), more
 
 
@@ -225,8 +269,9 @@ def choose_penalty(
     largest factor.
     """
     floor = noise_floor(rows)
-    path = stepwise(rows, floor, most, effort, rng)
-    return Choice(_middle(path, floor), path)
+    path = steps_to(rows, floor, most, effort, rng)
+    penalty, clear = _middle(path, floor)
+    return Choice(penalty, path, clear)
 
 
 def _backwards(rows: Rows, found: Found) -> list[Found]:
@@ -245,47 +290,37 @@ def _backwards(rows: Rows, found: Found) -> list[Found]:
 
 
 def noise_floor(rows: Rows) -> float:
-    """What the strongest direction of noise alone would explain.
-
-    A matrix of N × D noise values of variance σ² has no squared singular value beyond
-    σ²(√N + √D)². Directions of the centred rows are set aside as long as they exceed
-    what the rest, taken as noise, could show.
-    """
-    values = strengths(rows.centred)
-    N, D = len(rows.X), rows.X.shape[1]
-    most = min(N - 1, D)
-    left = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-    variance = 0.0
-    for k in range(most):
-        n, d = N - 1 - k, D - k
-        variance = left[k] / (n * d)
-        if values[k] <= variance * (np.sqrt(n) + np.sqrt(d)) ** 2:
-            break
-    floor = variance * (np.sqrt(N) + np.sqrt(D)) ** 2
-    return max(float(floor), 1e-9 * rows.total)
+    """What the strongest direction of noise alone would explain."""
+    values = rows.strengths
+    N, D = rows.X.shape
+    _, variance = noise_rank(values, N, D)
+    strongest = variance * float(np.sqrt(N) + np.sqrt(D)) ** 2
+    return max(strongest, 1e-9 * rows.total)
 
 
-def _middle(path: list[Found], floor: float) -> float:
+def _middle(path: list[Found], floor: float) -> tuple[float, bool]:
     """The geometric middle of the widest range of penalties with one answer.
 
-    No range may reach below the floor; if none lies above it, one feature is better
-    than none.
+    No range may reach far below the floor. A single feature, mostly the mean of all
+    rows, is the answer only where nothing else lies above it; False where not even that
+    does.
     """
     errors = np.array([found.error for found in path])
     numbers = np.array([found.K for found in path])
-    best, width = floor, 0.0
+    best, width, single = floor, 0.0, (floor, False)
     for i in range(1, len(path)):
         below = np.max(
             (errors[i] - errors[i + 1 :]) / (numbers[i + 1 :] - numbers[i]), initial=0.0
         )
-        above = np.min((errors[:i] - errors[i]) / (numbers[i] - numbers[:i]))
-        low = max(float(below), floor)
-        if i == 1 and above <= low:
-            best = 0.99 * float(above)
-        if above > low and np.log(above / low) > width:
-            width = float(np.log(above / low))
-            best = _between(low, float(above))
-    return best
+        above = float(np.min((errors[:i] - errors[i]) / (numbers[i] - numbers[:i])))
+        low = max(float(below), _BELOW * floor if i + 1 < len(path) else floor)
+        if i == 1:
+            single = (_between(low, above), True)
+            if above <= low:
+                single = (_JUST * above, False)
+        elif above > low and np.log(above / low) > width:
+            best, width = _between(low, above), float(np.log(above / low))
+    return (best, True) if width > 0.0 else single
 
 
 def _between(low: float, high: float) -> float:

@@ -9,24 +9,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.search.features.rows import View
+from kplus.search.features.rows import Rows, View
 
-__all__ = ["binary_columns", "strengths"]
+__all__ = ["binary_columns", "fill_gaps", "noise_rank"]
 
 _MAX_ROUNDS = 6
 _MAX_STEPS = 25
 _ICA_STEPS = 15
 _PURE = 0.1  # share of variance within the two halves; 0.36 for a Gaussian
 _DEPENDENT = 0.2  # new directions have at least so much of their own
+_FILLINGS = 10
 _STARTS = 3  # random directions a feature and round
 
 
-def strengths(view: View) -> Array:
-    """Squared singular values of the weighted rows, falling."""
-    X = view.X * np.sqrt(view.weights)[:, None]
-    gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
-    values: Array = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
-    return values
+def noise_rank(values: Array, N: int, D: int) -> tuple[int, float]:
+    """How many directions stand out of noise, and the variance of that.
+
+    A matrix of N × D noise values of variance σ² has no squared singular value beyond
+    σ²(√N + √D)². Directions of centred rows are set aside as long as they exceed what
+    the rest, taken as noise, could show.
+    """
+    left = np.append(np.cumsum(values[::-1])[::-1], 0.0)
+    variance = 0.0
+    for k in range(min(N - 1, D)):
+        n, d = N - 1 - k, D - k
+        variance = float(left[k]) / (n * d)
+        if values[k] <= variance * (np.sqrt(n) + np.sqrt(d)) ** 2:
+            return k, variance
+    return min(N - 1, D), variance
 
 
 def _directions(view: View, K: int) -> tuple[Array, Array]:
@@ -38,6 +48,22 @@ def _directions(view: View, K: int) -> tuple[Array, Array]:
     else:
         values, right = np.linalg.eigh(X.T @ X)
     return np.maximum(values[::-1][:K], 0.0), right[:, ::-1][:, :K]
+
+
+def fill_gaps(X: Array, gaps: NDArray[np.bool_], weights: Array) -> Array:
+    """Fill gaps with what the strong directions of the rows say."""
+    known = weights @ ~gaps
+    sums = weights @ np.where(gaps, 0.0, X)
+    means = np.divide(sums, known, out=np.zeros_like(sums), where=known > 0.0)
+    filled = np.where(gaps, means, X)
+    for _ in range(_FILLINGS):
+        mean = weights @ filled / weights.sum()
+        view = View(filled - mean, weights, 1)
+        rank, _ = noise_rank(Rows(filled, weights).strengths, *X.shape)
+        rank = min(rank, min(X.shape) // 2)
+        _, right = _directions(view, rank)
+        filled = np.where(gaps, mean + (view.X @ right) @ right.T, X)
+    return filled
 
 
 def binary_columns(

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array
 from kplus.kernels.collapsed import improve, leftovers, refit
+from kplus.models.features.stats import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
 
@@ -34,10 +35,12 @@ class View:
         return squares
 
     def fitted(self, Z: Bits) -> tuple[Array, Array]:
-        """The best features for Z and (ZᵀWZ)⁻¹."""
+        """The best features for Z and (ZᵀWZ)⁻¹, infinite where that does not exist."""
         K, D = Z.shape[1], self.X.shape[1]
         H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-        refit(self.X, self.weights, Z, H, A, G)
+        if refit(self.X, self.weights, Z, H, A, G) == -np.inf:
+            Zw = (Z * self.weights[:, None]).T
+            return solve(Zw @ Z, Zw @ self.X), np.full((K, K), np.inf)
         return A, H
 
     def residuals(self, Z: Bits, A: Array) -> Array:
@@ -72,6 +75,18 @@ class Rows:
 
     def view(self, base: bool) -> View:
         return self.centred if base else self.plain
+
+    @cached_property
+    def strengths(self) -> Array:
+        """Squared singular values of the centred, weighted rows, falling."""
+        X = self.centred.X * np.sqrt(self.weights)[:, None]
+        gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
+        values: Array = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
+        return values
+
+    def least_error(self, K: int) -> float:
+        """No K features, with or without a base among them, leave less than that."""
+        return float(np.sum(self.strengths[K:]))
 
     @property
     def total(self) -> float:

@@ -113,8 +113,8 @@ def random_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found:
 def plus_plus(rows: Rows, most: int, penalty: float, rng: np.random.Generator) -> Array:
     """Features by the paper's ++: the mean, then residuals of rows drawn by cost.
 
-    Features are added up to `most`, as long as each lowers the error by more than the
-    penalty.
+    Features are added to the mean up to `most`, as long as each lowers the error by
+    more than the penalty.
     """
     A = np.empty((0, rows.X.shape[1]))
     error, new = rows.total, rows.mean
@@ -122,7 +122,7 @@ def plus_plus(rows: Rows, most: int, penalty: float, rng: np.random.Generator) -
         more = np.vstack([A, new])
         Z = np.zeros((len(rows.X), len(more)), np.uint8)
         left, *_ = visit(rows, more, Z, exact=False)
-        if penalty > 0.0 and error - left <= penalty:
+        if len(A) and penalty > 0.0 and error - left <= penalty:
             break
         A, error = more, left
         residuals = rows.X - Z @ A
@@ -148,6 +148,6 @@ def visit(
     S, T = np.zeros((len(A), len(A))), np.zeros_like(A)
     changed = allocate_rows(
         rows.X, rows.weights, params.A, params.G, exact, *params.factored,
-        params.patterns, params.most_steps, Z, errors, S, T,
+        params.most_steps, Z, errors, S, T,
     )  # fmt: skip
     return float(errors @ rows.weights), changed, S, T

@@ -15,8 +15,9 @@ from kplus.search.features.spec import FeatureSpec
 from kplus.search.features.table import Drawn
 from kplus.search.job import Job
 
-__all__ = ["Start", "allocation", "best_start"]
+__all__ = ["Start", "best_start", "collapsed"]
 
+_FILLINGS = 3
 _MAX_PASSES = 100
 
 
@@ -60,28 +61,53 @@ def _start(
     rows, K = drawn.rows, spec.n_components
     if spec.effort == 0.0:
         A, cost = _passes(rows, _seed(spec, rows, penalty, rng), penalty)
-        return Start(A, cost)
+        found = collapsed(rows, A) if spec.collapsed else None
+        if found is None:
+            return Start(A, cost)
+        return Start(drawn.features(found), found.cost(penalty))
     path = None
     if spec.init != "auto":
         found = _searched(spec, rows, penalty, rng)
     elif K is not None:
         found = number.by_number(rows, K, spec.effort, rng)
     elif spec.stepwise:
-        path = number.stepwise(rows, penalty, spec.most, spec.effort, rng)
+        path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
         found = min(path, key=lambda f: f.cost(penalty))
     else:
         found = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
+    if drawn.gaps is not None:
+        drawn, found = _refilled(spec, drawn, found, penalty, rng)
     return Start(drawn.features(found), found.cost(penalty), path)
+
+
+def _refilled(
+    spec: FeatureSpec,
+    drawn: Drawn,
+    found: Found,
+    penalty: float,
+    rng: np.random.Generator,
+) -> tuple[Drawn, Found]:
+    """Let gaps take the values that features give them, and the features follow."""
+    for _ in range(_FILLINGS):
+        drawn = drawn.refilled(found)
+        found = drawn.rows.polish(found.Z.copy(), found.base)
+        if spec.n_components is None:
+            found = number.settled(drawn.rows, found, penalty, spec.most, rng)
+    return drawn, found
+
+
+def collapsed(rows: Rows, A: Array) -> Found | None:
+    """The collapsed local optimum next to features A, if these are independent."""
+    found = _allocation(rows, A)
+    found = rows.polish(found.Z, found.base)
+    return found if np.isfinite(found.error) else None
 
 
 def _searched(
     spec: FeatureSpec, rows: Rows, penalty: float, rng: np.random.Generator
 ) -> Found:
     """A local search from the seed that was asked for."""
-    found = allocation(rows, _seed(spec, rows, penalty, rng))
-    found = rows.polish(found.Z, found.base)
-    if not np.isfinite(found.error):
-        found = rows.only_base()
+    found = collapsed(rows, _seed(spec, rows, penalty, rng)) or rows.only_base()
     found = iterate(rows, found, rounds(rows, found.K, spec.effort), rng)
     if spec.n_components is None:
         found = number.settled(rows, found, penalty, spec.most, rng)
@@ -108,7 +134,7 @@ def _seed(
     return rows.features(found)
 
 
-def allocation(rows: Rows, A: Array) -> Found:
+def _allocation(rows: Rows, A: Array) -> Found:
     """Z of rows under features A; a feature of every row in front is a base."""
     Z, error = seeds.allocate(rows, A)
     counts = Z.sum(axis=0, dtype=np.int64)

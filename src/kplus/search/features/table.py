@@ -1,12 +1,13 @@
 """Rows of a table in memory, with their gaps filled."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array
+from kplus.search.features.pursuit import fill_gaps
 from kplus.search.features.rows import Found, Rows
 from kplus.search.job import Job
 from kplus.search.sample import draw
@@ -16,25 +17,29 @@ __all__ = ["Drawn", "draw_rows"]
 
 @dataclass(frozen=True)
 class Drawn:
-    """A sample of rows, gaps filled with column means; `share` of all rows."""
+    """A sample of rows, gaps filled in.
+
+    Weights are on average 1, so that their unit does not matter. `share` is what the
+    error on these rows is to that on all rows.
+    """
 
     rows: Rows
     gaps: NDArray[np.bool_] | None
     share: float
 
     def features(self, found: Found) -> Array:
-        """The features of an allocation found on these rows.
-
-        Gaps take the values that the allocation gives them, and the rows adapt again.
-        """
+        """The features of an allocation found on these rows."""
         if not found.K:
             return np.empty((0, self.rows.X.shape[1]))
-        found = _oriented(found, self.rows.weights)
-        A = self.rows.features(found)
-        if self.gaps is None:
-            return A
-        rows = Rows(np.where(self.gaps, found.Z @ A, self.rows.X), self.rows.weights)
-        return rows.features(rows.polish(found.Z.copy(), found.base))
+        return self.rows.features(_oriented(found, self.rows.weights))
+
+    def refilled(self, found: Found) -> "Drawn":
+        """The same rows, with the values in gaps that an allocation gives them."""
+        if self.gaps is None or not found.K:
+            return self
+        fitted = found.Z @ self.rows.features(found)
+        X = np.where(self.gaps, fitted, self.rows.X)
+        return replace(self, rows=Rows(X, self.rows.weights))
 
 
 def _oriented(found: Found, weights: Array) -> Found:
@@ -57,18 +62,20 @@ def draw_rows(job: Job, size: int) -> Drawn:
     comes twice.
     """
     sample = draw(job.source, job.weights, size, job.rng)
-    X = np.ascontiguousarray(sample.rows, dtype=np.float64)
+    X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
     weights = sample.weight()
     gaps = np.isnan(X)
     _check_squares(np.where(gaps, 0.0, X))
-    if not gaps.any():
-        X, back = np.unique(X, axis=0, return_inverse=True)
-        weights = np.bincount(back.ravel(), weights=weights).astype(np.float64)
-        return Drawn(Rows(X, weights), None, sample.share)
-    known = weights @ ~gaps
-    sums = weights @ np.where(gaps, 0.0, X)
-    means = np.divide(sums, known, out=np.zeros_like(sums), where=known > 0.0)
-    return Drawn(Rows(np.where(gaps, means, X), weights), gaps, sample.share)
+    if gaps.any():
+        X = fill_gaps(X, gaps, weights)
+    else:
+        distinct = np.unique(X, axis=0, return_inverse=True)
+        X = distinct[0]
+        counts = np.bincount(distinct[1].ravel(), weights=weights)
+        weights = counts.astype(np.float64)
+    unit = float(weights.mean())
+    known = gaps if gaps.any() else None
+    return Drawn(Rows(X, weights / unit), known, sample.share / unit)
 
 
 def _check_squares(X: Array) -> None:
