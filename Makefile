@@ -91,6 +91,7 @@ bench-peers: .venv-peers/.peers ## make .venv-peers, the environment of the libr
 bench: $(VENV)/.app .venv-peers/.peers ## measure all models against their peers (hours)
 	$(BIN)/python benchmarks/dp_means.py
 	$(BIN)/python benchmarks/dp_mixture.py
+	$(BIN)/python benchmarks/features.py
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) .venv-peers $(DEMO) dist build docs/_build docs/api/generated \

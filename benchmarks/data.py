@@ -6,7 +6,12 @@ from pathlib import Path
 
 import numpy as np
 
-from kplus.datasets import make_edge_patches, make_gaussian_blobs, make_grid_clusters
+from kplus.datasets import (
+    make_binary_features,
+    make_edge_patches,
+    make_gaussian_blobs,
+    make_grid_clusters,
+)
 from runner import REPOSITORY
 
 
@@ -49,6 +54,23 @@ class Store:
     def mnist(self, n_samples: int) -> Path:
         return self.path(f"mnist-{n_samples}", lambda: load_mnist()[:n_samples])
 
+    def tabletop(self) -> Path:
+        return self.path("tabletop", load_tabletop)
+
+    def dice(self) -> Path:
+        return self.path("dice", load_dice)
+
+    def faces(self, centred: bool) -> Path:
+        return self.path(f"faces-{centred}", lambda: load_faces(centred))
+
+    def features(self, n_samples: int, n_features: int, n_components: int) -> Path:
+        def make() -> np.ndarray:
+            return make_binary_features(
+                n_samples, n_features, n_components, random_state=0
+            )[0]
+
+        return self.path(f"features-{n_samples}-{n_features}-{n_components}", make)
+
     def large_map(self, n_samples: int, n_features: int = 20) -> Path:
         path = self.folder / f"map-{n_samples}-{n_features}.npy"
         if not path.exists():
@@ -79,6 +101,52 @@ def load_digits(n_samples: int) -> np.ndarray:
     """Which digit each of the first rows of `load_mnist` shows."""
     with np.load(shared_data("mnist_train.npz"), allow_pickle=False) as file:
         return np.asarray(file["y"][:n_samples], np.int64)
+
+
+def load_tabletop() -> np.ndarray:
+    """The 100 pictures of four objects on a table, on 100 principal axes."""
+    with np.load(shared_data("tabletop.npz"), allow_pickle=False) as file:
+        return _principal_axes(file["X"])[0]
+
+
+def load_objects() -> np.ndarray:
+    """Which of the four objects each picture of `load_tabletop` shows."""
+    with np.load(shared_data("tabletop.npz"), allow_pickle=False) as file:
+        return np.asarray(file["Z_derived"], np.float64)
+
+
+def load_faces(centred: bool) -> np.ndarray:
+    """The 400 Olivetti faces, on 100 principal axes; without their mean, or with it.
+
+    With it there is one more column, for what of the mean lies off these axes.
+    """
+    with np.load(shared_data("olivetti.npz"), allow_pickle=False) as file:
+        X, mean = _principal_axes(file["X"])
+    return X if centred else np.column_stack([X, np.zeros(len(X))]) + mean
+
+
+def load_dice() -> np.ndarray:
+    """The 100 simulated pictures of 14 × 14 pixels, black or white; not centred."""
+    with np.load(shared_data("dice_simulated.npz"), allow_pickle=False) as file:
+        return np.asarray(file["X"].reshape(len(file["X"]), -1) / 255.0)
+
+
+def _principal_axes(
+    pictures: np.ndarray, n_axes: int = 100
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pixels / 255, divided by √(N−1) as the paper's authors do, centred.
+
+    Also the mean that was taken away: along the axes, and its length off them.
+    """
+    X = pictures.reshape(len(pictures), -1) / (255.0 * np.sqrt(len(pictures) - 1))
+    mean = X.mean(axis=0)
+    X -= mean
+    values, vectors = np.linalg.eigh(X @ X.T)
+    vectors = vectors[:, ::-1][:, :n_axes]
+    lengths = np.sqrt(np.maximum(values[::-1][:n_axes], 1e-300))
+    along = (X @ mean) @ vectors / lengths
+    off = np.sqrt(max(mean @ mean - along @ along, 0.0))
+    return vectors * lengths, np.append(along, off)
 
 
 def edge_truth(n_samples: int, noise: float) -> tuple[np.ndarray, np.ndarray]:

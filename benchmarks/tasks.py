@@ -5,6 +5,7 @@ the array of labels under ``labels`` where there is one. Libraries are imported 
 for no environment has them all.
 """
 
+import time
 import warnings
 from typing import Any
 
@@ -173,6 +174,77 @@ def sklearn_bayesian_mixture(X: np.ndarray, arguments: Arguments) -> Facts:
             **arguments,
         ).fit(X)
     return {"n_iter": int(model.n_iter_)}
+
+
+def kplus_features(X: np.ndarray, arguments: Arguments) -> Facts:
+    """Fit the class that ``kind`` names; only the fit is part of ``fit_s``.
+
+    ``labels`` is Z.
+    """
+    import kplus
+    from feature_fits import has_base
+
+    arguments = dict(arguments)
+    model = getattr(kplus, arguments.pop("kind"))(**arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no feature pays, as it may be meant to
+        started = time.process_time()
+        model.fit(X)
+        seconds = time.process_time() - started
+    Z = model.transform(X)
+    return {
+        "labels": Z.astype(np.uint8),
+        "fit_s": seconds,
+        "n_components": int(model.n_components_),
+        "objective": float(model.objective_),
+        "error": float(model.reconstruction_err_**2),
+        "base": has_base(Z),
+        "n_iter": int(model.n_iter_),
+    }
+
+
+def kplus_made_features(X: None, arguments: Arguments) -> Facts:
+    """Fit features to data made on the spot; ``data`` says how to make them."""
+    from feature_fits import agreement
+    from kplus.datasets import make_binary_features
+
+    arguments, seed = dict(arguments), arguments["random_state"]
+    rows, truth, _ = make_binary_features(**arguments.pop("data"), random_state=seed)
+    facts = kplus_features(rows, arguments)
+    return facts | {"agreement": agreement(facts.pop("labels"), truth)}
+
+
+def kplus_feature_passes(X: np.ndarray, arguments: Arguments) -> Facts:
+    """Seconds of fits of so many passes, and of the bare product X Aᵀ.
+
+    The first fit of few passes is not timed: it loads what is compiled, and pages.
+    """
+    arguments = dict(arguments)
+    few, many = arguments.pop("passes")
+    repeats = arguments.pop("repeats")
+    seconds: dict[str, list[float]] = {str(few): [], str(many): [], "product": []}
+    made = {}
+    kplus_features(X[:5000], arguments | {"max_iter": few})
+    for _ in range(repeats):
+        for n in (few, many):
+            facts = kplus_features(X, arguments | {"max_iter": n})
+            seconds[str(n)].append(facts["fit_s"])
+            made[str(n)] = facts["n_iter"]
+        A = np.random.default_rng(0).standard_normal(
+            (facts["n_components"], X.shape[1])
+        )
+        started = time.process_time()
+        X @ A.T
+        seconds["product"].append(time.process_time() - started)
+    passes = made[str(many)] - made[str(few)]
+    if passes == 0:
+        raise ValueError(f"The fits came to rest in {few} passes: no slope to take.")
+    saved = min(seconds[str(many)]) - min(seconds[str(few)])
+    return {
+        "product_s": min(seconds["product"]),
+        "pass_s": saved / passes,
+        "fit_s": min(seconds[str(many)]),
+    }
 
 
 def do_nothing(X: np.ndarray | None, arguments: Arguments) -> Facts:
