@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.collapsed import improve, leftovers, refit
+from kplus.kernels.collapsed import ALL, SINGLE, improve, leftovers, refit
 
 
 def squares(X):
@@ -14,7 +14,8 @@ def squares(X):
 def improved(X, Z, *, exact=True, locked=0, weights=None, sweeps=100, target=np.inf):
     weights = np.ones(len(X)) if weights is None else weights
     Z = Z.copy()
-    error = improve(X, weights, squares(X), Z, locked, exact, sweeps, target)
+    flips = ALL if exact else SINGLE
+    error = improve(X, weights, squares(X), Z, locked, flips, sweeps, target)
     return Z, error
 
 

@@ -10,7 +10,10 @@ The first `locked` columns of Z are ones for every row and stay so (a base featu
 import numba as nb
 import numpy as np
 
-__all__ = ["improve", "leftovers", "refit"]
+__all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
+
+# How many bits of a row are changed at once.
+SINGLE, PAIRS, ALL = 0, 1, 2
 
 FAST = {"contract", "reassoc"}
 _ALONE = 1e-5  # a row that alone holds up a feature has less room than that
@@ -182,6 +185,33 @@ def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
+    """Flip two bits at once as long as that helps, then single ones."""
+    K = len(z)
+    while True:
+        _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz)
+        bottom = 1.0 + weight * _times(H, z, hz)
+        top = xx + _times(G, z, gz)
+        for k in range(K):
+            if z[k]:
+                top -= 2.0 * b[k]
+        first, second, least = -1, -1, (top / bottom) * (1.0 - 1e-10)
+        for i in range(locked, K):
+            up_i, down_i = _step(i, z, b, G, H, gz, hz)
+            for j in range(i + 1, K):
+                up_j, down_j = _step(j, z, b, G, H, gz, hz)
+                sign = 2.0 if z[i] == z[j] else -2.0
+                up = up_i + up_j + sign * G[i, j]
+                down = down_i + down_j + sign * H[i, j]
+                cost = (top + up) / (bottom + weight * down)
+                if cost < least:
+                    first, second, least = i, j, cost
+        if first < 0:
+            return
+        z[first], z[second] = 1 - z[first], 1 - z[second]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
 def _double(costs, cross, matrix, k, locked, own):
     """Extend zMz from patterns of the bits before k to those with bit k.
 
@@ -325,7 +355,7 @@ def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _sweep(X, weights, squares, Z, locked, exact, H, A, G):
+def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     """Visit every row once; return how many changed."""
     N, D = X.shape
     K = len(A)
@@ -333,7 +363,7 @@ def _sweep(X, weights, squares, Z, locked, exact, H, A, G):
     r = np.empty(D)
     H_less, G_less = np.empty((K, K)), np.empty((K, K))
     z = np.empty(K, np.uint8)
-    tables = np.empty((3, 1 << (K - locked) if exact else 0))
+    tables = np.empty((3, 1 << (K - locked) if flips == ALL else 0))
     tops, bottoms, cross = tables
     changed = 0
     for n in range(N):
@@ -343,15 +373,18 @@ def _sweep(X, weights, squares, Z, locked, exact, H, A, G):
         scale, rr, top = _take_out(x, Z[n], xx, weight, H, A, G, h, b, ar)
         if scale < 0.0:
             continue
-        if not exact and _stays(Z[n], weight, locked, scale, rr, top, H, G, h, ar, gz):
+        stays = _stays(Z[n], weight, locked, scale, rr, top, H, G, h, ar, gz)
+        if stays and flips == SINGLE:
             continue
         _build(scale, rr, H, G, h, ar, H_less, G_less)
         for k in range(K):
             z[k] = Z[n, k]
-        if exact:
+        if flips == ALL:
             _choose_of_all(
                 z, b, G_less, H_less, xx, weight, locked, tops, bottoms, cross
             )
+        elif flips == PAIRS:
+            _choose_by_pairs(z, b, G_less, H_less, xx, weight, locked, gz, hz)
         else:
             _choose_by_flips(z, b, G_less, H_less, xx, weight, locked, gz, hz)
         differs = False
@@ -366,14 +399,14 @@ def _sweep(X, weights, squares, Z, locked, exact, H, A, G):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def improve(X, weights, squares, Z, locked, exact, max_sweeps, target):
+def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     """Sweep until no row changes; return the error, infinite where Z is singular.
 
-    Z is changed in place; `squares` are ‖x‖². With `exact`, rows at rest under single
-    flips are given the best of all patterns. Everything is fitted afresh after each
-    sweep, so that rounding does not build up; a sweep that made things worse by
-    rounding is taken back. The search is given up where two more sweeps that gain as
-    much as the last would still leave the error above `target`.
+    Z is changed in place; `squares` are ‖x‖². Rows at rest under single flips are
+    then tried with what `flips` says: PAIRS, or ALL patterns. Everything is fitted
+    afresh after each sweep, so that rounding does not build up; a sweep that made
+    things worse by rounding is taken back. The search is given up where two more
+    sweeps that gain as much as the last would leave the error above `target`.
     """
     K, D = Z.shape[1], X.shape[1]
     H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
@@ -384,9 +417,9 @@ def improve(X, weights, squares, Z, locked, exact, max_sweeps, target):
         if explained == -np.inf:
             break
         before[:] = Z
-        changed = _sweep(X, weights, squares, Z, locked, False, H, A, G)
-        if exact and changed == 0:
-            changed = _sweep(X, weights, squares, Z, locked, True, H, A, G)
+        changed = _sweep(X, weights, squares, Z, locked, SINGLE, H, A, G)
+        if flips != SINGLE and changed == 0:
+            changed = _sweep(X, weights, squares, Z, locked, flips, H, A, G)
         if changed == 0:
             break
         after = refit(X, weights, Z, H, A, G)

@@ -3,7 +3,7 @@
 import numba as nb
 import numpy as np
 
-from kplus.kernels.collapsed import improve, leftovers, refit
+from kplus.kernels.collapsed import SINGLE, improve, leftovers, refit
 
 __all__ = ["add_column", "replace_columns", "seed_columns"]
 
@@ -159,5 +159,5 @@ def replace_columns(X, weights, squares, Z, locked, chosen, draws, max_sweeps, t
     R = np.empty_like(X)
     for k in range(m, K):
         _fill_column(X, weights, new, k, draws[k - m], 0, H, A, G, R)
-    error = improve(X, weights, squares, new, locked, False, max_sweeps, target)
+    error = improve(X, weights, squares, new, locked, SINGLE, max_sweeps, target)
     return new, error

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.types import Array, Proposal
 from kplus.models.features.model import FeatureModel
@@ -32,12 +33,11 @@ class TidyFeatures:
         resting: bool,
     ) -> Proposal | None:
         into = np.full(total.K, -1)
+        same = _same_rows(total)
         K = 0
-        for k in range(total.K):
-            if total.counts[k] <= 0.0:
-                continue
-            twin = next((j for j in range(k) if _same_rows(total, j, k)), None)
-            if twin is None:
+        for k in np.flatnonzero(total.counts > 0.0):
+            twin = int(np.argmax(same[k]))  # the first, k itself if there is no other
+            if twin == k:
                 into[k] = K
                 K += 1
             else:
@@ -48,17 +48,15 @@ class TidyFeatures:
         return Proposal(replace(updated, A=A), into, K, exact=True)
 
 
-def _same_rows(total: FeatureSums, j: int, k: int) -> bool:
-    S = total.S
-    joint = S[..., j, k]
-    return all(
-        np.allclose(one, other, _SAME, 0.0)
-        for one, other in (
-            (S[..., k, k], joint),
-            (S[..., j, j], joint),
-            (total.counts[j], total.counts[k]),
-        )
-    )
+def _same_rows(total: FeatureSums) -> NDArray[np.bool_]:
+    """Which pairs of features have the same rows: as many jointly as alone."""
+    S, counts = total.S, total.counts
+    own = np.diagonal(S, axis1=-2, axis2=-1)[..., None, :]
+    joint = np.abs(S - own) <= _SAME * own
+    both = joint & np.swapaxes(joint, -2, -1)
+    alike = np.abs(counts[:, None] - counts) <= _SAME * counts
+    same: NDArray[np.bool_] = (both.all(axis=0) if both.ndim == 3 else both) & alike
+    return same
 
 
 @dataclass

@@ -77,7 +77,7 @@ def _start(job: Job, spec: FeatureSpec, start: Array | None) -> _Begin:
         start, path = best.A, best.path or path
     if spec.collapsed:
         everything = draw_rows(job, job.source.n_rows)
-        found = collapsed(everything.rows, start)
+        found = collapsed(everything.rows, start / everything.scale)
         if found is not None:
             start = everything.features(found)
     steps = None if path is None else _as_steps(path, penalty, share)

@@ -8,6 +8,7 @@ from kplus.search.features.rows import MAX_SWEEPS, Found, Rows
 __all__ = ["iterate", "rounds"]
 
 _NEAR = 1.003  # an error so near to the best is worth an exact search
+_OFTEN = 8  # with fewer features, an optimum found again is likely the best
 _LEAST = 30  # rounds, unless these are dear
 _MOST_WORK = 4e8  # steps of all rounds, for effort 1
 
@@ -15,11 +16,11 @@ _MOST_WORK = 4e8  # steps of all rounds, for effort 1
 def rounds(rows: Rows, K: int, effort: float) -> int:
     """How many rounds without success end the search.
 
-    Good optima get rarer by about a factor of three with each feature, until there are
+    Good optima get rarer by about a factor of four with each feature, until there are
     so many features that only a few rounds can be afforded.
     """
     N, D = rows.X.shape
-    few, many = max(_LEAST, 0.6 * 3.0 ** min(K - 2, 20)), 437.0 * (8.0 / max(K, 1)) ** 8
+    few, many = max(_LEAST, 4.0 ** (min(K, 20) - 3.4)), 588.0 * (8.0 / max(K, 1)) ** 8
     affordable = _MOST_WORK / (6.0 * N * max(K, 1) * (D + 4.0 * K + 30.0))
     return int(effort * min(few, many, affordable) + 0.5)
 
@@ -43,8 +44,9 @@ def iterate(rows: Rows, found: Found, patience: int, rng: np.random.Generator) -
         trial = Found(Z, found.base, float(error))
         gain = 1e-9 * found.error
         if found.error + gain < error < _NEAR * found.error:
-            trial = rows.polish(Z, found.base)
-        idle += 1
+            trial = rows.polish(Z, found.base, pairs=True)
+        again = abs(trial.error - found.error) <= gain
+        idle += 1 + (max(0, _OFTEN - found.K) // 2 if again else 0)
         if trial.error < found.error - gain:
             found, idle = trial, 0
     return found

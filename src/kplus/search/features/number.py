@@ -29,6 +29,7 @@ _FAR = 1.5  # times the least possible error: splits may have missed something
 _NEAR = 1.2  # times the least possible error is what features often reach
 _BELOW = 0.1  # so far below the floor may what the next feature explains count
 _JUST = 0.9999  # of what one feature explains is a price that it just pays
+_RIVAL = 1.5  # times the best error: the other kind of start may still win
 _FEW = 4  # below so many features, rows may well do without a base
 _MANY = 8  # from so many features on, splits alone find poor starts
 _CLOSE = 0.25  # a rise of so much of the penalty may be for want of searching
@@ -63,10 +64,11 @@ def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Fo
     if K >= _MANY:
         starts += _splits(rows, K, rng)
     patience = rounds(rows, K, effort)
+    limit = _RIVAL * min(starts, key=_error).error
     ends = [
         iterate(rows, min(family, key=_error), patience // 4, rng)
         for base in (True, False)
-        if (family := [f for f in starts if f.base is base])
+        if (family := [f for f in starts if f.base is base and f.error <= limit])
     ]
     return iterate(rows, min(ends, key=_error), patience, rng)
 
@@ -214,9 +216,9 @@ def stepwise(
     based = rows.only_base()
     while len(path) <= most and path[-1].error > 0.0:
         K = len(path)
-        found, based = _next_step(rows, path[-1], based, rng)
-        found = iterate(rows, found, rounds(rows, K, effort) // 8, rng)
-        if found.base and K > 1:
+        first, based = _next_step(rows, path[-1], based, rng)
+        found = iterate(rows, first, rounds(rows, K, effort) // 8, rng)
+        if found.base and found is not first:
             path[-1] = min(path[-1], without_base(rows, found), key=_error)
         path.append(found)
         rise = path[-1].cost(penalty) - path[-2].cost(penalty)
@@ -248,7 +250,9 @@ def _next_step(
 ) -> tuple[Found, Found]:
     """One feature more than `last`, and one more than `based`, which has a base."""
     more = add_split(rows, based, rng)
-    choices = [based, add_split(rows, last, rng)]
+    choices = [based]
+    if not last.base:
+        choices.append(add_split(rows, last, rng))
     if np.isfinite(more.error):
         choices.append(without_base(rows, more))
     if last.K < _FEW:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.collapsed import improve, leftovers, refit
+from kplus.kernels.collapsed import ALL, PAIRS, improve, leftovers, refit
 from kplus.models.features.stats import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
@@ -100,24 +100,21 @@ class Rows:
         Z = np.ones((len(self.X), 1), np.uint8)
         return Found(Z, True, float(self.weights @ self.centred.squares))
 
-    def polish(self, Z: Bits, base: bool, target: float = np.inf) -> "Found":
+    def polish(
+        self, Z: Bits, base: bool, target: float = np.inf, *, pairs: bool = False
+    ) -> "Found":
         """The local optimum next to Z (which is changed).
 
-        The way there may be given up if it will not lead below `target`.
+        The way there may be given up if it will not lead below `target`. With `pairs`,
+        rows are tried with two bits flipped instead of all patterns.
         """
         view = self.view(base)
-        small = Z.shape[1] <= _EXACT
+        flips = ALL if Z.shape[1] <= _EXACT and not pairs else PAIRS
         error = improve(
-            view.X,
-            view.weights,
-            view.squares,
-            Z,
-            view.locked,
-            small,
-            MAX_SWEEPS,
-            np.inf,
-        )
-        return Found(Z, base, float(error))
+            view.X, view.weights, view.squares, Z, view.locked,
+            flips, MAX_SWEEPS, target,
+        )  # fmt: skip
+        return Found(Z, base, max(float(error), 0.0))  # rounding may go below
 
     def error(self, Z: Bits, base: bool) -> float:
         """The error of an allocation as it stands."""

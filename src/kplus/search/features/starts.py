@@ -63,7 +63,7 @@ def _start(
         A, cost = _passes(rows, _seed(spec, rows, penalty, rng), penalty)
         found = collapsed(rows, A) if spec.collapsed else None
         if found is None:
-            return Start(A, cost)
+            return Start(drawn.scale * A, cost)
         return Start(drawn.features(found), found.cost(penalty))
     path = None
     if spec.init != "auto":

@@ -19,19 +19,21 @@ __all__ = ["Drawn", "draw_rows"]
 class Drawn:
     """A sample of rows, gaps filled in.
 
-    Weights are on average 1, so that their unit does not matter. `share` is what the
-    error on these rows is to that on all rows.
+    Weights are on average 1 and values at most about 1, so that units do not matter;
+    `scale` is that of the values. `share` is what the error on these rows is to that
+    on all rows.
     """
 
     rows: Rows
     gaps: NDArray[np.bool_] | None
+    scale: float
     share: float
 
     def features(self, found: Found) -> Array:
-        """The features of an allocation found on these rows."""
+        """The features of an allocation found on these rows, in units of the data."""
         if not found.K:
             return np.empty((0, self.rows.X.shape[1]))
-        return self.rows.features(_oriented(found, self.rows.weights))
+        return self.scale * self.rows.features(_oriented(found, self.rows.weights))
 
     def refilled(self, found: Found) -> "Drawn":
         """The same rows, with the values in gaps that an allocation gives them."""
@@ -75,7 +77,15 @@ def draw_rows(job: Job, size: int) -> Drawn:
         weights = counts.astype(np.float64)
     unit = float(weights.mean())
     known = gaps if gaps.any() else None
-    return Drawn(Rows(X, weights / unit), known, sample.share / unit)
+    scale = _power_of_two(X)
+    rows = Rows(X / scale, weights / unit)
+    return Drawn(rows, known, scale, sample.share / unit / scale / scale)
+
+
+def _power_of_two(X: Array) -> float:
+    """About the largest value; dividing by it changes no digit."""
+    largest = float(np.max(np.abs(X), initial=0.0))
+    return float(2.0 ** np.round(np.log2(largest))) if largest > 0.0 else 1.0
 
 
 def _check_squares(X: Array) -> None:
