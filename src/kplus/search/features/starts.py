@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def best_start(
         if known is None or spec.init != "auto" or spec.effort == 0.0:
             return _start(spec, drawn, penalty, rng)
         found = number.improved(drawn.rows, known, penalty, spec.most, spec.effort, rng)
-        return Start(drawn.features(found), found.cost(penalty))
+        return _as_start(spec, drawn, found, penalty, rng)
 
     first, *rngs = job.rng.spawn(spec.n_init)
     starts = [one(first, known)]
@@ -65,35 +65,36 @@ def _start(
         if found is None:
             return Start(drawn.scale * A, cost)
         return Start(drawn.features(found), found.cost(penalty))
-    path = None
+    if spec.init == "auto" and K is None and spec.stepwise:
+        path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
+        found = min(path, key=lambda f: f.cost(penalty))
+        return replace(_as_start(spec, drawn, found, penalty, rng), path=path)
     if spec.init != "auto":
         found = _searched(spec, rows, penalty, rng)
     elif K is not None:
         found = number.by_number(rows, K, spec.effort, rng)
-    elif spec.stepwise:
-        path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
-        found = min(path, key=lambda f: f.cost(penalty))
     else:
         found = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
-    if drawn.gaps is not None:
-        drawn, found = _refilled(spec, drawn, found, penalty, rng)
-    return Start(drawn.features(found), found.cost(penalty), path)
+    return _as_start(spec, drawn, found, penalty, rng)
 
 
-def _refilled(
+def _as_start(
     spec: FeatureSpec,
     drawn: Drawn,
     found: Found,
     penalty: float,
     rng: np.random.Generator,
-) -> tuple[Drawn, Found]:
-    """Let gaps take the values that features give them, and the features follow."""
-    for _ in range(_FILLINGS):
+) -> Start:
+    """Features of what was found.
+
+    Gaps first take the values that features give them, and the features follow.
+    """
+    for _ in range(0 if drawn.gaps is None else _FILLINGS):
         drawn = drawn.refilled(found)
         found = drawn.rows.polish(found.Z.copy(), found.base)
         if spec.n_components is None:
             found = number.settled(drawn.rows, found, penalty, spec.most, rng)
-    return drawn, found
+    return Start(drawn.features(found), found.cost(penalty))
 
 
 def collapsed(rows: Rows, A: Array) -> Found | None:
@@ -120,7 +121,7 @@ def _seed(
     """Features of the seed, before any search."""
     K = spec.n_components
     if spec.init in ("auto", "++"):
-        return seeds.plus_plus(rows, spec.most, penalty, rng)
+        return seeds.plus_plus(rows, spec.most, penalty if K is None else 0.0, rng)
     if K is None:
         K = max(number.likely_number(rows, penalty, spec.most), 1)
     columns: dict[str, Callable[[], Found | None]] = {
