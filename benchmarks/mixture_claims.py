@@ -252,7 +252,7 @@ def _fixed_claim(fits: dict[str, MixtureFits]) -> Claim:
         found,
         middle["memoized"] >= middle["full"] - 1e-4 * abs(middle["full"]),
         passes["memoized"] < passes["full"],
-        best < ideal,
+        best < ideal - 1e-6 * abs(ideal),
     )
 
 
