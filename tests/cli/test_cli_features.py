@@ -114,12 +114,12 @@ def test_the_base_gets_the_means_back(Z):
 
 def test_without_a_base_the_means_are_told(kplus, tmp_path, out):
     rng = np.random.default_rng(0)
-    half = rng.permutation(np.repeat([0, 1], 40))
-    X = np.column_stack([10.0 * half, -20.0 * half]) + rng.normal(0, 0.1, (80, 2)) + 7
+    side = rng.permutation(np.repeat([1, -1, 0], [30, 30, 20]))
+    X = np.column_stack([10.0 * side, -20.0 * side]) + rng.normal(0, 0.1, (80, 2)) + 7
     pl.DataFrame(X, schema=["a", "b"]).write_csv(tmp_path / "x.csv")
     words = ["--model", "bp-means", "--components", 2, "--scale", "-o", out]
     result = kplus("fit", tmp_path / "x.csv", "--json", *words).json
-    assert [f["rows"] for f in result["features"]] == [40, 40]
+    assert [f["rows"] for f in result["features"]] == [30, 30]
     means = [result["offset"][name] for name in ("a", "b")]
     np.testing.assert_allclose(means, X.mean(axis=0))
     np.testing.assert_allclose(rebuilt(out, result), X, atol=0.5)
