@@ -161,6 +161,16 @@ def _take(k, z, G, H, gz, hz):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _clearly_below(cost, xx):
+    """What a cost must fall below to be lower by more than rounding.
+
+    Costs are differences of numbers as large as ‖x‖²: near zero they are noise, by
+    which bits could be flipped to and fro for ever.
+    """
+    return cost - 1e-10 * abs(cost) - 1e-12 * xx
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
 def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
     """Flip the bit that lowers the row's cost most until none does."""
     K = len(z)
@@ -170,7 +180,7 @@ def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
         if z[k]:
             top -= 2.0 * b[k]
     while True:
-        best, least = -1, (top / bottom) * (1.0 - 1e-10)
+        best, least = -1, _clearly_below(top / bottom, xx)
         for k in range(locked, K):
             up, down = _step(k, z, b, G, H, gz, hz)
             cost = (top + up) / (bottom + weight * down)
@@ -195,7 +205,7 @@ def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
         for k in range(K):
             if z[k]:
                 top -= 2.0 * b[k]
-        first, second, least = -1, -1, (top / bottom) * (1.0 - 1e-10)
+        first, second, least = -1, -1, _clearly_below(top / bottom, xx)
         for i in range(locked, K):
             up_i, down_i = _step(i, z, b, G, H, gz, hz)
             for j in range(i + 1, K):
@@ -253,7 +263,7 @@ def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
     n_patterns = 1 << (K - locked)
     for p in range(n_patterns):
         cross[p] = tops[p] / (1.0 + weight * bottoms[p])
-    best, least = now, cross[now] * (1.0 - 1e-10)
+    best, least = now, _clearly_below(cross[now], xx)
     for p in range(n_patterns):
         if cross[p] < least:
             best, least = p, cross[p]
@@ -289,7 +299,7 @@ def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
 
 
 @nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _stays(z, weight, locked, scale, rr, top, H, G, h, ar, gap):
+def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
     """Whether no flip of a single bit lowers the row's cost.
 
     With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
@@ -302,7 +312,7 @@ def _stays(z, weight, locked, scale, rr, top, H, G, h, ar, gap):
             held += h[k]
     room = 1.0 - weight * held
     bottom = 1.0 / room  # 1 + w zH₋z
-    least = (top / bottom) * (1.0 - 1e-10)
+    least = _clearly_below(top / bottom, xx)
     for k in range(K):
         gap[k] = (ar[k] - scale * h[k] * rr) / room  # A₋r₋
     for k in range(locked, K):
@@ -373,7 +383,7 @@ def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
         scale, rr, top = _take_out(x, Z[n], xx, weight, H, A, G, h, b, ar)
         if scale < 0.0:
             continue
-        stays = _stays(Z[n], weight, locked, scale, rr, top, H, G, h, ar, gz)
+        stays = _stays(Z[n], xx, weight, locked, scale, rr, top, H, G, h, ar, gz)
         if stays and flips == SINGLE:
             continue
         _build(scale, rr, H, G, h, ar, H_less, G_less)
