@@ -306,16 +306,16 @@ def test_duplicates(model):
 
 
 def test_more_features_than_distinct_rows():
-    """Two distinct rows have three distinct sets of rows; others are empty or equal."""
+    """Fewer are found: the others would be empty or equal."""
     X = np.repeat([[1.0, 0.0], [0.0, 1.0]], 5, axis=0)
     model = KFeatures(5, random_state=0).fit(X)
-    assert 2 <= model.n_components_ <= 3
+    assert model.n_components_ == 2
     assert model.objective_ == pytest.approx(0.0, abs=1e-20)
 
 
 @may_find_nothing
 @every_model
-@pytest.mark.parametrize("scale", [2.0**-498, 2.0**-30, 2.0**30, 2.0**332])
+@pytest.mark.parametrize("scale", [1e-150, 1e-9, 1e9, 2.0**332])
 def test_scales(model, scale):
     how = {"max_components": 5}
     if not isinstance(model.penalty, str):
