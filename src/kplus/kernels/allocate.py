@@ -86,6 +86,8 @@ def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     `most_steps` the best so far is kept. True if that was the end.
     """
     K = len(rest)
+    if K == 0:
+        return False
     y, signs, costs = work[0], work[1], work[2]
     best = 0.0
     for i in range(K):

@@ -37,6 +37,8 @@ DOWN = 1.0 - 2.0**-22
 NONE = np.int64(-1)  # typed, so that numba compiles each function once
 ZERO = np.int64(0)
 GONE = -1e38  # below any score
+# Sums that are asked whether they are finite must not be compiled as if they were.
+FINITE_OR_NOT = {"contract", "reassoc"}
 
 
 class Frame(NamedTuple):
@@ -361,7 +363,7 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
     return k1, k2, d1, d2, rest2
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=FINITE_OR_NOT)
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
     """Centre rows into tiles, with their squared norms."""
     for t in range(n):
@@ -376,14 +378,14 @@ def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
 
 @njit(nogil=True, cache=True)
 def _first_not_finite(norms, n):
-    """On its own, because fast arithmetic may assume that all is finite; -1: none."""
+    """The first row whose squared norm is not finite; -1: none."""
     for t in range(n):
         if not np.isfinite(norms[t]):
             return t
     return -1
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@njit(nogil=True, cache=True, fastmath=FINITE_OR_NOT)
 def _load(X, r, origin, inv, y):
     """Centre row r; return |y|²."""
     total = 0.0
