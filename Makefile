@@ -14,7 +14,7 @@ export MPLBACKEND := Agg
 # Two pips in one environment would get in each other's way under `make -j`.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-slow lint format types layers docs wheel bench-peers bench clean
+.PHONY: help demo test test-slow test-bounds lint format types layers docs wheel bench-peers bench clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
@@ -52,6 +52,11 @@ test: $(VENV)/.test ## run the test suite and the docstring examples
 
 test-slow: $(VENV)/.test ## run the tests that take longer
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+# Compiled loops do not notice an index out of range; this compilation does.
+test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 -q \
+		-m "not slow" tests/kernels tests/models tests/search
 
 lint: $(VENV)/.lint ## check style and formatting
 	$(BIN)/ruff check .
