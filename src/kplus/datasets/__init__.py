@@ -9,6 +9,7 @@ from kplus.datasets.mixtures import (
 )
 from kplus.datasets.patches import make_edge_patches
 from kplus.datasets.real import Dataset, csv_path, load_banknote, load_wine
+from kplus.datasets.subspaces import make_subspace_clusters
 
 __all__ = [
     "Dataset",
@@ -21,5 +22,6 @@ __all__ = [
     "make_gaussian_blobs",
     "make_grid_clusters",
     "make_spherical_mixture",
+    "make_subspace_clusters",
     "spherical_battery",
 ]

@@ -1,0 +1,369 @@
+"""Clusters of mixed tables: rows as numbers, the scores of clusters, what sums say.
+
+A row is `numbers`, for each number column 1, z, z² (all 0 where it is missing), and
+`codes`, for each category column the place of its value in one list of all categories
+of all columns; a missing value has a place of its own, which never counts. The score
+of a row in a cluster, the logarithm of how much likelier it is there than in the whole
+table, is then linear: products with the numbers, and a look-up for each code.
+"""
+
+import numba as nb
+import numpy as np
+
+__all__ = [
+    "add_up",
+    "assign_rows",
+    "choose_features",
+    "cross_sums",
+    "distances_to",
+    "encode_rows",
+    "fit_clusters",
+    "price_clusters",
+    "score_rows",
+    "settle",
+    "weigh_tables",
+]
+
+FAST = {"contract", "reassoc"}
+_TILE = 256  # rows whose scores stay in the cache
+
+
+@nb.njit(nogil=True, cache=True)
+def _yeo_johnson(x, power):
+    if x >= 0.0:
+        if abs(power) < 1e-12:
+            return np.log1p(x)
+        return (np.exp(power * np.log1p(x)) - 1.0) / power
+    if abs(power - 2.0) < 1e-12:
+        return -np.log1p(-x)
+    return -(np.exp((2.0 - power) * np.log1p(-x)) - 1.0) / (2.0 - power)
+
+
+@nb.njit(nogil=True, cache=True)
+def encode_rows(
+    X, at, powers, origins, scales, categories, starts, widths, edges, numbers, codes
+):
+    """Fill `numbers` (n, 3P) and `codes` (n, Q).
+
+    Number p is column `at[p]`, transformed by Yeo and Johnson where `powers` has a
+    number. Category q is column `categories[q]`, its places begin at `starts[q]`, and
+    it has `widths[q]` categories; where `edges[q]` has numbers, the column is one of
+    numbers, cut there.
+    """
+    P = len(at)
+    inverse = 1.0 / scales
+    for n in range(len(X)):
+        for p in range(P):
+            x = X[n, at[p]]
+            if np.isnan(x):
+                numbers[n, p] = numbers[n, P + p] = numbers[n, 2 * P + p] = 0.0
+                continue
+            if not np.isnan(powers[p]):
+                x = _yeo_johnson(x, powers[p])
+            z = (x - origins[p]) * inverse[p]
+            numbers[n, p] = 1.0
+            numbers[n, P + p] = z
+            numbers[n, 2 * P + p] = z * z
+        for q in range(len(categories)):
+            x = X[n, categories[q]]
+            if np.isnan(x):
+                code = widths[q]
+            elif np.isnan(edges[q, 0]):
+                code = np.int64(x)
+            else:
+                code = 0
+                for e in range(widths[q] - 1):
+                    code += x > edges[q, e]
+            codes[n, q] = starts[q] + code
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def add_up(numbers, codes, weights, labels, sums, counts):
+    """Add rows to the sums of their clusters."""
+    width = numbers.shape[1]
+    for n in range(len(labels)):
+        k, w = labels[n], weights[n]
+        counts[k] += w
+        row = sums[k]
+        for f in range(width):
+            row[f] += w * numbers[n, f]
+        for q in range(codes.shape[1]):
+            row[width + codes[n, q]] += w
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _score_tile(numbers, codes, tables, shares, scores):
+    """scores = shares + numbers·(first rows of tables) + looked-up rows of tables."""
+    width, K = numbers.shape[1], len(shares)
+    if width > 0:
+        np.dot(numbers, tables[:width], scores)
+    else:
+        scores[:] = 0.0
+    for n in range(len(scores)):
+        line = scores[n]
+        for k in range(K):
+            line[k] += shares[k]
+        for q in range(codes.shape[1]):
+            entry = tables[width + codes[n, q]]
+            for k in range(K):
+                line[k] += entry[k]
+
+
+@nb.njit(nogil=True, cache=True)
+def score_rows(numbers, codes, tables, shares, scores):
+    """The score of each row in each cluster."""
+    for start in range(0, len(scores), _TILE):
+        stop = min(start + _TILE, len(scores))
+        _score_tile(
+            numbers[start:stop], codes[start:stop], tables, shares, scores[start:stop]
+        )
+
+
+@nb.njit(nogil=True, cache=True)
+def assign_rows(numbers, codes, tables, shares, labels):
+    """Give each row to its best cluster, ties to the lower number; count changes."""
+    K = len(shares)
+    scores = np.empty((_TILE, K))
+    changed = 0
+    for start in range(0, len(labels), _TILE):
+        stop = min(start + _TILE, len(labels))
+        tile = scores[: stop - start]
+        _score_tile(numbers[start:stop], codes[start:stop], tables, shares, tile)
+        for n in range(stop - start):
+            best = 0
+            for k in range(1, K):
+                if tile[n, k] > tile[n, best]:
+                    best = k
+            changed += labels[start + n] != best
+            labels[start + n] = best
+    return changed
+
+
+@nb.njit(nogil=True, cache=True)
+def fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, tables):
+    """Parameters of clusters from their sums, as `tables`, and what features gain.
+
+    `whole` are the sums of all rows, which give the background; the first `scored`
+    of the P numbers count. A cluster's variance and frequencies are pulled towards
+    the background as by `smoothing` rows. The gain is the log-likelihood ratio of the
+    cluster's rows, cluster against background, with the logarithm of that prior.
+    """
+    K, Q = len(sums), len(starts)
+    tables[:] = 0.0
+    a = smoothing
+    for p in range(scored):
+        n0 = whole[p]
+        mean0 = whole[P + p] / n0 if n0 > 0.0 else 0.0
+        var0 = whole[2 * P + p] / n0 - mean0 * mean0 if n0 > 0.0 else 0.0
+        constant = var0 <= 1e-14 * (1.0 + mean0 * mean0)
+        for k in range(K):
+            n = sums[k, p]
+            gains[k, p] = 0.0
+            if constant or n <= 0.0:
+                continue
+            mean = sums[k, P + p] / n
+            spread = max(sums[k, 2 * P + p] - n * mean * mean, 0.0)
+            var = (spread + a * var0) / (n + a)
+            if var <= 0.0:  # no smoothing asked for, no spread
+                var = 1e-12 * var0
+            off = mean - mean0
+            log = np.log(var / var0)
+            gains[k, p] = (
+                -0.5 * (n + a) * log
+                - 0.5 * (spread + a * var0) / var
+                + 0.5 * a
+                + 0.5 * (spread + n * off * off) / var0
+            )
+            tables[p, k] = 0.5 * (mean0 * mean0 / var0 - mean * mean / var - log)
+            tables[P + p, k] = mean / var - mean0 / var0
+            tables[2 * P + p, k] = 0.5 / var0 - 0.5 / var
+    for q in range(Q):
+        first = 3 * P + starts[q]
+        n0 = 0.0
+        for t in range(first, first + widths[q]):
+            n0 += whole[t]
+        for k in range(K):
+            gains[k, scored + q] = 0.0
+            n = 0.0
+            for t in range(first, first + widths[q]):
+                n += sums[k, t]
+            if n <= 0.0:
+                continue
+            gain = 0.0
+            for t in range(first, first + widths[q]):
+                if whole[t] <= 0.0:
+                    continue
+                base = whole[t] / n0
+                seen = sums[k, t] + a * base
+                if seen <= 0.0:  # no smoothing asked for, never seen
+                    seen = 1e-12
+                log = np.log(seen / ((n + a) * base))
+                gain += (sums[k, t] + a * base) * log
+                tables[t, k] = log
+            gains[k, scored + q] = gain
+
+
+@nb.njit(nogil=True, cache=True)
+def choose_features(gains, costs, present, budget, sharing, chosen, weights):
+    """Which features count in which cluster, and with what weight.
+
+    A feature is worth its gain less its cost, and, by the share `sharing`, what it is
+    worth to the average cluster. Chosen are those worth more than nothing (budget < 0)
+    or the `budget` that are worth most. Its weight in a cluster is 1 − sharing if
+    chosen there, and the share of the clusters in which it is chosen times sharing.
+    """
+    K, D = gains.shape
+    alive = 0
+    for k in range(K):
+        alive += present[k]
+    common = np.zeros(D)
+    if sharing > 0.0:
+        for k in range(K):
+            if present[k]:
+                for d in range(D):
+                    common[d] += (gains[k, d] - costs[d]) * (sharing / alive)
+    worth = np.empty(D)
+    for k in range(K):
+        chosen[k] = False
+        weights[k] = 0.0
+        if not present[k]:
+            continue
+        for d in range(D):
+            worth[d] = (1.0 - sharing) * (gains[k, d] - costs[d]) + common[d]
+        if budget < 0:
+            for d in range(D):
+                chosen[k, d] = worth[d] > 0.0
+        else:
+            order = np.argsort(-worth)
+            for d in order[:budget]:
+                chosen[k, d] = True
+        for d in range(D):
+            weights[k, d] = (1.0 - sharing) * chosen[k, d]
+    if sharing > 0.0:
+        for d in range(D):
+            held = 0
+            for k in range(K):
+                held += chosen[k, d]
+            for k in range(K):
+                weights[k, d] += sharing * held / alive
+
+
+@nb.njit(nogil=True, cache=True)
+def price_clusters(gains, costs, weights, counts, total, penalty, prices):
+    """What each cluster costs; their sum is the objective."""
+    K, D = gains.shape
+    for k in range(K):
+        prices[k] = 0.0
+        if counts[k] <= 0.0:
+            continue
+        price = penalty - counts[k] * np.log(counts[k] / total)
+        for d in range(D):
+            price -= weights[k, d] * (gains[k, d] - costs[d])
+        prices[k] = price
+
+
+@nb.njit(nogil=True, cache=True)
+def weigh_tables(tables, weights, P, scored, starts, widths):
+    K = tables.shape[1]
+    for p in range(scored):
+        for k in range(K):
+            w = weights[k, p]
+            tables[p, k] *= w
+            tables[P + p, k] *= w
+            tables[2 * P + p, k] *= w
+    for q in range(len(starts)):
+        first = 3 * P + starts[q]
+        for t in range(first, first + widths[q]):
+            for k in range(K):
+                tables[t, k] *= weights[k, scored + q]
+
+
+@nb.njit(nogil=True, cache=True)
+def _shares(counts, total, out):
+    for k in range(len(counts)):
+        out[k] = np.log(counts[k] / total) if counts[k] > 0.0 else -np.inf
+
+
+@nb.njit(nogil=True, cache=True)
+def settle(
+    numbers, codes, row_weights, whole, total, P, scored, starts, widths, smoothing,
+    costs, budget, sharing, penalty, warm, most_passes, labels, sums, counts, prices,
+):  # fmt: skip
+    """Assign rows and fit clusters in turn until no row changes; return the objective.
+
+    Begins with `labels` and leaves them with their `sums`, `counts` and `prices`. In
+    the first `warm` rounds every feature counts.
+    """
+    K, F = sums.shape
+    D = scored + len(starts)
+    gains, weights = np.empty((K, D)), np.empty((K, D))
+    tables, shares = np.empty((F, K)), np.empty(K)
+    chosen, present = np.empty((K, D), np.bool_), np.empty(K, np.bool_)
+    for passes in range(most_passes + 1):
+        sums[:] = 0.0
+        counts[:] = 0.0
+        add_up(numbers, codes, row_weights, labels, sums, counts)
+        for k in range(K):
+            present[k] = counts[k] > 0.0
+        fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, tables)
+        if passes < warm:
+            weights[:] = 1.0
+        else:
+            choose_features(gains, costs, present, budget, sharing, chosen, weights)
+        if passes == most_passes:
+            break
+        weigh_tables(tables, weights, P, scored, starts, widths)
+        _shares(counts, total, shares)
+        if assign_rows(numbers, codes, tables, shares, labels) == 0 and passes >= warm:
+            break
+    price_clusters(gains, costs, weights, counts, total, penalty, prices)
+    objective = 0.0
+    for k in range(K):
+        objective += prices[k]
+    return objective
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts):
+    """Sums of the rows on one side of every cut along a single feature.
+
+    The first `scored` cuts take the rows with z above `middles`; the others those with
+    one category, `place[code]` being the number of the cut, or -1.
+    """
+    width = numbers.shape[1]
+    for n in range(len(numbers)):
+        w = weights[n]
+        for cut in range(scored + codes.shape[1]):
+            if cut < scored:
+                at = cut
+                if numbers[n, cut] == 0.0 or numbers[n, P + cut] <= middles[cut]:
+                    continue
+            else:
+                at = place[codes[n, cut - scored]]
+                if at < 0:
+                    continue
+            counts[at] += w
+            row = sums[at]
+            for f in range(width):
+                row[f] += w * numbers[n, f]
+            for q in range(codes.shape[1]):
+                row[width + codes[n, q]] += w
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def distances_to(numbers, codes, P, scored, missing, row, out):
+    """How far rows are from a row: half the squared z distance, 1 a category.
+
+    What either of them lacks does not count; `missing` are places of missing values.
+    """
+    for n in range(len(out)):
+        apart = 0.0
+        for p in range(scored):
+            gap = numbers[n, P + p] - numbers[row, P + p]
+            apart += numbers[n, p] * numbers[row, p] * gap * gap
+        apart *= 0.5
+        for q in range(codes.shape[1]):
+            mine, other = codes[row, q], codes[n, q]
+            if mine != other and mine != missing[q] and other != missing[q]:
+                apart += 1.0
+        out[n] = apart

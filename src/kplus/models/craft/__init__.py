@@ -1,0 +1,1 @@
+"""CRAFT: clusters of mixed tables, each with the features that matter for it."""

@@ -1,0 +1,163 @@
+"""Which features to report for each cluster, and what to say of them.
+
+The features that count in a fit need not be those one would name: a cluster in which a
+feature is unusually *absent* is told by it, too. A reported feature is one on which
+the rows of the cluster agree more than rows elsewhere do.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array
+from kplus.models.craft.model import CraftModel
+from kplus.models.craft.params import ClusterSums
+
+__all__ = ["Profile", "agreeing_features", "budgeted_features", "thresholded_features"]
+
+_HARDLY_BROADER = 2.0
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What clusters are like, feature by feature.
+
+    Attributes
+    ----------
+    gains : (K, D)
+        Log-likelihood ratio of the cluster's rows, without the prior.
+    information : (K, D)
+        What share of a category's code length in the whole table the cluster saves,
+        (G_d − G_kd)/G_d; NaN for numbers.
+    breadth : (K, D)
+        Variance of numbers, in units of the data; entropy of categories.
+    """
+
+    gains: Array
+    information: Array
+    breadth: Array
+
+    @classmethod
+    def of(cls, model: CraftModel, total: ClusterSums) -> "Profile":
+        layout = model.layout
+        K, D, P = total.K, model.n_features, layout.P
+        gains, breadth = np.zeros((K, D)), np.zeros((K, D))
+        information = np.full((K, D), np.nan)
+        whole = total.sums.sum(axis=0)
+        for p in range(layout.scored):
+            mean0, var0 = _moments(whole, p, P)
+            for k in range(K):
+                n = total.sums[k, p]
+                mean, var = _moments(total.sums[k], p, P)
+                smooth = (n * var + model.smoothing * var0) / (n + model.smoothing)
+                breadth[k, p] = smooth * layout.scales[p] ** 2
+                if var0 > 0.0 and n > 0.0:
+                    gains[k, p] = (
+                        0.5
+                        * n
+                        * (
+                            np.log(var0 / smooth)
+                            - var / smooth
+                            + (var + (mean - mean0) ** 2) / var0
+                        )
+                    )
+        for q in range(len(layout.widths)):
+            d = layout.scored + q
+            base = _frequencies(whole[layout.places(q)], 0.0, 0.0)
+            for k in range(K):
+                counts = total.sums[k, layout.places(q)]
+                eta = _frequencies(counts, model.smoothing, base)
+                used = base > 0.0
+                logs = np.log(eta[used])
+                breadth[k, d] = -float(eta[used] @ logs)
+                before = -float(counts[used] @ np.log(base[used]))
+                gains[k, d] = before + float(counts[used] @ logs)
+                information[k, d] = gains[k, d] / before if before > 0.0 else 0.0
+        return cls(gains, information, breadth)
+
+
+def _moments(sums: Array, p: int, P: int) -> tuple[float, float]:
+    """Mean and variance of a number, in the units of the layout."""
+    n = sums[p]
+    if n <= 0.0:
+        return 0.0, 0.0
+    mean = sums[P + p] / n
+    return float(mean), max(float(sums[2 * P + p] / n - mean * mean), 0.0)
+
+
+def _frequencies(counts: Array, smoothing: float, base: Array | float) -> Array:
+    total = counts.sum() + smoothing
+    found: Array = (counts + smoothing * base) / total if total > 0.0 else counts * 0.0
+    return found
+
+
+def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
+    """Features in which a cluster stands out against a background of clusters.
+
+    The background of a feature is the cluster in which it is broadest and all those
+    that could be joined with that one, as far as the feature goes, at a loss below
+    ½ p log N + log D. All other clusters have it. A background of one cluster that is
+    hardly broader than the narrowest is none: then all clusters have the feature.
+    """
+    K, D = total.K, model.n_features
+    chosen = np.zeros((K, D), dtype=np.bool_)
+    if K < 2:
+        return chosen
+    profile = Profile.of(model, total)
+    tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
+    gains = model.clusters(total.sums, total.counts, tariff).gains
+    price = tariff.costs + np.log(D)
+    broadest = np.argmax(profile.breadth, axis=0)
+    narrowest = np.min(profile.breadth, axis=0)
+    for b in np.unique(broadest):
+        joined = model.clusters(
+            total.sums + total.sums[b], total.counts + total.counts[b], tariff
+        ).gains
+        mine = broadest == b
+        behind = gains + gains[b] - joined < price
+        behind[b] = True
+        alone = np.count_nonzero(behind, axis=0) == 1
+        behind[b] &= ~(alone & (profile.breadth[b] < _HARDLY_BROADER * narrowest))
+        chosen[:, mine] = ~behind[:, mine]
+    return chosen
+
+
+def budgeted_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
+    """A fixed share of the numbers and of the categories, as in Algorithm 2.
+
+    Numbers are those with the lowest variance. Categories are those with the largest
+    (G_d − G_kd)/G_d, the difference alone would favour columns with many categories.
+    """
+    assert model.fraction is not None
+    profile = Profile.of(model, total)
+    numbers = model.layout.scored
+    chosen = np.zeros(profile.gains.shape, dtype=np.bool_)
+    ranks = (
+        (0, numbers, profile.breadth[:, :numbers]),
+        (numbers, model.n_features, -profile.information[:, numbers:]),
+    )
+    for first, last, order in ranks:
+        if first == last:
+            continue
+        take = max(1, round(model.fraction * (last - first)))
+        best = np.argsort(order, axis=1, kind="stable")[:, :take]
+        np.put_along_axis(chosen, first + best, True, axis=1)
+    return chosen
+
+
+def thresholded_features(
+    model: CraftModel,
+    total: ClusterSums,
+    information: float | None,
+    variance: float | None,
+) -> NDArray[np.bool_]:
+    """The approximate budget: categories by ε_c, numbers by ε_v; None: none of them."""
+    profile = Profile.of(model, total)
+    chosen = np.zeros(profile.gains.shape, dtype=np.bool_)
+    numbers = model.layout.scored
+    if information is not None:
+        chosen[:, numbers:] = profile.information[:, numbers:] > information
+    if variance is not None:
+        chosen[:, :numbers] = profile.breadth[:, :numbers] < variance
+    return chosen

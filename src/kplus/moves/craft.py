@@ -1,0 +1,91 @@
+"""Changes to the clusters of a mixed table between two passes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplus.core.regroup import without
+from kplus.core.types import IntArray, Proposal
+from kplus.models.craft.model import CraftModel
+from kplus.models.craft.params import Clusters, ClusterSums
+
+__all__ = ["DropClusters", "JoinClusters", "SortClusters"]
+
+
+def _regrouped(
+    model: CraftModel, total: ClusterSums, into: IntArray, K: int, *, exact: bool
+) -> Proposal:
+    return Proposal(model.of(total.regroup(into, K)), into, K, exact=exact)
+
+
+@dataclass
+class DropClusters:
+    """Drop clusters without rows."""
+
+    name = "drop"
+
+    def propose(
+        self,
+        model: CraftModel,
+        params: Clusters,
+        total: ClusterSums,
+        updated: Clusters,
+        resting: bool,
+    ) -> Proposal | None:
+        empty = np.flatnonzero(total.counts <= 0.0)
+        if not len(empty):
+            return None
+        into = without(total.K, empty)
+        return _regrouped(model, total, into, total.K - len(empty), exact=True)
+
+
+@dataclass
+class JoinClusters:
+    """At rest, join the two clusters that gain most by it."""
+
+    name = "join"
+
+    def propose(
+        self,
+        model: CraftModel,
+        params: Clusters,
+        total: ClusterSums,
+        updated: Clusters,
+        resting: bool,
+    ) -> Proposal | None:
+        if not resting or total.K < 2:
+            return None
+        now = float(updated.prices.sum())
+        first, second = np.triu_indices(total.K, 1)
+        tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
+        joined = model.alone.clusters(
+            total.sums[first] + total.sums[second],
+            total.counts[first] + total.counts[second],
+            tariff,
+        ).prices
+        best = int(np.argmin(joined - updated.prices[first] - updated.prices[second]))
+        into = without(total.K, second[best : best + 1])
+        into[second[best]] = into[first[best]]
+        proposal = _regrouped(model, total, into, total.K - 1, exact=True)
+        if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
+            return None
+        return proposal
+
+
+@dataclass
+class SortClusters:
+    """Number clusters by size, largest first; a `finish` of the loop."""
+
+    name = "sort"
+
+    def propose(
+        self,
+        model: CraftModel,
+        params: Clusters,
+        total: ClusterSums,
+        updated: Clusters,
+        resting: bool,
+    ) -> Proposal | None:
+        into = np.empty(total.K, dtype=np.int64)
+        into[np.lexsort((*total.sums.T[::-1], -total.counts))] = np.arange(total.K)
+        return _regrouped(model, total, into, total.K, exact=True)

@@ -1,0 +1,5 @@
+"""How clusters of mixed tables are looked for."""
+
+from kplus.search.craft.driver import CraftFit, CraftSpec, fit, refit, score, stream
+
+__all__ = ["CraftFit", "CraftSpec", "fit", "refit", "score", "stream"]

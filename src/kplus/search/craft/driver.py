@@ -1,0 +1,154 @@
+"""From a mixed table to clusters: search on rows in memory, then all rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus import loop
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Array, Blocks, IntArray, Move
+from kplus.engine import make_engine
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.kernels.craft import score_rows
+from kplus.models.craft.layout import Layout
+from kplus.models.craft.model import CraftModel
+from kplus.models.craft.params import Clusters, ClusterSums
+from kplus.moves.craft import DropClusters, JoinClusters, SortClusters
+from kplus.search.craft.number import Search
+from kplus.search.craft.table import Partition, Table, canonical
+from kplus.search.job import Job
+from kplus.search.sample import draw
+
+__all__ = ["CraftFit", "CraftSpec", "fit", "refit", "score", "stream"]
+
+_SAMPLE_ROWS = 5_000
+_OPEN_SAMPLE_ROWS = 20_000  # where small clusters are to be found as well
+_STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
+
+
+@dataclass(frozen=True)
+class CraftSpec:
+    """What is asked of a fit; see `CRAFT` and `CraftModel`."""
+
+    levels: tuple[int | None, ...]
+    numeric: str = "gaussian"
+    n_clusters: int | None = None
+    max_clusters: int | None = None
+    penalty: float | None = None
+    fraction: float | None = None
+    sharing: float = 0.0
+    smoothing: float = 1.0
+    n_init: int = 1
+
+    @property
+    def most(self) -> int:
+        return self.max_clusters or np.iinfo(np.int64).max
+
+    def model(self, layout: Layout) -> CraftModel:
+        return CraftModel(
+            layout, self.smoothing, self.penalty, self.fraction, self.sharing
+        )
+
+
+@dataclass(frozen=True)
+class CraftFit:
+    """Clusters, the sums they were fitted to, and how they were found."""
+
+    model: CraftModel
+    clusters: Clusters
+    sums: ClusterSums
+    labels: IntArray
+    history: Array
+    converged: bool
+    path: NDArray[Any] | None
+    paper: Any = None
+
+
+def fit(job: Job, spec: CraftSpec) -> CraftFit:
+    """Find clusters on a sample of the rows, then go on with all of them."""
+    with SINGLE_THREAD:
+        table = _drawn(job, spec)
+        partition, path = _search(table, spec, job.rng)
+        start = ClusterSums(partition.sums, partition.counts)
+        steps = np.array(sorted(path.items()), dtype=_STEP)
+        return _over_all_rows(job, spec, table.model, start, None, steps)
+
+
+def refit(job: Job, spec: CraftSpec, layout: Layout, start: ClusterSums) -> CraftFit:
+    """Go on from the clusters of an earlier fit."""
+    with SINGLE_THREAD:
+        return _over_all_rows(job, spec, spec.model(layout), start, None, None)
+
+
+def stream(
+    job: Job, spec: CraftSpec, model: CraftModel, earlier: ClusterSums
+) -> CraftFit:
+    """Add rows to a fit of which only the sums are known."""
+    with SINGLE_THREAD:
+        return _over_all_rows(job, spec, model, earlier, earlier, None)
+
+
+def _drawn(job: Job, spec: CraftSpec) -> Table:
+    size = _OPEN_SAMPLE_ROWS if spec.n_clusters is None else _SAMPLE_ROWS
+    sample = draw(job.source, job.weights, size, job.rng)
+    X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
+    if np.isinf(X).any():
+        raise NotFiniteError("A row of the sample")
+    X, weights = canonical(X, sample.weight())
+    layout = Layout.of(X, weights, spec.levels, spec.numeric)
+    return Table.of(spec.model(layout), layout.encode(X, weights))
+
+
+def _search(
+    table: Table, spec: CraftSpec, rng: np.random.Generator
+) -> tuple[Partition, dict[int, float]]:
+    """The best partition of several searches."""
+    found = []
+    for one in rng.spawn(spec.n_init):
+        search = Search(table, one, spec.most)
+        if spec.n_clusters is None:
+            partition = search.grow()
+        else:
+            partition = search.exactly(spec.n_clusters)
+        found.append((partition, search.path))
+    return min(found, key=lambda pair: pair[0].objective)
+
+
+def _over_all_rows(
+    job: Job,
+    spec: CraftSpec,
+    model: CraftModel,
+    start: ClusterSums,
+    earlier: ClusterSums | None,
+    path: NDArray[Any] | None,
+) -> CraftFit:
+    """Pass over all rows until nothing changes."""
+    moves: list[Move] = [DropClusters()]
+    if spec.n_clusters is None:
+        moves.append(JoinClusters())
+    with make_engine(job.source, job.weights, job.n_threads) as engine:
+        result = loop.run(
+            model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
+            tol=job.tol, base=earlier, callback=job.callback, finish=SortClusters(),
+        )  # fmt: skip
+        labels = np.concatenate(list(engine.locals()))
+    return CraftFit(
+        model, result.params, result.total, labels,
+        np.array(result.history), result.converged, path,
+    )  # fmt: skip
+
+
+def score(source: Blocks, model: CraftModel, clusters: Clusters) -> Array:
+    """The score of each row in each cluster."""
+    parts = []
+    with SINGLE_THREAD:
+        for index in range(-(-source.n_rows // source.block_rows)):
+            rows = model.layout.encode(source.read(index))
+            scores = np.empty((len(rows), clusters.K))
+            score_rows(
+                rows.numbers, rows.codes, clusters.tables, clusters.shares, scores
+            )
+            parts.append(scores)
+    return np.concatenate(parts)
