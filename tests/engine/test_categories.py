@@ -1,7 +1,5 @@
 """Categories become codes, the same ones whichever library keeps the table."""
 
-import datetime
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,15 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplus.core.errors import DataError
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding, count_levels
-from kplus.engine.files import has_only_numbers, read_table
+from kplus.engine.blocks import FrameBlocks
+from kplus.engine.categories import CodedFrameBlocks, Coding
 from kplus.io import registry
 from kplus.io.values import Encoder, decode
 
 pa = pytest.importorskip("pyarrow")
-import pyarrow.parquet as pq  # noqa: E402
-
 nan = np.nan
 SIZES = [1.5, None, 3.0, 4.0, 5.0]
 COLORS = ["red", "blue", None, "red", "green"]
@@ -49,6 +44,10 @@ def pandas_nullable(columns):
     )
 
 
+def pandas_integers(columns):
+    return pd.DataFrame({k: pd.array(v, dtype="Int64") for k, v in columns.items()})
+
+
 def arrow_views(columns):
     return pa.table(columns | {"color": pa.array(columns["color"], pa.string_view())})
 
@@ -64,6 +63,13 @@ MAKERS = {
 every_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 
 
+@pytest.fixture(params=["small", "large"])
+def size(request, monkeypatch):
+    """Blocks of small tables are kept, those of large ones made anew."""
+    if request.param == "large":
+        monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+
+
 # ---------------------------------------------------------------- what the codes are
 
 
@@ -74,7 +80,7 @@ def test_coding_is_the_same_whatever_keeps_the_table(make):
 
 @every_maker
 @pytest.mark.parametrize("block_rows", [1, 2, 5, 100, None])
-def test_blocks_put_together_are_the_codes(make, block_rows):
+def test_blocks_put_together_are_the_codes(make, block_rows, size):
     blocks = CodedFrameBlocks(frame_of(make), CODING, block_rows)
     assert (blocks.n_rows, blocks.n_features) == CODES.shape
     assert blocks.feature_names == list(CODING.names)
@@ -87,7 +93,7 @@ def test_blocks_put_together_are_the_codes(make, block_rows):
 
 @every_maker
 @pytest.mark.parametrize("rows", [[], [0], [4], [1, 2], [0, 2, 4]])
-def test_take(make, rows):
+def test_take(make, rows, size):
     rows = np.array(rows, dtype=np.int64)
     taken = CodedFrameBlocks(frame_of(make), CODING, 2).take(rows)
     np.testing.assert_array_equal(taken, CODES[rows])
@@ -221,74 +227,13 @@ def test_frames_of_numbers_have_the_blocks_they_always_had():
     )
 
 
-# ---------------------------------------------------------------- what is refused
+# ---------------------------------------------------------------- later tables
 
 
-DAY = datetime.date(2024, 1, 1)
-NO_CATEGORIES = {
-    "pandas dates": (pd.DataFrame({"x": pd.to_datetime(["2024"])}), "Datetime"),
-    "pandas periods": (
-        pd.DataFrame({"x": pd.period_range("2024", periods=1, freq="D")}),
-        "neither numbers nor categories",
-    ),
-    "polars dates": (pl.DataFrame({"x": [DAY]}), "Date, neither numbers"),
-    "polars lists": (pl.DataFrame({"x": [[1]]}), "List"),
-    "arrow times": (pa.table({"x": pa.array([1], pa.duration("s"))}), "Duration"),
-    "arrow bytes": (pa.table({"x": [b"a"]}), "Binary"),
-    "date objects": (pd.DataFrame({"x": pd.Series([DAY], dtype=object)}), "type date"),
-    "list objects": (pd.DataFrame({"x": [["a"], ["b"]]}), "type list"),
-    "intervals": (pd.DataFrame({"x": pd.cut([1, 2], 2)}), "type Interval"),
-}
-
-
-@pytest.mark.parametrize(("frame", "what"), NO_CATEGORIES.values(), ids=NO_CATEGORIES)
-def test_what_is_neither_number_nor_category(frame, what):
-    with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
-        Coding.of(frame)
-    with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
-        Coding.of(frame, ["x"])
-
-
-@pytest.mark.parametrize(
-    ("values", "kinds"),
-    [
-        (["a", 1], "numbers and text"),
-        ([True, "a"], "booleans and text"),
-        ([1, True], "booleans and numbers"),
-        (["a"] * 200 + [1.5], "numbers and text"),  # beyond what a glance would show
-    ],
-)
-def test_objects_of_several_types(values, kinds):
-    frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
-    with pytest.raises(DataError, match=f"Column 'x' mixes {kinds}"):
-        Coding.of(frame)
-
-
-def test_numbers_kept_as_objects_are_not_guessed_at():
-    frame = pd.DataFrame({"x": pd.Series([1, None, 3], dtype=object)})
-    with pytest.raises(DataError, match=r"'x' holds numbers kept as objects.*astype"):
-        Coding.of(frame)
-    assert Coding.of(frame, ["x"]).categories == ((1, 3),)
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        pd.DataFrame({"x": pd.Series([None, None], dtype=object)}),
-        pd.DataFrame({"x": pd.Categorical([None, None])}),
-        pl.DataFrame({"x": [None, None]}),
-        pl.DataFrame({"x": [None, None]}, schema={"x": pl.String}),
-        pa.table({"x": pa.nulls(2)}),
-    ],
-)
-def test_columns_without_a_value(frame):
-    with pytest.raises(DataError, match="Column 'x' holds no values"):
-        Coding.of(frame)
-
-
-def test_categorical_must_name_columns():
-    with pytest.raises(DataError, match=r"no column 'y'.*\['x'\]"):
-        Coding.of(pl.DataFrame({"x": [1]}), ["y"])
+@every_maker
+@pytest.mark.parametrize("choice", [["room"], [3], [False, False, False, True]])
+def test_categorical_by_name_number_or_mask(make, choice):
+    assert Coding.of(frame_of(make), choice) == CODING
 
 
 @every_maker
@@ -302,10 +247,55 @@ def test_unknown_categories_are_named(make):
         CodedFrameBlocks(frame, CODING)
 
 
-def test_unknown_things_without_a_hash():
-    coding = Coding(("x",), (("a",),))
-    with pytest.raises(DataError, match="Column 'x' holds values of type list"):
-        CodedFrameBlocks(pd.DataFrame({"x": [["a"], ["b"]]}), coding)
+@every_maker
+def test_unknown_categories_may_count_as_missing(make):
+    colors = ["red", "lilac", None, "pink", "green"]
+    frame = frame_of(make, colors=colors, rooms=[7, 9, None, 10, 8])
+    codes = CodedFrameBlocks(frame, CODING, unknown="missing").read(0)
+    np.testing.assert_array_equal(codes[:, 1], [2, nan, nan, nan, 1])
+    np.testing.assert_array_equal(codes[:, 3], [0, nan, nan, 2, 1])
+    np.testing.assert_array_equal(codes[:, [0, 2]], CODES[:, [0, 2]])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Categorical(["b", None, "z"], categories=["z", "b", "q"]),
+        pl.Series(["b", None, "z"], dtype=pl.Enum(["z", "b", "q"])),
+        pl.Series(["b", None, "z"], dtype=pl.Categorical),
+        pa.array(["b", None, "z"]).dictionary_encode(),
+    ],
+    ids=["pandas", "polars enum", "polars", "arrow"],
+)
+def test_unknown_declared_categories_matter_where_they_occur(values):
+    make = {pd.Categorical: pd.DataFrame, pl.Series: pl.DataFrame}
+    frame = make.get(type(values), pa.table)({"x": values})
+    codes = CodedFrameBlocks(frame, Coding(("x",), (("a", "b", "z"),))).read(0)
+    np.testing.assert_array_equal(codes, [[1], [nan], [2]])
+    fewer = Coding(("x",), (("a", "b"),))
+    with pytest.raises(DataError, match=r"'x' holds 'z' \(row 2\)"):
+        CodedFrameBlocks(frame, fewer)
+    codes = CodedFrameBlocks(frame, fewer, unknown="missing").read(0)
+    np.testing.assert_array_equal(codes, [[1], [nan], [nan]])
+
+
+@pytest.mark.parametrize("n", [126, 127, 128, 129, 33_000])
+def test_any_number_of_categories(n):
+    frame = pl.DataFrame({"x": [None, *range(n)]})
+    coding = Coding.of(frame, [0])
+    assert coding.levels == (n,)
+    codes = CodedFrameBlocks(frame, coding).read(0).ravel()
+    np.testing.assert_array_equal(codes, [nan, *range(n)])
+
+
+@pytest.mark.parametrize("make", [pandas_integers, pl.DataFrame, pa.table])
+def test_large_integers_with_gaps_stay_apart(make):
+    large = 2**53
+    frame = make({"x": [large, None, large + 1]})
+    coding = Coding.of(frame, ["x"])
+    assert coding.categories == ((large, large + 1),)
+    codes = CodedFrameBlocks(frame, coding).read(0)
+    np.testing.assert_array_equal(codes, [[0], [nan], [1]])
 
 
 def test_a_declared_category_is_known_though_the_fit_did_not_meet_it():
@@ -335,59 +325,6 @@ def test_after_the_fit_columns_may_be_missing_altogether(make):
     coding = Coding(("x", "y"), (("a",), None))
     blocks = CodedFrameBlocks(make({"x": [None, None], "y": [None, None]}), coding)
     assert np.isnan(blocks.read(0)).all()
-
-
-# ---------------------------------------------------------------- arrays of codes
-
-
-def test_count_levels():
-    X = np.array([[0.0, 3, nan], [nan, 1, nan], [1, 0, nan]])
-    for block_rows in (1, 2, 100):
-        assert count_levels(ArrayBlocks(X, block_rows)) == (2, 4, 1)
-    assert count_levels(ArrayBlocks(X[:, :2].astype(np.float32))) == (2, 4)
-
-
-@pytest.mark.parametrize("bad", [-1.0, 0.5, np.inf, -np.inf])
-def test_count_levels_refuses_what_is_no_code(bad):
-    X = np.zeros((5, 2))
-    X[3, 1] = bad
-    with pytest.raises(DataError, match=rf"Column 1 holds {bad:g} \(row 3\)"):
-        count_levels(ArrayBlocks(X, 2))
-    with pytest.raises(DataError, match=rf"Column 'b' holds {bad:g} \(row 3\)"):
-        count_levels(FrameBlocks(pd.DataFrame(X, columns=["a", "b"]), 2))
-
-
-# ---------------------------------------------------------------- files
-
-
-def test_csv_with_text(tmp_path):
-    path = tmp_path / "mixed.csv"
-    path.write_text(",size,color,code\n0,1.5,red,01\n1,,,02\n2,2,NA,\n")
-    table = read_table(path, text=["code"])
-    assert not has_only_numbers(path)
-    assert table.to_pydict() == {
-        "size": [1.5, None, 2.0],
-        "color": ["red", None, "NA"],
-        "code": ["01", "02", None],
-    }
-
-
-def test_parquet_with_text(tmp_path):
-    frame = pd.DataFrame({"x": [1.0, 2.0], "color": ["red", None]}, index=["i", "j"])
-    frame.to_parquet(tmp_path / "mixed.parquet")
-    table = read_table(tmp_path / "mixed.parquet")
-    assert table.to_pydict() == {"x": [1.0, 2.0], "color": ["red", None]}
-    assert not has_only_numbers(tmp_path / "mixed.parquet")
-
-
-def test_which_files_have_only_numbers(tmp_path):
-    frame = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2]}, index=["i", "j"])
-    frame.to_parquet(tmp_path / "numbers.parquet")
-    assert has_only_numbers(tmp_path / "numbers.parquet")
-    pq.write_table(pa.table({"x": [1.0], "b": [True]}), tmp_path / "flags.parquet")
-    assert not has_only_numbers(tmp_path / "flags.parquet")
-    np.save(tmp_path / "numbers.npy", np.zeros((2, 2)))
-    assert has_only_numbers(tmp_path / "numbers.npy")
 
 
 # ---------------------------------------------------------------- model files

@@ -11,7 +11,7 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.engine.blocks import ArrayBlocks
-from kplus.engine.files import open_path
+from kplus.engine.files import has_only_numbers, open_path, read_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -307,3 +307,36 @@ class TestCsv:
     def test_bad_compression(self, tmp_path, content):
         with pytest.raises(DataError, match="damaged"):
             self.read(tmp_path, content, "x.csv.gz")
+
+
+# ---------------------------------------------------------------- tables with text
+
+
+def test_csv_with_text(tmp_path):
+    path = tmp_path / "mixed.csv"
+    path.write_text(",size,color,code\n0,1.5,red,01\n1,,,02\n2,2,NA,\n")
+    table = read_table(path, text=["code"])
+    assert not has_only_numbers(path)
+    assert table.to_pydict() == {
+        "size": [1.5, None, 2.0],
+        "color": ["red", None, "NA"],
+        "code": ["01", "02", None],
+    }
+
+
+def test_parquet_with_text(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "color": ["red", None]}, index=["i", "j"])
+    frame.to_parquet(tmp_path / "mixed.parquet")
+    table = read_table(tmp_path / "mixed.parquet")
+    assert table.to_pydict() == {"x": [1.0, 2.0], "color": ["red", None]}
+    assert not has_only_numbers(tmp_path / "mixed.parquet")
+
+
+def test_which_files_have_only_numbers(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2]}, index=["i", "j"])
+    frame.to_parquet(tmp_path / "numbers.parquet")
+    assert has_only_numbers(tmp_path / "numbers.parquet")
+    pq.write_table(pa.table({"x": [1.0], "b": [True]}), tmp_path / "flags.parquet")
+    assert not has_only_numbers(tmp_path / "flags.parquet")
+    np.save(tmp_path / "numbers.npy", np.zeros((2, 2)))
+    assert has_only_numbers(tmp_path / "numbers.npy")

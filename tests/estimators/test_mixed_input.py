@@ -10,11 +10,13 @@ from sklearn.base import BaseEstimator
 from kplus.core.errors import DataError
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.engine.categories import CodedFrameBlocks, Coding
+from kplus.engine.coded_arrays import CodedArrayBlocks
 from kplus.estimators._input import open_mixed_table, open_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
+from kplus.engine.coded_parquet import CodedParquetBlocks  # noqa: E402
 from kplus.engine.parquet import ParquetBlocks  # noqa: E402
 
 nan = np.nan
@@ -64,7 +66,8 @@ def fitted(X, **settings):
 @every_source
 def test_fit_finds_the_categories_and_predict_uses_them(make, tmp_path):
     estimator, blocks, coding = fitted(make(COLUMNS, tmp_path))
-    assert isinstance(blocks, CodedFrameBlocks)
+    expected = CodedParquetBlocks if make is parquet_file else CodedFrameBlocks
+    assert isinstance(blocks, expected)
     assert coding == CODING
     assert estimator.n_features_in_ == 3
     assert list(estimator.feature_names_in_) == list(COLUMNS)
@@ -91,9 +94,26 @@ def test_integers_are_categories_on_request(make, tmp_path):
 
 
 @every_source
-def test_categorical_must_name_columns(make, tmp_path):
-    with pytest.raises(DataError, match="no column 'rooms'"):
-        fitted(make(COLUMNS, tmp_path), categorical=["rooms"])
+@pytest.mark.parametrize("choice", [["room"], [2], [False, False, True]])
+def test_categorical_by_name_number_or_mask(make, choice, tmp_path):
+    _, _, coding = fitted(make(COLUMNS, tmp_path), categorical=choice)
+    assert coding.categories == (None, ("blue", "red"), (7, 9))
+
+
+@every_source
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        (["rooms"], "no column 'rooms'.*'size', 'color', 'room'"),
+        ([3], "no column 3.*'size', 'color', 'room'"),
+        ([True], "mask of 1 entries.*'size', 'color', 'room'"),
+        (["room", 1], "mixture of names and numbers"),
+        ("room", "must be 'from_dtype'"),
+    ],
+)
+def test_categorical_must_be_columns_that_are_there(make, choice, words, tmp_path):
+    with pytest.raises(DataError, match=f"categorical_features.*{words}"):
+        fitted(make(COLUMNS, tmp_path), categorical=choice)
 
 
 @every_source
@@ -102,6 +122,10 @@ def test_unknown_categories_are_refused(make, tmp_path):
     X = make({**COLUMNS, "color": ["red", "pink", "blue"]}, tmp_path)
     with pytest.raises(DataError, match=r"'color' holds 'pink' \(row 1\)"):
         open_mixed_table(estimator, X, reset=False, coding=coding)
+    blocks, _ = open_mixed_table(
+        estimator, X, reset=False, coding=coding, unknown="missing"
+    )
+    np.testing.assert_array_equal(blocks.read(0)[:, 1], [1, nan, 0])
 
 
 @every_source
@@ -160,10 +184,16 @@ def test_arrays_and_matrices_are_opened_as_ever(tmp_path):
         np.testing.assert_array_equal(blocks.read(0), X)
 
 
-def test_large_parquet_files_of_numbers_stay_on_disk(tmp_path):
-    path = parquet_file({"a": [1.0, 2.0]}, tmp_path)
-    _, blocks, _ = fitted(path)
-    assert isinstance(blocks, ParquetBlocks)
+def test_large_parquet_files_stay_on_disk(tmp_path, monkeypatch):
+    path = parquet_file({"a": [1.0, 2.0], "b": [1, 2]}, tmp_path)
+    assert isinstance(fitted(path)[1], ParquetBlocks)
+    monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+    _, blocks, coding = fitted(path, categorical=[1])
+    assert isinstance(blocks, CodedParquetBlocks)
+    np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1]])
+    later = parquet_file({"a": [1.0, 2.0], "b": [1, 3]}, tmp_path)
+    with pytest.raises(DataError, match=r"'b' holds 3 \(row 1\)"):
+        open_mixed_table(Mixed(), later, reset=True, coding=coding)
 
 
 def test_booleans_are_categories():
@@ -236,3 +266,100 @@ def test_dates_in_files_are_refused_by_name(tmp_path):
     (tmp_path / "dates.csv").write_text("day,x\n2024-01-01,1\n")
     with pytest.raises(DataError, match="Column 'day' holds Date"):
         fitted(tmp_path / "dates.csv")
+
+
+# ---------------------------------------------------------------- arrays
+
+
+OBJECTS = np.array([[1.5, "red", 7], [None, None, 9], [3.0, "blue", 7]], dtype=object)
+
+
+@pytest.mark.parametrize("X", [OBJECTS, OBJECTS.tolist()], ids=["array", "lists"])
+def test_arrays_of_text_and_numbers(X):
+    estimator, blocks, coding = fitted(X)
+    assert isinstance(blocks, CodedArrayBlocks)
+    assert coding == Coding(("0", "1", "2"), CODING.categories)
+    assert estimator.n_features_in_ == 3
+    assert not hasattr(estimator, "feature_names_in_")
+    np.testing.assert_array_equal(blocks.read(0), CODES)
+    again, same = open_mixed_table(
+        estimator, [[0, "blue", 1]], reset=False, coding=coding
+    )
+    assert same is coding
+    np.testing.assert_array_equal(again.read(0), [[0, 0, 1]])
+    later = [[0, "pink", 1]]
+    with pytest.raises(DataError, match=r"Column 1 holds 'pink' \(row 0\)"):
+        open_mixed_table(estimator, later, reset=False, coding=coding)
+    blocks, _ = open_mixed_table(
+        estimator, later, reset=False, coding=coding, unknown="missing"
+    )
+    np.testing.assert_array_equal(blocks.read(0), [[0, nan, 1]])
+
+
+@pytest.mark.parametrize("choice", [[1], [False, True]])
+def test_arrays_with_categories_on_request(choice, tmp_path):
+    X = np.array([[1, 70], [2, 90], [3, 70]])
+    np.save(tmp_path / "X.npy", X)
+    for source in (X, X.astype(object), X.tolist(), tmp_path / "X.npy"):
+        _, blocks, coding = fitted(source, categorical=choice)
+        assert isinstance(blocks, CodedArrayBlocks)
+        assert coding.categories == (None, (70, 90))
+        np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1], [3, 0]])
+
+
+def test_mistaken_requests_for_arrays(tmp_path):
+    X = np.zeros((3, 2))
+    np.save(tmp_path / "X.npy", X)
+    for source in (X, X.astype(object), tmp_path / "X.npy", sp.csr_array(X)):
+        for choice in (["a"], [2], [True], [True, 1]):
+            with pytest.raises(DataError, match="categorical_features"):
+                fitted(source, categorical=choice)
+
+
+def test_sparse_matrices_have_no_categories():
+    X = sp.csr_array(np.eye(3))
+    with pytest.raises(DataError, match=r"sparse.*categorical_features.*dense"):
+        fitted(X, categorical=[0])
+    estimator, _, coding = fitted(np.eye(3), categorical=[0])
+    with pytest.raises(DataError, match=r"sparse.*dense"):
+        open_mixed_table(estimator, X, reset=False, coding=coding)
+
+
+def test_objects_that_are_numbers_are_numbers():
+    X = np.array([[1.0, nan], [2.0, 3.0]])
+    estimator, blocks, coding = fitted(X.astype(object))
+    assert coding is None
+    assert isinstance(blocks, ArrayBlocks)
+    np.testing.assert_array_equal(blocks.read(0), X)
+    text = np.array([[1.0, "a"]], dtype=object)
+    with pytest.raises(DataError, match="Column 1 holds text, not numbers"):
+        open_mixed_table(estimator, text, reset=False)
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.array([["2024"]], dtype="datetime64"), "X holds datetime64.*neither"),
+        (np.array([[b"a"]]), r"X holds \|S1, neither"),
+        (np.array([[1j]]), "[Cc]omplex"),
+        (np.array(["a", "b"], dtype=object), "1D array|2D array"),
+        ([[1, "a"], [2]], "inhomogeneous"),
+        (np.array([["a", 1], [2, 1]], dtype=object), "Column 0 mixes numbers and text"),
+    ],
+)
+def test_arrays_of_no_use(X, words):
+    with pytest.raises(ValueError, match=words):
+        fitted(X)
+
+
+@every_source
+def test_tables_with_names_after_an_array(make, tmp_path):
+    estimator, _, coding = fitted(OBJECTS)
+    X = make(COLUMNS, tmp_path)
+    if make in (pandas_frame, polars_frame, arrow_table):
+        with pytest.warns(UserWarning, match="fitted without feature names"):
+            blocks, same = open_mixed_table(estimator, X, reset=False, coding=coding)
+    else:
+        blocks, same = open_mixed_table(estimator, X, reset=False, coding=coding)
+    assert same is coding
+    np.testing.assert_array_equal(blocks.read(0), CODES)

@@ -1,30 +1,48 @@
 """Tables with categories: how values become codes, and blocks of such tables.
 
 In a block a category column holds the codes 0, 1, ..., and NaN where a value is
-missing. The codes are made once, when the table is opened; numbers are converted when
-a block is read, as in `kplus.engine.blocks`.
+missing. The codes of a data frame are made once, when it is opened; numbers are
+converted when a block is read, as in `kplus.engine.blocks`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import compress
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from narwhals import Series
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.engine.blocks import Cut, as_float_column
+from kplus.engine.blocks import as_float_column
+from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.engine.factors import (
+    MISSING,
+    Column,
+    Factors,
+    declared_categories,
+    encode,
+    factorize,
+)
+from kplus.engine.kept import KeptBlocks
+from kplus.engine.values import (
+    Category,
+    as_category,
+    in_order,
+    kinds_of,
+    refuse_empty,
+    refuse_mixture,
+)
 
-__all__ = ["Category", "CodedFrameBlocks", "Coding", "count_levels"]
-
-Category = str | int | float | bool
-Column = Series[Any]
-
-_CHUNK_ROWS = 65_536  # values that are Python objects at one time
-_MISSING, _UNKNOWN = -1, -2
+__all__ = [
+    "Category",
+    "CodedFrameBlocks",
+    "Coding",
+    "check_names",
+    "count_levels",
+    "find_categories",
+    "holds_numbers",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +60,7 @@ class Coding:
     Parameters
     ----------
     names : tuple of str
-        Names of the columns.
+        Names of the columns; "0", "1", ... where they have none.
     categories : tuple of (tuple or None)
         For each column its categories, which are text, booleans, integers or floats;
         None: a column of numbers.
@@ -63,7 +81,7 @@ class Coding:
     categories: tuple[tuple[Category, ...] | None, ...]
 
     @classmethod
-    def of(cls, frame: Any, categorical: Sequence[str] = ()) -> "Coding":
+    def of(cls, frame: Any, categorical: Choice = FROM_DTYPE) -> "Coding":
         """Find the categories of a pandas, polars or Arrow table.
 
         Columns of text, categories and booleans are categories by themselves, also
@@ -72,29 +90,25 @@ class Coding:
         Parameters
         ----------
         frame : DataFrame or Table
-        categorical : sequence of str
-            Names of further columns to take as categories, such as integers that are
-            codes.
+        categorical : "from_dtype", or names, numbers or a mask of columns
+            Further columns to take as categories, such as integers that are codes.
 
         Raises
         ------
         DataError
             A column holds dates, lists or the like, a mixture of text and numbers, or
-            no value at all, or `categorical` names a column that is not there.
+            no value at all, or `categorical` asks for a column that is not there.
         """
         table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
         names = tuple(str(name) for name in table.columns)
-        for name in categorical:
-            if name not in names:
-                raise DataError(
-                    f"There is no column {name!r} to take as categories; the columns "
-                    f"are {list(names)}."
-                )
+        chosen = chosen_columns(categorical, len(names), names)
         return cls(
             names,
             tuple(
-                _find_categories(column, name, name in categorical)
-                for name, column in zip(names, table.iter_columns(), strict=True)
+                find_categories(column.dtype, [column], repr(name), bool(asked))
+                for name, column, asked in zip(
+                    names, table.iter_columns(), chosen, strict=True
+                )
             ),
         )
 
@@ -102,6 +116,11 @@ class Coding:
     def levels(self) -> tuple[int | None, ...]:
         """Number of categories of each column; None: numbers."""
         return tuple(None if c is None else len(c) for c in self.categories)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether columns are told by their numbers, as those of arrays are."""
+        return self.names == tuple(str(j) for j in range(len(self.names)))
 
     @property
     def has_categories(self) -> bool:
@@ -118,7 +137,7 @@ class Coding:
         ]
 
 
-class CodedFrameBlocks(Cut):
+class CodedFrameBlocks(KeptBlocks):
     """Blocks of a pandas, polars or Arrow table with numbers and categories.
 
     Parameters
@@ -129,6 +148,8 @@ class CodedFrameBlocks(Cut):
         Says which columns are categories, and their codes.
     block_rows : int or None
         Rows of a block; by default it depends on the number of columns.
+    unknown : {"error", "missing"}
+        What a value is that is none of the coding's categories.
 
     Raises
     ------
@@ -138,43 +159,46 @@ class CodedFrameBlocks(Cut):
     """
 
     def __init__(
-        self, frame: Any, coding: Coding, block_rows: int | None = None
+        self,
+        frame: Any,
+        coding: Coding,
+        block_rows: int | None = None,
+        unknown: str = "error",
     ) -> None:
         table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
         self.feature_names = [str(name) for name in table.columns]
-        if self.feature_names != list(coding.names):
-            raise DataError(
-                f"The columns {self.feature_names} are not those of the fit, "
-                f"{list(coding.names)}; give the same columns in the same order."
-            )
+        check_names(self.feature_names, coding)
         super().__init__(*table.shape, block_rows)
         # A column as codes, or as it is.
         self._columns = [
-            _check_numbers(column, name)
+            _check_numbers(column, repr(name))
             if categories is None
-            else _encode(column, name, categories)
+            else encode(column, repr(name), categories, unknown)
             for column, name, categories in zip(
                 table.iter_columns(), coding.names, coding.categories, strict=True
             )
         ]
+        self.keep_if_small()
 
-    def read(self, index: int) -> Array:
-        start, stop = self.bounds(index)
-        return self._gather(slice(start, stop), stop - start)
-
-    def take(self, rows: IntArray) -> Array:
-        return self._gather(rows, len(rows))
-
-    def _gather(self, rows: slice | IntArray, n_rows: int) -> Array:
+    def gather(self, rows: slice | IntArray, n_rows: int) -> Array:
         out = np.empty((n_rows, self.n_features))
         for j, column in enumerate(self._columns):
             part = column[rows]
             if isinstance(part, np.ndarray):
                 out[:, j] = part
-                out[part == _MISSING, j] = np.nan
+                out[part == MISSING, j] = np.nan
             else:
                 out[:, j] = as_float_column(part)
         return out
+
+
+def check_names(names: list[str], coding: Coding) -> None:
+    """Refuse columns that are not those of the coding."""
+    if names != list(coding.names):
+        raise DataError(
+            f"The columns {names} are not those of the fit, {list(coding.names)}; give "
+            f"the same columns in the same order."
+        )
 
 
 def count_levels(blocks: Blocks) -> tuple[int, ...]:
@@ -212,165 +236,94 @@ def _refuse_non_codes(blocks: Blocks, rows: Array, start: int) -> None:
 # ---------------------------------------------------------------- categories
 
 
-def _find_categories(
-    column: Column, name: str, asked: bool
+def find_categories(
+    dtype: Any, parts: Iterable[Column], label: str, asked: bool
 ) -> tuple[Category, ...] | None:
-    """Categories of a column in the order of their codes, or None for numbers."""
-    dtype = column.dtype
+    """Categories of a column in the order of their codes, or None for numbers.
+
+    Parameters
+    ----------
+    dtype : narwhals DType
+        Type of the column.
+    parts : iterable of narwhals Series
+        Its values. Only the different ones are kept in memory.
+    label : str
+        What errors call the column.
+    asked : bool
+        Whether numbers are categories.
+    """
     if dtype.is_numeric() and not asked:
         return None
     if dtype == nw.Boolean:
         return (False, True)
-    declared = _declared(column)
-    if declared is not None:
-        return tuple(_as_category(value, name) for value in declared)
-    if not (dtype.is_numeric() or dtype in (nw.String, nw.Object, nw.Categorical)):
-        _refuse_other(column, name)
-    values, kinds = _distinct(column, name)
-    if len(kinds) > 1:
-        raise DataError(
-            f"Column {name!r} mixes {' and '.join(sorted(kinds))}; turn its values "
-            f"into one type, e.g. all into text."
-        )
-    if dtype == nw.Object and kinds == {"numbers"} and not asked:
-        raise DataError(
-            f"Column {name!r} holds numbers kept as objects. Turn them into a type of "
-            f"numbers (e.g. with astype(float)), or name the column in `categorical` "
-            f"if they are codes."
-        )
-    return _in_order(values, kinds)
-
-
-def _declared(column: Column) -> list[Any] | None:
-    """The categories that the type of a column declares, if it does."""
-    if column.dtype not in (nw.Categorical, nw.Enum):
-        return None
-    if column.dtype == nw.Categorical and column.implementation.is_polars():
-        return None
-    try:
-        declared = column.cat.get_categories().to_list()
-    except AttributeError:  # Arrow dictionaries inside pandas
-        return None
-    # An Arrow dictionary may hold a null, and one that declares nothing is no help.
-    return [value for value in declared if value is not None] or None
-
-
-def _distinct(column: Column, name: str) -> tuple[set[Category], set[str]]:
-    """The different values of a column, and of what kinds they are."""
-    found: set[Any] = set()
+    found: dict[Any, None] = {}  # in the order in which values are met
     types: set[type] = set()
-    for _, part in _chunks(column):
-        present = ~part.is_null().to_numpy()
-        values = list(compress(part.to_list(), present))
-        # True equals 1 in a set, so types are told apart before.
-        types.update(map(type, values))
-        try:
-            found.update(values)
-        except TypeError:  # lists and other things without a hash
-            bad = next(value for value in values if not _is_category(value))
-            _as_category(bad, name)
-    distinct = {_as_category(value, name) for value in found if value == value}
-    if not distinct and len(column):
-        raise DataError(f"Column {name!r} holds no values, all are missing; drop it.")
-    return distinct, {_kind(cls) for cls in types}
+    n_rows, declared = 0, None
+    for part in parts:
+        n_rows += len(part)
+        # Text may come in dictionaries, too, which declare nothing then.
+        declared = None if dtype == nw.String else declared_categories(part)
+        if declared is None:
+            factors = factorize(part, label)
+            types |= _types_of(part, factors)
+            declared_or_met = factors.occurring()
+        else:
+            declared_or_met = declared
+        found.update(dict.fromkeys(declared_or_met))
+    if n_rows and not found:
+        refuse_empty(label)
+    values = [as_category(value, label) for value in found]
+    if declared is not None:
+        return tuple(values)
+    return _sorted(values, kinds_of(types), label, dtype == nw.Object and not asked)
 
 
-def _in_order(values: set[Category], kinds: set[str]) -> tuple[Category, ...]:
-    if kinds == {"booleans"}:
-        return (False, True)
-    ordered = sorted(values)
-    # Integers become floats where values are missing; the codes should not tell.
-    if all(isinstance(value, float) and value.is_integer() for value in ordered):
-        return tuple(int(value) for value in ordered)
-    return tuple(ordered)
+def _types_of(column: Column, factors: Factors) -> set[type]:
+    if column.dtype != nw.Object:
+        return set(map(type, factors.occurring()))
+    # True equals 1, so that one of them may hide behind the other.
+    objects = np.asarray(column.to_numpy(), dtype=object)
+    missing = column.is_null().to_numpy()
+    return set(map(type, objects[~missing]))
 
 
-def _kind(cls: type) -> str:
-    if issubclass(cls, str):
-        return "text"
-    return "booleans" if issubclass(cls, (bool, np.bool_)) else "numbers"
-
-
-def _is_category(value: Any) -> bool:
-    return isinstance(value, (str, bool, int, float, np.bool_, np.integer, np.floating))
-
-
-def _as_category(value: Any, name: str) -> Category:
-    """A value as plain text, boolean, integer or float."""
-    if not _is_category(value):
+def _sorted(
+    values: list[Category], kinds: set[str], label: str, guess: bool
+) -> tuple[Category, ...]:
+    if len(kinds) > 1:
+        refuse_mixture(label, kinds)
+    if guess and kinds == {"numbers"}:
         raise DataError(
-            f"Column {name!r} holds values of type {type(value).__name__}, such as "
-            f"{str(value)[:40]!r}. Categories are text, numbers or booleans: turn the "
-            f"values into text, or drop the column."
+            f"Column {label} holds numbers kept as objects. Turn them into a type of "
+            f"numbers (e.g. with astype(float)), or name the column in "
+            f"categorical_features if they are codes."
         )
-    if isinstance(value, str):
-        return str(value)
-    plain: Category = value.item() if isinstance(value, np.generic) else value
-    return plain
-
-
-def _refuse_other(column: Column, name: str) -> None:
-    if column.is_null().all():
-        raise DataError(f"Column {name!r} holds no values, all are missing; drop it.")
-    raise DataError(
-        f"Column {name!r} holds {column.dtype}, neither numbers nor categories. Drop "
-        f"it, or turn it into numbers or text first."
-    )
-
-
-# ---------------------------------------------------------------- codes
-
-
-def _encode(column: Column, name: str, categories: tuple[Category, ...]) -> IntArray:
-    """Codes of a whole column, `_MISSING` where it has no value."""
-    code_of = {value: code for code, value in enumerate(categories)}
-    codes = np.empty(len(column), dtype=np.int32)
-    for start, part in _chunks(column):
-        values = part.to_list()
-        here = codes[start : start + len(values)]
-        try:
-            here[:] = [code_of.get(value, _UNKNOWN) for value in values]
-        except TypeError:  # no hash
-            _as_category(next(v for v in values if not _is_category(v)), name)
-        here[part.is_null().to_numpy()] = _MISSING
-        for i in np.flatnonzero(here == _UNKNOWN):
-            if values[i] == values[i]:
-                _refuse_unknown(values[i], name, start + int(i), categories)
-            here[i] = _MISSING
-    return codes
-
-
-def _refuse_unknown(
-    value: Any, name: str, row: int, categories: tuple[Category, ...]
-) -> None:
-    shown = ", ".join(repr(category)[:40] for category in categories[:5])
-    more = ", ..." if len(categories) > 5 else ""
-    value = value.item() if isinstance(value, np.generic) else value
-    raise DataError(
-        f"Column {name!r} holds {repr(value)[:80]} (row {row}), which is none of the "
-        f"categories of the fit ({shown}{more}). Give it as missing, or fit again with "
-        f"a categorical dtype that declares it."
-    )
-
-
-def _chunks(column: Column) -> Iterator[tuple[int, Column]]:
-    if column.dtype == nw.Categorical and column.implementation.is_pyarrow():
-        # pyarrow looks values up in a dictionary one by one, ten times slower.
-        column = column.cast(column.cat.get_categories().dtype)
-    for start in range(0, len(column), _CHUNK_ROWS):
-        yield start, column[start : start + _CHUNK_ROWS]
+    return in_order(values, kinds)
 
 
 # ---------------------------------------------------------------- numbers
 
 
-def _check_numbers(column: Column, name: str) -> Any:
-    """The column if it holds numbers; all missing if it has no values at all."""
-    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
-        return column
-    if column.is_null().all():  # no value, so its type tells nothing
-        return np.full(len(column), _MISSING, dtype=np.int32)
+def holds_numbers(dtype: Any, parts: Iterable[Column], label: str) -> bool:
+    """Whether a column that held numbers in the fit does so; False: it has no values.
+
+    Raises
+    ------
+    DataError
+        It has values that are no numbers.
+    """
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        return True
+    if all(part.is_null().all() for part in parts):
+        return False
     raise DataError(
-        f"Column {name!r} holds {column.dtype}, but held numbers in the fit; turn its "
-        f"values into numbers."
+        f"Column {label} holds {dtype}, but held numbers in the fit; turn its values "
+        f"into numbers."
     )
+
+
+def _check_numbers(column: Column, label: str) -> Any:
+    """The column if it holds numbers; all missing if it has no values at all."""
+    if holds_numbers(column.dtype, [column], label):
+        return column
+    return np.full(len(column), MISSING, dtype=np.int8)

@@ -162,11 +162,10 @@ def read_table(path: Path, text: Sequence[str] = ()) -> Any:
 
 def _parquet_types(path: Path) -> dict[str, Any]:
     """Arrow types of the columns by name, without the index that pandas stored."""
-    from kplus.engine.parquet import index_columns, read_schema
+    from kplus.engine.parquet import column_names, read_schema
 
     schema = read_schema(path)
-    index = index_columns(schema)
-    return {field.name: field.type for field in schema if field.name not in index}
+    return {name: schema.field(name).type for name in column_names(schema)}
 
 
 def _empty_to_null(table: Any) -> Any:

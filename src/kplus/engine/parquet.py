@@ -30,42 +30,52 @@ except ImportError as error:
         "pip install 'kplus[parquet]'"
     ) from error
 
-__all__ = ["ParquetBlocks", "index_columns", "is_number", "read_columns", "read_schema"]
+__all__ = [
+    "ParquetBlocks",
+    "RowGroups",
+    "column_names",
+    "index_columns",
+    "is_number",
+    "read_columns",
+    "read_schema",
+    "to_numbers",
+]
 
 
-class ParquetBlocks:
-    """Blocks of a Parquet file with number columns only; nulls are read as NaN.
+class RowGroups:
+    """Blocks of a Parquet file; who inherits says how a column becomes numbers.
 
     Parameters
     ----------
     path : Path
         A local file.
     block_rows : int or None
-        Rows of a block; by default it depends on the number of columns.
-    columns : sequence of str or None
-        The columns to read, in this order; by default all but those which pandas
-        marked as its index.
+        Rows of a block.
+    columns : sequence of str
+        The columns to read, in this order.
+    dtype : type
+        float32 or float64.
 
     Attributes
     ----------
     feature_names : list of str
     """
 
+    _as_dictionaries: Sequence[str] = ()
+    """Columns of text that pyarrow is to decode as dictionaries."""
+
     def __init__(
         self,
         path: Path,
-        block_rows: int | None = None,
-        columns: Sequence[str] | None = None,
+        block_rows: int | None,
+        columns: Sequence[str],
+        dtype: type[Any],
     ) -> None:
         self._path = path
         with _open(path) as file:
             self._metadata = file.metadata
-        schema = read_schema(path)
-        if columns is None:
-            index = index_columns(schema)
-            columns = [name for name in schema.names if name not in index]
         self.feature_names = list(columns)
-        self._dtype = _common_dtype(path, schema, self.feature_names)
+        self._dtype = dtype
         groups = range(self._metadata.num_row_groups)
         counts = [self._metadata.row_group(i).num_rows for i in groups]
         self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -103,13 +113,67 @@ class ParquetBlocks:
     def _decode(self, index: int) -> Array:
         n_rows = int(self._starts[index + 1] - self._starts[index])
         rows = np.empty((n_rows, self.n_features), self._dtype)
-        with _damage(self._path), _open(self._path, self._metadata) as file:
+        with self._opened() as file:
             for j, name in enumerate(self.feature_names):
-                # A column "a" brings "a.b" along, hence the second choice by name.
-                table = file.read_row_group(index, columns=[name], use_threads=False)
-                rows[:, j] = _numbers(table.column(name), self._dtype)
+                rows[:, j] = self._convert(j, _read_part(file, index, name), index)
         rows.flags.writeable = False  # blocks are views of it
         return rows
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        with (
+            _damage(self._path),
+            _open(self._path, self._metadata, self._as_dictionaries) as file,
+        ):
+            yield file
+
+    def _parts(self, name: str) -> Iterator[Any]:
+        """A column, one row group at a time."""
+        with self._opened() as file:
+            for index in range(len(self._starts) - 1):
+                yield _read_part(file, index, name)
+
+    def _convert(self, j: int, column: Any, group: int) -> NDArray[Any]:
+        """Column `j` of a row group, as Arrow has it, as numbers."""
+        raise NotImplementedError
+
+
+class ParquetBlocks(RowGroups):
+    """Blocks of a Parquet file with number columns only; nulls are read as NaN.
+
+    Parameters
+    ----------
+    path : Path
+        A local file.
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+    columns : sequence of str or None
+        The columns to read, in this order; by default all but those which pandas
+        marked as its index.
+
+    Attributes
+    ----------
+    feature_names : list of str
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        block_rows: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        schema = read_schema(path)
+        names = column_names(schema) if columns is None else columns
+        super().__init__(path, block_rows, names, _common_dtype(path, schema, names))
+
+    def _convert(self, j: int, column: Any, group: int) -> NDArray[Any]:
+        return to_numbers(column, self._dtype)
+
+
+def _read_part(file: Any, group: int, name: str) -> Any:
+    # A column "a" brings "a.b" along, hence the second choice by name.
+    table = file.read_row_group(group, columns=[name], use_threads=False)
+    return table.column(name)
 
 
 def read_schema(path: Path) -> Any:
@@ -136,6 +200,12 @@ def index_columns(schema: Any) -> list[str]:
     return [name for name in names if isinstance(name, str) and name in schema.names]
 
 
+def column_names(schema: Any) -> list[str]:
+    """Names of the columns without the index that pandas stored."""
+    index = index_columns(schema)
+    return [name for name in schema.names if name not in index]
+
+
 @contextmanager
 def _damage(path: Path) -> Iterator[None]:
     """Turn what pyarrow raises for a bad file into `DataError`."""
@@ -150,9 +220,11 @@ def _damage(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _open(path: Path, metadata: Any = None) -> Any:
+def _open(path: Path, metadata: Any = None, as_dictionaries: Sequence[str] = ()) -> Any:
     with _damage(path):
-        return pq.ParquetFile(path, metadata=metadata)
+        return pq.ParquetFile(
+            path, metadata=metadata, read_dictionary=list(as_dictionaries)
+        )
 
 
 def _common_dtype(path: Path, schema: Any, names: Sequence[str]) -> type[Any]:
@@ -181,7 +253,8 @@ def is_number(dtype: Any) -> bool:
     )
 
 
-def _numbers(column: Any, dtype: type[Any]) -> NDArray[Any]:
+def to_numbers(column: Any, dtype: type[Any]) -> NDArray[Any]:
+    """A column of an Arrow table as numbers; nulls become NaN."""
     values: NDArray[Any] = column.cast(
         pa.from_numpy_dtype(dtype), safe=False
     ).to_numpy()

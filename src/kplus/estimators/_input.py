@@ -1,7 +1,7 @@
 """From what users pass to blocks: arrays, sparse matrices, frames, paths."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,10 @@ from sklearn.utils.validation import (
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.files import check_path, has_only_numbers, open_path, read_table
+from kplus.engine.categories import Coding
+from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.engine.coded import Coder, no_names
+from kplus.engine.files import open_path
 
 __all__ = [
     "check_weights",
@@ -49,19 +51,24 @@ def open_table(
         _refuse_empty(estimator, frame)
         _check_n_features(estimator, X, reset=reset)
         return frame
-    X = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        ensure_all_finite=False,
-    )
+    X = _check_array(estimator, X, reset, "numeric")
     if X.dtype.kind not in "biuf":
         raise DataError(f"X holds {X.dtype}, not numbers; turn it into numbers first.")
     if sp.issparse(X):
         return SparseBlocks(X, block_rows)
     return ArrayBlocks(X, block_rows)
+
+
+def _check_array(estimator: Any, X: Any, reset: bool, dtype: str | None) -> Any:
+    return validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=dtype,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        ensure_all_finite=False,
+    )
 
 
 def open_mixed_table(
@@ -70,14 +77,14 @@ def open_mixed_table(
     *,
     reset: bool,
     block_rows: int | None = None,
-    categorical: Sequence[str] = (),
+    categorical: Choice = FROM_DTYPE,
     coding: Coding | None = None,
+    unknown: str = "error",
 ) -> tuple[Blocks, Coding | None]:
     """Check the form of X, which may have categories, and cut it into blocks.
 
-    Data frames, CSV files and Parquet files with categories give blocks of codes.
-    What has numbers only is opened as by `open_table`, without a coding. A Parquet
-    file with categories is read into memory.
+    What has categories gives blocks of codes. What has numbers only is opened as by
+    `open_table`, without a coding. Parquet files are read by row groups in either case.
 
     Parameters
     ----------
@@ -89,11 +96,13 @@ def open_mixed_table(
         Whether this is a new fit, so that categories may be found in `X`.
     block_rows : int or None
         Rows of a block.
-    categorical : sequence of str
-        Columns of a data frame or file to take as categories whatever their type.
-        Arrays have no names, so it does not concern them.
+    categorical : "from_dtype", or names, numbers or a mask of columns
+        Columns to take as categories in a new fit, beside those which are so by their
+        type: text, booleans, categories.
     coding : Coding or None
         That of the fit, if it had one; `X` is coded by it then.
+    unknown : {"error", "missing"}
+        What a value is that is none of the categories of `coding`.
 
     Returns
     -------
@@ -101,62 +110,46 @@ def open_mixed_table(
     coding : Coding or None
         None where all columns are numbers.
     """
+    coder = Coder(reset, categorical, coding, unknown, block_rows)
     if isinstance(X, (str, os.PathLike)):
-        blocks, coding = _open_mixed_path(
-            Path(X), reset, block_rows, categorical, coding
-        )
+        blocks, coding = coder.open_path(Path(X))
         _note_columns(estimator, blocks, reset)
         return blocks, coding
     if nw.dependencies.is_into_dataframe(X):
         _check_feature_names(estimator, X, reset=reset)
-        blocks, coding = _cut_frame(X, reset, block_rows, categorical, coding)
+        blocks, coding = coder.open_frame(X)
         _refuse_empty(estimator, blocks)
         _check_n_features(estimator, X, reset=reset)
         return blocks, coding
-    if coding is not None:
-        raise _no_names(coding, "X has no column names")
-    return open_table(estimator, X, reset=reset, block_rows=block_rows), None
+    if coding is not None and not coding.by_position:
+        raise no_names(coding, "X has no column names")
+    X = _check_array(estimator, _without_loss(X), reset, None)
+    if sp.issparse(X):
+        return _open_sparse(X, coder), None
+    return coder.open_array(X)
 
 
-def _open_mixed_path(
-    path: Path,
-    reset: bool,
-    block_rows: int | None,
-    categorical: Sequence[str],
-    coding: Coding | None,
-) -> tuple[Blocks, Coding | None]:
-    kind = check_path(path)
-    if coding is not None:
-        if kind == "npy":
-            raise _no_names(coding, f"{path} has no column names")
-        table = read_table(path, text=coding.text_names)
-        return CodedFrameBlocks(table, coding, block_rows), coding
-    numbers = kind == "npy" or (not categorical and has_only_numbers(path))
-    if numbers or not reset:
-        return open_path(path, block_rows), None
-    return _cut_frame(read_table(path), reset, block_rows, categorical, coding)
+def _without_loss(X: Any) -> Any:
+    """Lists of text and numbers as objects; numpy would make text of the numbers."""
+    if not isinstance(X, (list, tuple)):
+        return X
+    try:
+        turned = np.asarray(X).dtype.kind in "US"
+    except ValueError:  # rows of different lengths: told by who checks the form
+        return X
+    return np.array(X, dtype=object) if turned else X
 
 
-def _cut_frame(
-    frame: Any,
-    reset: bool,
-    block_rows: int | None,
-    categorical: Sequence[str],
-    coding: Coding | None,
-) -> tuple[Blocks, Coding | None]:
-    if coding is None and reset:
-        coding = Coding.of(frame, categorical)
-    if coding is None or not coding.has_categories:
-        return FrameBlocks(frame, block_rows), None
-    return CodedFrameBlocks(frame, coding, block_rows), coding
-
-
-def _no_names(coding: Coding, problem: str) -> DataError:
-    return DataError(
-        f"{problem}, but the fit was on a table with categories: give a data frame or "
-        f"a file with the columns {list(coding.names)}, so that categories can be told "
-        f"by their values."
-    )
+def _open_sparse(X: Any, coder: Coder) -> Blocks:
+    asked = coder.reset and chosen_columns(coder.categorical, X.shape[1]).any()
+    if asked or coder.coding is not None:
+        raise DataError(
+            "Columns of a sparse matrix cannot be categories (categorical_features): "
+            "give a dense array or a data frame."
+        )
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"X holds {X.dtype}, not numbers; turn it into numbers first.")
+    return SparseBlocks(X, coder.block_rows)
 
 
 def _note_columns(estimator: Any, blocks: Blocks, reset: bool) -> None:
