@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "BPMeans": "kplus.estimators",
+    "CRAFT": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
     "KFeatures": "kplus.estimators",
@@ -26,6 +27,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CRAFT",
     "BPMeans",
     "DPMeans",
     "DPMixture",
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from kplus import datasets, observations, plots
     from kplus.core.errors import ModelFormatError
     from kplus.estimators import (
+        CRAFT,
         BPMeans,
         DPMeans,
         DPMixture,

@@ -48,7 +48,7 @@ def test_newer_schema_is_told_before_all_else(refuse, bench, tmp_path):
 def test_unknown_class(refuse, bench, tmp_path, name):
     bench.manifest["class"] = name
     path = bench.pack(tmp_path / "f.npz")
-    refuse(path, r"does not know \(it knows BPMeans, DPMeans")
+    refuse(path, r"does not know \(it knows BPMeans, CRAFT, DPMeans")
     with pytest.raises(ModelFormatError, match="does not know"):
         inspect(path)
 

@@ -1,6 +1,7 @@
 """The public estimators and the functions that go with them."""
 
 from kplus.estimators._bp_means import BPMeans
+from kplus.estimators._craft import CRAFT
 from kplus.estimators._dp_means import DPMeans
 from kplus.estimators._dp_mixture import DPMixture
 from kplus.estimators._k_features import KFeatures
@@ -8,6 +9,7 @@ from kplus.estimators._penalty import penalty_for, penalty_path
 from kplus.search.path import PenaltyPath
 
 __all__ = [
+    "CRAFT",
     "BPMeans",
     "DPMeans",
     "DPMixture",

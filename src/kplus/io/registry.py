@@ -10,6 +10,7 @@ __all__ = ["ESTIMATORS", "RECORDS", "find_class", "is_listed"]
 
 ESTIMATORS = {
     "BPMeans": "kplus.estimators",
+    "CRAFT": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
     "KFeatures": "kplus.estimators",
@@ -19,6 +20,9 @@ ESTIMATORS = {
 RECORDS = {
     "PenaltyPath": "kplus.estimators",
     "Coding": "kplus.engine.categories",
+    "Clusters": "kplus.models.craft.params",
+    "CraftModel": "kplus.models.craft.model",
+    "Layout": "kplus.models.craft.layout",
     # Observations as users choose them, and with their priors settled.
     "Bernoulli": "kplus.observations",
     "BernoulliFamily": "kplus.observations.bernoulli",

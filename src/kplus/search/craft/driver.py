@@ -11,17 +11,26 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, IntArray, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.kernels.craft import score_rows
+from kplus.kernels.craft import add_up, score_rows
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
 from kplus.moves.craft import DropClusters, JoinClusters, SortClusters
 from kplus.search.craft.number import Search
+from kplus.search.craft.paper import PaperFit, PaperSpec, by_size, fit_paper
 from kplus.search.craft.table import Partition, Table, canonical
 from kplus.search.job import Job
 from kplus.search.sample import draw
 
-__all__ = ["CraftFit", "CraftSpec", "fit", "refit", "score", "stream"]
+__all__ = [
+    "CraftFit",
+    "CraftSpec",
+    "fit",
+    "fit_as_published",
+    "refit",
+    "score",
+    "stream",
+]
 
 _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where small clusters are to be found as well
@@ -63,7 +72,7 @@ class CraftFit:
     history: Array
     converged: bool
     path: NDArray[Any] | None
-    paper: Any = None
+    paper: PaperFit | None = None
 
 
 def fit(job: Job, spec: CraftSpec) -> CraftFit:
@@ -74,6 +83,25 @@ def fit(job: Job, spec: CraftSpec) -> CraftFit:
         start = ClusterSums(partition.sums, partition.counts)
         steps = np.array(sorted(path.items()), dtype=_STEP)
         return _over_all_rows(job, spec, table.model, start, None, steps)
+
+
+def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
+    """Algorithms 1 and 2 on all rows in memory; what is said of clusters is ours."""
+    X: Array = np.ascontiguousarray(
+        job.source.take(np.arange(job.source.n_rows)), dtype=np.float64
+    )
+    weights = np.ones(len(X)) if job.weights is None else job.weights
+    fits = [fit_paper(X, weights, spec, rng) for rng in job.rng.spawn(n_init)]
+    best = by_size(min(fits, key=lambda fit: fit.objective), weights)
+    layout = Layout.of(X, weights, spec.levels, "gaussian")
+    model = CraftModel(layout, spec.smoothing, best.penalty, spec.fraction)
+    rows, K = layout.encode(X, weights), len(best.chosen)
+    sums = ClusterSums(np.zeros((K, layout.n_sums)), np.zeros(K))
+    add_up(rows.numbers, rows.codes, weights, best.labels, sums.sums, sums.counts)
+    return CraftFit(
+        model, model.of(sums), sums, best.labels, best.history, best.converged,
+        None, best,
+    )  # fmt: skip
 
 
 def refit(job: Job, spec: CraftSpec, layout: Layout, start: ClusterSums) -> CraftFit:

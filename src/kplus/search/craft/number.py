@@ -56,7 +56,7 @@ class Search:
             at = better
 
     def _cut_all(self, at: Partition) -> Partition | None:
-        """Cut every cluster that is worth it, or if they do not agree the best alone."""
+        """Cut all clusters that are worth it, or the best alone if that fails."""
         splits = [s for s in self._all_splits(at) if s is not None and s.change < 0.0]
         splits = sorted(splits, key=lambda s: s.change)[: self.most - at.K]
         for chosen in (splits, splits[:1]):

@@ -1,0 +1,463 @@
+"""Clusters of mixed tables, each with the features that matter for it."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    ClusterMixin,
+    TransformerMixin,
+    _fit_context,
+)
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Array, Blocks
+from kplus.estimators import _craft_report as report
+from kplus.estimators import _craft_state as state
+from kplus.estimators import _craft_ways as ways
+from kplus.estimators._input import check_weights, describe_infinite
+from kplus.estimators._progress import PassReporter
+from kplus.search import craft as search
+from kplus.search.job import Job
+
+__all__ = ["CRAFT"]
+
+
+class CRAFT(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    ClusterMixin,
+    BaseEstimator,
+):
+    """Clusters of a table of numbers and categories, each with features of its own.
+
+    For tables as they are: numbers in any units, categories, missing values. A feature
+    counts in a cluster if its values there are explained so much better than by the
+    whole table that it is worth its parameters; a cluster is opened if that is worth
+    one. Nothing has to be scaled, encoded or filled in, and the number of clusters
+    comes from the data.
+
+    Parameters
+    ----------
+    feature_fraction : float or None, default=None
+        m: count this share of the features in each cluster, those that are worth most.
+        None: all that are worth their cost.
+    penalty : float or "auto", default="auto"
+        λ: price of a cluster, in nats. "auto" is half the logarithm of the number of
+        rows, as in the integrated completed likelihood (ICL).
+    n_clusters : int or None, default=None
+        Find so many clusters instead.
+    max_clusters : int or None, default=None
+        Open no more than these.
+    sharing : float, default=0.0
+        0: each cluster has features of its own, 1: all have the same. In between, a
+        feature counts in a cluster with weight (1 − sharing) if chosen there, plus
+        sharing times the share of the clusters in which it is chosen. This is the
+        paper's ρ = (1 − sharing) m (1 − m).
+    numeric : {"gaussian", "quantile", "yeo-johnson"}, default="gaussian"
+        How numbers are seen: Gaussian in each cluster; cut into six parts of about the
+        same size, as categories (safe for heavy tails and spikes); or transformed
+        towards a Gaussian first.
+    categorical_features : "from_dtype", list of names or indices, or mask
+        Columns to take as categories. Text, categories and booleans of a data frame
+        are, in any case.
+    variant : {"likelihood", "paper"}, default="likelihood"
+        "paper" follows Algorithms 1 and 2 of the paper, for comparison: rows one by
+        one, so that their order matters, with `penalty` or `n_clusters` given.
+    smoothing : float, default=1.0
+        As many rows' worth of the whole table are added to each cluster: frequencies
+        are never 0, variances neither.
+    variance_floor : float, default=1e-3
+        For ``variant="paper"``: least variance of a column in a cluster, relative to
+        its variance in the table.
+    category_threshold : float or None, default=None
+        ε_c: report categories that save more than this share of their code length.
+    variance_threshold : float or None, default=None
+        ε_v: report numbers whose variance in the cluster is below this.
+    handle_unknown : {"error", "missing"}, default="error"
+        Categories in `predict` that the fit has not seen: an error, or as missing.
+    n_init : int, default=1
+        Searches, of which the lowest objective is kept.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-6
+        Rest when a pass changes the objective by less than this share.
+    batch_size : int or None, default=None
+        Rows in memory at one time.
+    warm_start : bool, default=False
+        Begin with the clusters of the last fit.
+    n_jobs : int or None, default=None
+        Threads.
+    random_state : int, RandomState or None, default=None
+        Seed.
+    verbose : int, default=0
+        Print a line for each pass.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row; cluster 0 is the largest.
+    n_clusters_ : int
+    cluster_sizes_ : ndarray of shape (n_clusters_,)
+        Rows of each, weighted.
+    selected_features_ : ndarray of bool, (n_clusters_, n_features_in_)
+        The features in which a cluster's rows agree more than others do. By default a
+        rule of its own, see the user guide; with `feature_fraction` a fixed number for
+        each cluster; by thresholds if any is given.
+    feature_scores_ : ndarray of shape (n_clusters_, n_features_in_)
+        Nats a row by which a feature tells the cluster from the whole table.
+    objective_ : float
+        J of the fit, lower is better; see the user guide.
+    objective_history_ : ndarray of shape (n_iter_,)
+        J after each pass over all rows; never rises.
+    categories_ : tuple
+        Categories of each column, None for numbers; only if there are any.
+    path_ : structured array
+        The lowest J seen with each number of clusters, fields "n_clusters" and
+        "objective", on the rows of the search.
+    n_missing_ : ndarray of shape (n_features_in_,)
+        Missing values of each column, weighted.
+    penalty_ : float
+        λ.
+    n_iter_ : int
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+
+    See Also
+    --------
+    DPMixture : Soft clusters of mixed tables, without feature selection.
+
+    Notes
+    -----
+    The search works on up to 20,000 rows in memory, then passes over all rows.
+    ``variant="paper"`` keeps all rows in memory.
+
+    References
+    ----------
+    Garg, Rudin & Jaakkola, "CRAFT: ClusteR-specific Assorted Feature selecTion",
+    AISTATS 2016.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from kplus import CRAFT
+    >>> frame = pd.DataFrame({
+    ...     "age": [21, 23, 22, 24, 25, 61, 64, None, 66, 65] * 3,
+    ...     "pet": ["cat", "cat", "cat", None, "cat"] + ["dog"] * 5
+    ...     + (["cat"] * 5 + ["dog"] * 5) * 2,
+    ... })
+    >>> craft = CRAFT(random_state=0).fit(frame)
+    >>> craft.n_clusters_
+    2
+    >>> craft.predict(pd.DataFrame({"age": [None, 20.0], "pet": ["dog", None]}))
+    array([1, 0])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "feature_fraction": [Interval(Real, 0, 1, closed="right"), None],
+        "penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "max_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "sharing": [Interval(Real, 0, 1, closed="both")],
+        "numeric": [StrOptions({"gaussian", "quantile", "yeo-johnson"})],
+        "categorical_features": [StrOptions({"from_dtype"}), "array-like"],
+        "variant": [StrOptions({"likelihood", "paper"})],
+        "smoothing": [Interval(Real, 0, None, closed="neither")],
+        "variance_floor": [Interval(Real, 0, None, closed="neither")],
+        "category_threshold": [Interval(Real, 0, 1, closed="neither"), None],
+        "variance_threshold": [Interval(Real, 0, None, closed="neither"), None],
+        "handle_unknown": [StrOptions({"error", "missing"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        feature_fraction=None,
+        *,
+        penalty="auto",
+        n_clusters=None,
+        max_clusters=None,
+        sharing=0.0,
+        numeric="gaussian",
+        categorical_features="from_dtype",
+        variant="likelihood",
+        smoothing=1.0,
+        variance_floor=1e-3,
+        category_threshold=None,
+        variance_threshold=None,
+        handle_unknown="error",
+        n_init=1,
+        max_iter=300,
+        tol=1e-6,
+        batch_size=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.feature_fraction = feature_fraction
+        self.penalty = penalty
+        self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
+        self.sharing = sharing
+        self.numeric = numeric
+        self.categorical_features = categorical_features
+        self.variant = variant
+        self.smoothing = smoothing
+        self.variance_floor = variance_floor
+        self.category_threshold = category_threshold
+        self.variance_threshold = variance_threshold
+        self.handle_unknown = handle_unknown
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
+
+    # --------------------------------------------------------------------- fit
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find clusters and their features.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+            Rows. Columns of text, categories and booleans of a data frame or file are
+            categories; NaN, None and null are missing. A path may name a ``.npy``,
+            ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+
+        Returns
+        -------
+        self : CRAFT
+        """
+        ways.check_settings(self)
+        last = ways.last_fit(self)
+        source, coding = ways.open_rows(self, X, last, reset=True)
+        weights = check_weights(sample_weight, source.n_rows)
+        ways.check_rows(self, source, weights)
+        reporter = PassReporter(self, X, ways.reconstruct)
+        job = self._job(source, weights, reporter)
+        try:
+            found = ways.best_fit(self, job, coding, last)
+        except NotFiniteError:
+            raise describe_infinite(self, source) from None
+        self._store(found, coding)
+        self.objective_history_ = found.history
+        self.n_iter_ = len(found.history)
+        ways.warn(self, found, source, coding)
+        reporter.close()
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find clusters and return the cluster of each row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to what was seen before.
+
+        Earlier rows keep their clusters and count as sums; rows of this batch choose
+        theirs. Clusters may be joined, but new ones come about in the first batch only,
+        which decides units and categories, too.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; `labels_` are those of this batch.
+
+        Returns
+        -------
+        self : CRAFT
+        """
+        if not hasattr(self, "labels_"):
+            return self.fit(X, sample_weight=sample_weight)
+        ways.check_settings(self)
+        ways.check_stream(self)
+        source = self._open(X)
+        weights = check_weights(sample_weight, source.n_rows)
+        job = self._job(source, weights, None)
+        try:
+            found = search.stream(
+                job, ways.spec(self, self._model.layout.levels), self._model, self._sums
+            )
+        except NotFiniteError:
+            raise describe_infinite(self, source) from None
+        self._store(found, self._coding)
+        self.objective_history_ = np.append(self.objective_history_, found.history)
+        self.n_iter_ += len(found.history)
+        ways.warn_if_restless(self, found)
+        return self
+
+    def _job(
+        self, source: Blocks, weights: Array | None, reporter: PassReporter | None
+    ) -> Job:
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return Job(
+            source=source,
+            weights=weights,
+            rng=np.random.default_rng(seed),
+            n_threads=effective_n_jobs(self.n_jobs),
+            max_iter=self.max_iter,
+            tol=self.tol,
+            callback=reporter if reporter is not None and reporter.wanted else None,
+        )
+
+    def _open(self, X: Any) -> Blocks:
+        """Open a table that must be like that of the fit."""
+        return ways.open_rows(self, X, ways.LastFit.of(self), reset=False)[0]
+
+    def _store(self, found: Any, coding: Any) -> None:
+        self._model, self._clusters, self._paper = (
+            found.model,
+            found.clusters,
+            found.paper,
+        )
+        self._sums = found.sums.copy()
+        self._sums.begin_pass()
+        self._coding = coding
+        for name, value in ways.attributes(self, found, coding).items():
+            setattr(self, name, value)
+        if coding is None and hasattr(self, "categories_"):
+            del self.categories_
+        self.labels_ = found.labels
+        self.objective_ = float(found.history[-1])
+        self.converged_ = found.converged
+        if found.path is not None:
+            self.path_ = found.path
+
+    # -------------------------------------------------------------------- rows
+
+    def predict(self, X: Any) -> Any:
+        """Return the cluster of each row.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.argmax(self.transform(X), axis=1)
+
+    def transform(self, X: Any) -> Any:
+        """Return the score of each row in each cluster.
+
+        It is the logarithm of how much likelier the row is there than in the table as
+        a whole, by the features that count there, plus that of the cluster's share of
+        the rows. With ``variant="paper"`` it is minus the paper's d_nk.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_clusters_)
+        """
+        check_is_fitted(self, "labels_")
+        source = self._open(X)
+        scores = ways.scores(self, source)
+        if not np.all(np.isfinite(scores)):
+            raise describe_infinite(self, source)
+        return scores
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the score of each row in its cluster, see `transform`.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self.transform(X).max(axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean of `score_samples`.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.score_samples(X).mean())
+
+    def describe(self) -> Any:
+        """Return a frame that says what each cluster is like.
+
+        One line for each cluster and each of its selected features, the telling ones
+        first: mean ± standard deviation of numbers, or the leading categories, in the
+        cluster and in the whole table. A cluster without any has a line all the same.
+
+        Returns
+        -------
+        description : DataFrame
+            Columns "cluster", "size", "share", "feature", "score", "here" and
+            "overall". pandas, or polars or Arrow where there is no pandas.
+        """
+        check_is_fitted(self, "labels_")
+        return report.as_frame(report.describe(self))
+
+    # -------------------------------------------------------------------- files
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        return state.to_state(self)
+
+    def _from_state(self, kept: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        state.from_state(self, kept)
