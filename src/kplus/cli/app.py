@@ -71,8 +71,9 @@ def fit(
         str,
         Option(
             metavar="NAME",
-            help="What to fit: clusters (dp-mixture, dp-means) or features, of which "
-            "a row may have several (bp-means, k-features).",
+            help="What to fit: clusters (dp-mixture, dp-means, or craft, which tells "
+            "each by its own columns), or features, of which a row may have several "
+            "(bp-means, k-features).",
         ),
     ] = "dp-mixture",
     observations: Annotated[
@@ -86,8 +87,8 @@ def fit(
     penalty: Annotated[
         float | None,
         Option(
-            help="Price λ² of a cluster (dp-means: a squared distance) or feature (a "
-            "sum of squared errors); else found.",
+            help="Price of a cluster (dp-means: λ², a squared distance; craft: λ, in "
+            "nats) or feature (λ², a sum of squared errors); else found.",
             rich_help_panel=_NUMBER,
         ),
     ] = None,
@@ -142,6 +143,33 @@ def fit(
             rich_help_panel=_COLUMNS,
         ),
     ] = False,
+    numeric: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="craft: how numbers are seen, gaussian, quantile (for heavy tails "
+            "and spikes) or yeo-johnson; else gaussian.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    feature_fraction: Annotated[
+        float | None,
+        Option(
+            metavar="M",
+            help="craft: share of the columns that count in each cluster; else those "
+            "that are worth it.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
+    sharing: Annotated[
+        float | None,
+        Option(
+            metavar="S",
+            help="craft: from 0, each cluster has columns of its own, to 1, all have "
+            "the same; else 0.",
+            rich_help_panel=_COLUMNS,
+        ),
+    ] = None,
     seed: Annotated[
         int, Option(help="Seed of the random numbers.", rich_help_panel=_FITTING)
     ] = 0,
@@ -183,6 +211,9 @@ def fit(
             choice=Choice(index, _split(columns), tuple(drop or ())),
             categorical=tuple(categorical or ()),
             scale=scale,
+            numeric=numeric,
+            feature_fraction=feature_fraction,
+            sharing=sharing,
             format=label_format,
             seed=seed,
             restarts=restarts,

@@ -1,6 +1,6 @@
 """``kplus fit``: find clusters or features in a table, and write what was found.
 
-What is common to both is here; `Clusters` and `Features` know what differs.
+What is common is here; the classes of `Findings` know what differs.
 """
 
 import json
@@ -12,6 +12,7 @@ from typing import Any
 
 from kplus.cli.clusters import Clusters
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
+from kplus.cli.craft import DescribedClusters
 from kplus.cli.features import Features
 from kplus.cli.models import (
     FitOptions,
@@ -46,6 +47,7 @@ _OUTPUTS = (
     "labels.csv",
     "labels.parquet",
     "clusters.png",
+    "description.csv",
     "features.csv",
     "features.parquet",
     "components.csv",
@@ -71,7 +73,7 @@ def fit(options: FitOptions) -> None:
     names = column_names(table)
     _check_against(table, options)
     hint = None if options.scale else scale_hint(found, names)
-    if hint and not silent and _weighs_scales(model):
+    if hint and not silent and _weighs_scales(options, model):
         note(hint)
     source, X = table.source, table.data
     if options.scale:
@@ -83,7 +85,7 @@ def fit(options: FitOptions) -> None:
         if options.scale:
             model.scaling_ = scaling_record(table.names, found)
         rows = Rows(source, names, table.coding, found, options.scale)
-        findings = _findings(model, rows, X)
+        findings = _findings(options, model, rows, X)
         files = _write(options, table, findings, model, folder)
     _tell(options, findings)
     result = _result(options, model, rows, findings, seconds, files)
@@ -112,8 +114,10 @@ def _profile(table: Table, model: Any) -> Profile:
     )
 
 
-def _weighs_scales(model: Any) -> bool:
+def _weighs_scales(options: FitOptions, model: Any) -> bool:
     """Whether a column of large numbers outweighs the others."""
+    if options.model == "craft":
+        return False
     kind = getattr(model, "observations", "spherical_gaussian")
     return bool(kind == "spherical_gaussian")
 
@@ -164,9 +168,11 @@ def _fit_model(options: FitOptions, model: Any, X: Any) -> float:
     return seconds
 
 
-def _findings(model: Any, rows: Rows, X: Any) -> Findings:
+def _findings(options: FitOptions, model: Any, rows: Rows, X: Any) -> Findings:
     if finds_features(model):
         return Features(model, rows, feature_bits(model, X))
+    if options.model == "craft":
+        return DescribedClusters(model, rows)
     return Clusters(model, rows)
 
 

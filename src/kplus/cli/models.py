@@ -24,12 +24,14 @@ __all__ = [
 MODELS = {
     "dp-mixture": "DPMixture",
     "dp-means": "DPMeans",
+    "craft": "CRAFT",
     "bp-means": "BPMeans",
     "k-features": "KFeatures",
 }
 """Names of the models on the command line, and their classes."""
 
 _FEATURES = ("bp-means", "k-features")
+_NUMERIC = ("gaussian", "quantile", "yeo-johnson")
 _COUNTED = ("bernoulli", "categorical", "poisson", "multinomial")
 
 
@@ -47,6 +49,9 @@ class FitOptions:
     choice: Choice
     categorical: tuple[str, ...]
     scale: bool
+    numeric: str | None
+    feature_fraction: float | None
+    sharing: float | None
     format: str
     seed: int
     restarts: int
@@ -69,10 +74,39 @@ def check_model(options: FitOptions) -> None:
         raise CommandError(
             f"There is no model {options.model!r}; there are {', '.join(MODELS)}."
         )
+    if options.model == "craft":
+        _check_craft(options)
+        return
+    for name in ("numeric", "feature_fraction", "sharing"):
+        if getattr(options, name) is not None:
+            option = name.replace("_", "-")
+            raise CommandError(f"--{option} is for --model craft, not {options.model}.")
     if options.model == "dp-mixture":
         _check_dp_mixture(options)
     else:
         _check_numbers_only(options)
+
+
+def _check_craft(options: FitOptions) -> None:
+    m, sharing, numeric = options.feature_fraction, options.sharing, options.numeric
+    if options.observations is not None:
+        raise CommandError(
+            "--observations is for dp-mixture; craft has --numeric for columns of "
+            "numbers."
+        )
+    if options.scale:
+        raise CommandError(
+            "--scale is not for craft, which takes columns of any units as they are; "
+            "leave it out."
+        )
+    if m is not None and not 0.0 < m <= 1.0:
+        raise CommandError(f"--feature-fraction must be above 0 and up to 1, not {m}.")
+    if sharing is not None and not 0.0 <= sharing <= 1.0:
+        raise CommandError(f"--sharing must lie in 0 ... 1, not {sharing}.")
+    if numeric is not None and numeric not in _NUMERIC:
+        raise CommandError(
+            f"--numeric is one of {', '.join(_NUMERIC)}, not {numeric!r}."
+        )
 
 
 def _check_numbers_only(options: FitOptions) -> None:
@@ -82,8 +116,8 @@ def _check_numbers_only(options: FitOptions) -> None:
     if options.categorical:
         raise CommandError(
             f"{model} takes numbers, not categories such as "
-            f"{options.categorical[0]!r}. Say --model dp-mixture, or leave such "
-            f"columns out with --drop."
+            f"{options.categorical[0]!r}. Say --model dp-mixture or craft, or leave "
+            f"such columns out with --drop."
         )
 
 
@@ -93,8 +127,8 @@ def _check_dp_mixture(options: FitOptions) -> None:
     kind = options.observations
     if options.penalty is not None:
         raise CommandError(
-            "--penalty is for --model dp-means, bp-means and k-features; dp-mixture "
-            "finds the number by itself."
+            "--penalty is for --model dp-means, craft, bp-means and k-features; "
+            "dp-mixture finds the number by itself."
         )
     if kind is not None and kind not in NAMES:
         raise CommandError(
@@ -114,6 +148,8 @@ def _check_dp_mixture(options: FitOptions) -> None:
 
 def accepted(options: FitOptions) -> str:
     """What columns may hold: "numbers", "mixed" or "categories"."""
+    if options.model == "craft":
+        return "mixed"
     if options.model != "dp-mixture":
         return "numbers"
     kinds = {None: "mixed", "mixed": "mixed", "categorical": "categories"}
@@ -154,6 +190,15 @@ def _with_penalty(options: FitOptions) -> Any:
     wished, most = options.clusters, options.max_clusters
     if options.model == "dp-means":
         return kplus.DPMeans(penalty=penalty, n_clusters=wished, max_clusters=most)
+    if options.model == "craft":
+        return kplus.CRAFT(
+            options.feature_fraction,
+            penalty=penalty,
+            n_clusters=wished,
+            max_clusters=most,
+            sharing=options.sharing or 0.0,
+            numeric=options.numeric or "gaussian",
+        )
     finder = kplus.BPMeans if options.model == "bp-means" else kplus.KFeatures
     return finder(penalty=penalty, n_components=wished, max_components=most)
 

@@ -105,14 +105,14 @@ def row_table(table: Table, answers: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:
-    """Write a table of labels, or of other numbers, as "csv" or "parquet"."""
+    """Write a table of labels, or another one, as "csv" or "parquet"."""
     if kind == "parquet":
         pq.write_table(table, file)
         return
     header = io.StringIO()
     csv.writer(header, lineterminator="\n").writerow(table.column_names)
     file.write(header.getvalue().encode())
-    quoting = "needed" if _needs_quotes(table.column(0)) else "none"
+    quoting = "needed" if any(map(_needs_quotes, table.columns)) else "none"
     options = pacsv.WriteOptions(include_header=False, quoting_style=quoting)
     pacsv.write_csv(table, file, options)
 

@@ -115,7 +115,12 @@ def _read_for(model: Any, options: PredictOptions) -> Table:
     text = () if coding is None else coding.text_names
     accepts = "numbers" if coding is None else "mixed"
     choice = Choice(
-        options.index, columns, categorical=text, accepts=accepts, coding=coding
+        options.index,
+        columns,
+        categorical=text,
+        accepts=accepts,
+        coding=coding,
+        unknown=getattr(model, "handle_unknown", "error"),
     )
     try:
         table = read_table(options.data, choice)
@@ -135,8 +140,8 @@ def _read_for(model: Any, options: PredictOptions) -> Table:
 def _coding(model: Any, columns: Sequence[str] | None) -> Coding | None:
     """The categories of the model, by the names that the columns have in the file."""
     categories = getattr(model, "categories_", None)
-    if categories is None:
-        return None
+    if categories is None or not hasattr(model, "feature_names_in_"):
+        return None  # the model knows columns by their numbers, if there are categories
     if columns is None or len(columns) != len(categories):
         raise CommandError(
             "The model was fitted on a table with categories, so that it needs a file "

@@ -62,7 +62,7 @@ class Rows:
 
 
 class Findings(Protocol):
-    """What ``kplus fit`` writes and tells; `Clusters` and `Features` know how.
+    """What ``kplus fit`` writes and tells; the class for a kind of model knows how.
 
     Attributes
     ----------

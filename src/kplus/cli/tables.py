@@ -37,6 +37,8 @@ class Choice:
         What the columns may hold; with "categories" numbers count as such, too.
     coding : Coding or None
         The categories of the fit, if there was one.
+    unknown : {"error", "missing"}
+        What a value is that is none of these.
     """
 
     index: str | None = None
@@ -45,6 +47,7 @@ class Choice:
     categorical: Sequence[str] = ()
     accepts: str = "numbers"
     coding: Coding | None = None
+    unknown: str = "error"
 
     @property
     def names(self) -> list[str]:
@@ -110,9 +113,9 @@ def _read_csv(path: Path, choice: Choice) -> Table:
     features = _features(path, choice, frame.column_names, [unnamed, index])
     _refuse_unfit(frame.schema, features, frame.column, choice)
     part = _blank_to_null(frame.select(features))
-    coding = _coding(part, choice)
+    source, coding = _as_blocks(part, choice)
     return Table(
-        FrameBlocks(part) if coding is None else CodedFrameBlocks(part, coding),
+        source,
         part,
         features,
         ROW if index is None else index,
@@ -161,10 +164,15 @@ def _parquet_columns(
         data = path if whole else read_columns(path, features)
         return ParquetBlocks(path, columns=features), data, None
     part = _numbers_to_text(read_columns(path, features), choice.categorical)
+    source, coding = _as_blocks(part, choice)
+    return source, part, coding
+
+
+def _as_blocks(part: Any, choice: Choice) -> tuple[Blocks, Coding | None]:
     coding = _coding(part, choice)
     if coding is None:
-        return FrameBlocks(part), part, None
-    return CodedFrameBlocks(part, coding), part, coding
+        return FrameBlocks(part), None
+    return CodedFrameBlocks(part, coding, unknown=choice.unknown), coding
 
 
 def _coding(part: Any, choice: Choice) -> Coding | None:

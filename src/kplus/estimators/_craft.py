@@ -151,9 +151,8 @@ class CRAFT(
     >>> import pandas as pd
     >>> from kplus import CRAFT
     >>> frame = pd.DataFrame({
-    ...     "age": [21, 23, 22, 24, 25, 61, 64, None, 66, 65] * 3,
-    ...     "pet": ["cat", "cat", "cat", None, "cat"] + ["dog"] * 5
-    ...     + (["cat"] * 5 + ["dog"] * 5) * 2,
+    ...     "age": [21, 23, 22, 24, 25, 22, 61, 64, None, 66] * 3,
+    ...     "pet": (["cat", None, "cat", "cat", "cat", "cat"] + ["dog"] * 4) * 3,
     ... })
     >>> craft = CRAFT(random_state=0).fit(frame)
     >>> craft.n_clusters_

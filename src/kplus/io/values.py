@@ -58,12 +58,13 @@ class Encoder:
             if _is_table(value):
                 return self._encode_table(value, name)
             return self._encode_array(value, name)
-        if type(value) in (list, tuple):
+        if type(value) in (list, tuple, range):
             items = [
                 self.encode(item, f"{name}.{i}", depth + 1)
                 for i, item in enumerate(value)
             ]
-            return items if type(value) is list else {"kind": "tuple", "items": items}
+            # A range comes back as the list of its numbers.
+            return {"kind": "tuple", "items": items} if type(value) is tuple else items
         if type(value) is dict:
             return self._encode_dict(value, name, depth)
         if is_listed(type(value), RECORDS):

@@ -4,7 +4,8 @@ They need matplotlib, which is imported when the first one is drawn.
 """
 
 from kplus.plots.clusters import ClusterDisplay
+from kplus.plots.craft import CraftDisplay
 from kplus.plots.features import FeatureDisplay
 from kplus.plots.penalty_path import PenaltyPathDisplay
 
-__all__ = ["ClusterDisplay", "FeatureDisplay", "PenaltyPathDisplay"]
+__all__ = ["ClusterDisplay", "CraftDisplay", "FeatureDisplay", "PenaltyPathDisplay"]

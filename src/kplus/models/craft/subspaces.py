@@ -98,7 +98,8 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
     The background of a feature is the cluster in which it is broadest and all those
     that could be joined with that one, as far as the feature goes, at a loss below
     ½ p log N + log D. All other clusters have it. A background of one cluster that is
-    hardly broader than the narrowest is none: then all clusters have the feature.
+    hardly broader than the narrowest is none: then all clusters have the feature. And
+    a feature must be worth its cost, or it tells nothing of the cluster.
     """
     K, D = total.K, model.n_features
     chosen = np.zeros((K, D), dtype=np.bool_)
@@ -120,7 +121,7 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
         alone = np.count_nonzero(behind, axis=0) == 1
         behind[b] &= ~(alone & (profile.breadth[b] < _HARDLY_BROADER * narrowest))
         chosen[:, mine] = ~behind[:, mine]
-    return chosen
+    return chosen & (gains > tariff.costs)
 
 
 def budgeted_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
