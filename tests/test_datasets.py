@@ -19,6 +19,7 @@ from kplus.datasets import (
     make_gaussian_blobs,
     make_grid_clusters,
     make_spherical_mixture,
+    make_subspace_clusters,
     spherical_battery,
 )
 
@@ -322,3 +323,76 @@ def test_csv_path_names_the_choices():
 
 def test_public_names_exist():
     assert all(hasattr(datasets, name) for name in datasets.__all__)
+
+
+BINARY, NUMERIC = ["2a", "2c", "4a"], ["3a", "3c", "4c"]
+
+
+@pytest.mark.parametrize("figure", BINARY + NUMERIC)
+def test_subspace_clusters_in_shape(figure):
+    X, labels, subspaces = make_subspace_clusters(figure, 300, random_state=0)
+    D = 24 if figure in BINARY else 36
+    assert X.shape == (300, D)
+    assert subspaces.shape == (3, D)
+    assert (labels.dtype, subspaces.dtype) == (np.int64, bool)
+    again = make_subspace_clusters(figure, 300, random_state=0)
+    np.testing.assert_array_equal(X, again[0])
+    other = make_subspace_clusters(figure, 300, random_state=1)
+    assert not np.array_equal(X, other[0])
+    np.testing.assert_array_equal(subspaces, other[2])
+
+
+@pytest.mark.parametrize("figure", BINARY)
+def test_binary_subspaces_are_ones(figure):
+    X, labels, subspaces = make_subspace_clusters(figure, 30_000, random_state=0)
+    assert set(np.unique(X)) == {0, 1}
+    for k in range(3):
+        shares = X[labels == k].mean(axis=0)
+        np.testing.assert_array_equal(shares[subspaces[k]], 1.0)
+        rest = ~subspaces[k]
+        if figure == "2c":
+            assert shares[23] == pytest.approx(0.5, abs=0.02)
+            rest[23] = False
+        np.testing.assert_allclose(shares[rest], 0.1, atol=0.02)
+
+
+@pytest.mark.parametrize("figure", NUMERIC)
+def test_numeric_subspaces_are_narrow(figure):
+    X, labels, subspaces = make_subspace_clusters(figure, 30_000, random_state=0)
+    for k, mean in enumerate((1.0, 5.0, 10.0)):
+        rows = X[labels == k]
+        own, rest = rows[:, subspaces[k]], rows[:, ~subspaces[k]]
+        np.testing.assert_allclose(own.mean(axis=0), mean, atol=0.05)
+        np.testing.assert_allclose(own.std(axis=0), 1.0, atol=0.03)
+        np.testing.assert_allclose(rest.mean(axis=0), 0.0, atol=0.15)
+        np.testing.assert_allclose(rest.var(axis=0), 9.0, atol=0.5)
+
+
+def test_subspaces_are_those_of_the_paper():
+    """As far as its text says."""
+    sizes = {
+        figure: make_subspace_clusters(figure, 30, random_state=0)[2].sum(axis=1)
+        for figure in BINARY + NUMERIC
+    }
+    assert sizes["2a"].tolist() == [8, 8, 8]
+    assert sizes["2c"].tolist() == [8, 8, 8]
+    assert sizes["3a"].tolist() == [12, 12, 13]
+    assert sizes["4a"].tolist() == [9, 16, 8]
+    _, labels, _ = make_subspace_clusters("2c", 300, random_state=0)
+    np.testing.assert_array_equal(np.bincount(labels), [140, 100, 60])
+
+
+def test_an_unknown_figure_is_refused():
+    with pytest.raises(ValueError, match=r"figure must be one of '2a'.*got '5a'"):
+        make_subspace_clusters("5a")
+
+
+@pytest.mark.parametrize("n_rows", [0, -3])
+def test_subspace_clusters_without_rows_are_refused(n_rows):
+    with pytest.raises(ValueError, match="n_samples must be at least 1"):
+        make_subspace_clusters(n_samples=n_rows)
+
+
+def test_subspace_clusters_take_a_generator():
+    X, _, _ = make_subspace_clusters(random_state=np.random.default_rng(0))
+    assert X.shape == (300, 24)

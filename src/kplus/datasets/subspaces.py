@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+
+from kplus.datasets.mixtures import Seed
 
 __all__ = ["make_subspace_clusters"]
 
@@ -50,7 +51,7 @@ _NOISY_COLUMN = 23  # of figure 2c: a coin
 
 
 def make_subspace_clusters(
-    figure: str = "2a", n_rows: int = 300, random_state: Any = None
+    figure: str = "2a", n_samples: int = 300, random_state: Seed = None
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.bool_]]:
     """Draw one of the six tables with which CRAFT was introduced.
 
@@ -63,13 +64,13 @@ def make_subspace_clusters(
     Parameters
     ----------
     figure : {"2a", "2c", "3a", "3c", "4a", "4c"}
-    n_rows : int
-    random_state : int, RandomState or None
+    n_samples : int
+    random_state : int, Generator or None
 
     Returns
     -------
-    X : array of shape (n_rows, 24) of 0 and 1, or (n_rows, 36) of numbers
-    labels : array of shape (n_rows,)
+    X : array of shape (n_samples, 24) of 0 and 1, or (n_samples, 36) of numbers
+    labels : array of shape (n_samples,)
     subspaces : array of shape (3, n_columns)
         Which columns each cluster has.
 
@@ -83,19 +84,23 @@ def make_subspace_clusters(
     if figure not in _LAYOUTS:
         known = ", ".join(map(repr, _LAYOUTS))
         raise ValueError(f"figure must be one of {known}; got {figure!r}.")
-    rng = check_random_state(random_state)
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
+    rng = np.random.default_rng(random_state)
     kind, D, columns, shares = _LAYOUTS[figure]
-    ends = np.round(np.cumsum(shares) * n_rows).astype(int)
-    labels = np.searchsorted(ends, np.arange(n_rows), side="right").astype(np.int64)
+    ends = np.round(np.cumsum(shares) * n_samples).astype(int)
+    labels = np.searchsorted(ends, np.arange(n_samples), side="right").astype(np.int64)
     subspaces = np.zeros((3, D), dtype=bool)
     for k, own in enumerate(columns):
         subspaces[k, own] = True
     inside = subspaces[labels]
     if kind == "binary":
-        X = np.where(inside, 1, rng.uniform(size=(n_rows, D)) < _RARE).astype(np.int64)
+        X = np.where(inside, 1, rng.uniform(size=(n_samples, D)) < _RARE).astype(
+            np.int64
+        )
         if figure == "2c":
-            X[:, _NOISY_COLUMN] = rng.uniform(size=n_rows) < 0.5
+            X[:, _NOISY_COLUMN] = rng.uniform(size=n_samples) < 0.5
         return X, labels, subspaces
     means = np.array(_MEANS)[labels][:, None]
-    noise = rng.standard_normal((n_rows, D))
+    noise = rng.standard_normal((n_samples, D))
     return np.where(inside, means + noise, 3.0 * noise), labels, subspaces

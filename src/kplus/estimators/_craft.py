@@ -267,10 +267,12 @@ class CRAFT(
         """
         ways.check_settings(self)
         last = ways.last_fit(self)
-        source, coding = ways.open_rows(self, X, last, reset=True)
+        coding = None if last is None else last.coding
+        source, coding = ways.open_rows(self, X, coding, reset=True)
+        ways.check_columns(source, last)
         weights = check_weights(sample_weight, source.n_rows)
         ways.check_rows(self, source, weights)
-        reporter = PassReporter(self, X, ways.reconstruct)
+        reporter = PassReporter(self, X, ways.reconstruct(coding))
         job = self._job(source, weights, reporter)
         try:
             found = ways.best_fit(self, job, coding, last)
@@ -314,7 +316,7 @@ class CRAFT(
         -------
         self : CRAFT
         """
-        if not hasattr(self, "labels_"):
+        if not hasattr(self, "_clusters"):
             return self.fit(X, sample_weight=sample_weight)
         ways.check_settings(self)
         ways.check_stream(self)
@@ -349,7 +351,7 @@ class CRAFT(
 
     def _open(self, X: Any) -> Blocks:
         """Open a table that must be like that of the fit."""
-        return ways.open_rows(self, X, ways.LastFit.of(self), reset=False)[0]
+        return ways.open_rows(self, X, self._coding, reset=False)[0]
 
     def _store(self, found: Any, coding: Any) -> None:
         self._model, self._clusters, self._paper = (
@@ -359,7 +361,7 @@ class CRAFT(
         )
         self._sums = found.sums.copy()
         self._sums.begin_pass()
-        self._coding = coding
+        self._coding, self._asked = coding, self.categorical_features
         for name, value in ways.attributes(self, found, coding).items():
             setattr(self, name, value)
         if coding is None and hasattr(self, "categories_"):
@@ -383,7 +385,7 @@ class CRAFT(
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.argmax(self.transform(X), axis=1)
+        return np.argmax(self._scores(X), axis=1)
 
     def transform(self, X: Any) -> Any:
         """Return the score of each row in each cluster.
@@ -400,7 +402,11 @@ class CRAFT(
         -------
         scores : ndarray of shape (n_samples, n_clusters_)
         """
-        check_is_fitted(self, "labels_")
+        return self._scores(X)
+
+    def _scores(self, X: Any) -> Array:
+        """As `transform`, which may hand out a frame."""
+        check_is_fitted(self, "_clusters")
         source = self._open(X)
         scores = ways.scores(self, source)
         if not np.all(np.isfinite(scores)):
@@ -418,7 +424,7 @@ class CRAFT(
         -------
         scores : ndarray of shape (n_samples,)
         """
-        return self.transform(X).max(axis=1)
+        return self._scores(X).max(axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean of `score_samples`.

@@ -20,6 +20,7 @@ def to_state(craft: Any) -> dict[str, Any]:
         "model": craft._model,
         "clusters": craft._clusters,
         "coding": craft._coding,
+        "asked": craft._asked,
         "paper": None if craft._paper is None else _paper_state(craft._paper),
         "sums": sums.sums,
         "counts": sums.counts,
@@ -44,9 +45,11 @@ def from_state(craft: Any, kept: dict[str, Any]) -> None:
         if found != expected:
             raise ValueError(f"{name} has shape {found}, not {expected}.")
     coding = kept["coding"]
-    if coding is not None and coding.levels != model.layout.levels:
+    levels = (None,) * craft.n_features_in_ if coding is None else coding.levels
+    if levels != model.layout.levels:
         raise ValueError("coding has other categories than the model.")
     craft._model, craft._clusters, craft._coding = model, clusters, coding
+    craft._asked = kept["asked"]
     paper = kept["paper"]
     craft._paper = None if paper is None else _paper_of(paper, K, craft.n_features_in_)
     craft._sums = ClusterSums(kept["sums"], kept["counts"], float(kept["blank"]))

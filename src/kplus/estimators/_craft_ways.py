@@ -1,6 +1,7 @@
 """What the parameters of `CRAFT` ask for: tables, searches, attributes, warnings."""
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
     "LastFit",
     "attributes",
     "best_fit",
+    "check_columns",
     "check_rows",
     "check_settings",
     "check_stream",
@@ -42,7 +44,7 @@ _PAPER_FRACTION = 0.5  # m, which the paper's algorithm cannot do without
 _LOOK_AT = 2_000  # rows that are looked at for spikes
 _SPIKE = 0.5  # one value in so many of the rows
 _LIKE_AN_ID = 0.9  # so many categories a row
-_LEAST_ROWS = 20  # with fewer any column looks like that
+_LEAST_ROWS = 20  # with fewer, columns look like that by chance
 
 
 class LastFit(NamedTuple):
@@ -58,11 +60,14 @@ class LastFit(NamedTuple):
 
 
 def last_fit(craft: Any) -> LastFit | None:
-    """With `warm_start` after a fit that saw numbers in the same way: that fit."""
+    """With `warm_start` after a fit that saw columns in the same way: that fit."""
     if not craft.warm_start or not hasattr(craft, "_model"):
         return None
     last = LastFit.of(craft)
-    return last if last.model.layout.numeric == craft.numeric else None
+    same = last.model.layout.numeric == craft.numeric and np.array_equal(
+        craft._asked, craft.categorical_features
+    )
+    return last if same else None
 
 
 # ------------------------------------------------------------------- settings
@@ -149,24 +154,27 @@ def paper_spec(craft: Any, levels: tuple[int | None, ...]) -> PaperSpec:
 
 
 def open_rows(
-    craft: Any, X: Any, last: LastFit | None, *, reset: bool
+    craft: Any, X: Any, coding: Coding | None, *, reset: bool
 ) -> tuple[Blocks, Coding | None]:
-    """Open a table; a `last` fit decides the codes of categories."""
-    source, coding = open_mixed_table(
+    """Open a table; the coding of an earlier one decides the codes of categories."""
+    return open_mixed_table(
         craft,
         X,
         reset=reset,
         block_rows=craft.batch_size,
         categorical=craft.categorical_features,
-        coding=None if last is None else last.coding,
+        coding=coding,
         unknown=craft.handle_unknown,
     )
+
+
+def check_columns(source: Blocks, last: LastFit | None) -> None:
+    """Refuse a table for a warm start that is another."""
     if last is not None and source.n_features != len(last.model.layout.levels):
         raise ValueError(
             f"warm_start=True, but X has {source.n_features} features and the last fit "
             f"had {len(last.model.layout.levels)}; fit a fresh estimator."
         )
-    return source, coding
 
 
 def check_rows(craft: Any, source: Blocks, weights: Array | None) -> None:
@@ -204,9 +212,19 @@ def scores(craft: Any, source: Blocks) -> Array:
 # ----------------------------------------------------------------- attributes
 
 
-def reconstruct(info: PassInfo) -> dict[str, Any]:
-    """What a callback's fitted estimator needs."""
-    return {"n_clusters_": info.params.K}
+def reconstruct(coding: Coding | None) -> Callable[[PassInfo], dict[str, Any]]:
+    """What a callback's fitted estimator needs, from a pass."""
+
+    def fitted(info: PassInfo) -> dict[str, Any]:
+        return {
+            "n_clusters_": info.params.K,
+            "_model": info.params.model,
+            "_clusters": info.params.clusters,
+            "_coding": coding,
+            "_paper": None,
+        }
+
+    return fitted
 
 
 def attributes(craft: Any, found: CraftFit, coding: Coding | None) -> dict[str, Any]:
@@ -260,8 +278,9 @@ def warn(craft: Any, found: CraftFit, source: Blocks, coding: Coding | None) -> 
         )
     if craft.n_clusters is not None and craft.n_clusters > found.sums.K:
         _say(
-            f"Found {found.sums.K} clusters, not n_clusters={craft.n_clusters}: the "
-            f"rows do not differ enough."
+            f"Found {found.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
+            f"more of them no feature would be worth its cost. With feature_fraction a "
+            f"number of features counts in any case."
         )
     warn_if_restless(craft, found)
 
@@ -301,7 +320,9 @@ def _warn_of_spikes(found: CraftFit, names: Any, source: Blocks) -> None:
     for column in layout.numbers[: layout.scored]:
         values, counts = np.unique(X[:, column], return_counts=True, equal_nan=True)
         counts = counts[~np.isnan(values)]
-        if len(counts) >= 3 and counts.max() >= _SPIKE * counts.sum():
+        if len(counts) < 3 or counts.sum() < _LEAST_ROWS:
+            continue
+        if counts.max() >= _SPIKE * counts.sum():
             spikes.append(repr(str(names[column])))
     if spikes:
         _say(

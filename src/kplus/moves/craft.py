@@ -56,16 +56,13 @@ class JoinClusters:
         if not resting or total.K < 2:
             return None
         now = float(updated.prices.sum())
-        first, second = np.triu_indices(total.K, 1)
         tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
-        joined = model.alone.clusters(
-            total.sums[first] + total.sums[second],
-            total.counts[first] + total.counts[second],
-            tariff,
-        ).prices
-        best = int(np.argmin(joined - updated.prices[first] - updated.prices[second]))
-        into = without(total.K, second[best : best + 1])
-        into[second[best]] = into[first[best]]
+        pairs, changes = model.join_changes(
+            total.sums, total.counts, updated.prices, tariff
+        )
+        first, second = pairs[np.argmin(changes)]
+        into = without(total.K, np.array([second]))
+        into[second] = into[first]
         proposal = _regrouped(model, total, into, total.K - 1, exact=True)
         if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
             return None

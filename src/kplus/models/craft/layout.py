@@ -99,6 +99,8 @@ class Layout:
             padded = np.full((len(plain), _N_BINS - 1), np.nan)
             for line, cut in zip(padded, cuts, strict=True):
                 line[: len(cut)] = cut
+                if not len(cut):  # one part only, but it is one of numbers
+                    line[0] = np.inf
             coded = np.concatenate([coded, plain])
             edges = np.vstack([edges, padded])
             widths = np.concatenate(
@@ -170,7 +172,7 @@ class Layout:
     def check(self, n_columns: int) -> None:
         """Refuse parts that do not fit together; they may come from a damaged file."""
         P, Q = len(self.numbers), len(self.categories)
-        right = (
+        right = bool(
             len(self.levels) == n_columns
             and 0 <= self.scored <= P
             and all(len(part) == P for part in (self.powers, self.origins, self.scales))
@@ -182,8 +184,10 @@ class Layout:
         )
         for q in range(Q if right else 0):
             wide = self.levels[self.categories[q]]
-            cuts = np.count_nonzero(~np.isnan(self.edges[q]))
-            right = right and self.widths[q] == (cuts + 1 if wide is None else wide)
+            cut = not np.isnan(self.edges[q, 0])
+            parts = np.count_nonzero(np.isfinite(self.edges[q])) + 1
+            right &= cut == (wide is None)
+            right &= bool(self.widths[q] == (parts if wide is None else wide))
         if not right:
             raise ValueError("the layout's parts do not fit together.")
 

@@ -124,6 +124,22 @@ class CraftModel:
             shares = np.log(counts / tariff.total)
         return Clusters(tables, shares, gains, chosen, prices)
 
+    def join_changes(
+        self, sums: Array, counts: Array, prices: Array, tariff: Tariff
+    ) -> tuple[IntArray, Array]:
+        """All pairs of clusters, and how the objective changes if they are joined.
+
+        Exact without sharing; with it, other clusters' features may change as well.
+        """
+        pairs = np.stack(np.triu_indices(len(counts), 1), axis=1)
+        changes = [np.empty(0)]
+        for k in range(len(counts) - 1):  # not all at once: they may be very many
+            joined = self.alone.clusters(
+                sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], tariff
+            )
+            changes.append(joined.prices - prices[k + 1 :] - prices[k])
+        return pairs, np.concatenate(changes)
+
     def of(self, total: ClusterSums) -> Clusters:
         """The best clusters for a partition of all rows."""
         tariff = self.tariff(total.sums.sum(axis=0), float(total.counts.sum()))

@@ -93,3 +93,13 @@ class Clusters:
     @property
     def K(self) -> int:
         return len(self.shares)
+
+    def take(self, kept: NDArray[np.bool_]) -> "Clusters":
+        """Some of the clusters."""
+        return Clusters(
+            np.ascontiguousarray(self.tables[:, kept]),
+            self.shares[kept],
+            self.gains[kept],
+            self.chosen[kept],
+            self.prices[kept],
+        )

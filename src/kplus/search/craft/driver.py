@@ -1,6 +1,6 @@
 """From a mixed table to clusters: search on rows in memory, then all rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from kplus import loop
 from kplus.core.errors import NotFiniteError
-from kplus.core.types import Array, Blocks, IntArray, Move
+from kplus.core.regroup import without
+from kplus.core.types import Array, Blocks, Callback, IntArray, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.kernels.craft import add_up, score_rows
@@ -126,22 +127,27 @@ def _drawn(job: Job, spec: CraftSpec) -> Table:
         raise NotFiniteError("A row of the sample")
     X, weights = canonical(X, sample.weight())
     layout = Layout.of(X, weights, spec.levels, spec.numeric)
-    return Table.of(spec.model(layout), layout.encode(X, weights))
+    rows = layout.encode(X, weights)
+    if not np.all(np.isfinite(rows.numbers)):
+        raise NotFiniteError("A row of the sample")
+    return Table.of(spec.model(layout), rows)
 
 
 def _search(
     table: Table, spec: CraftSpec, rng: np.random.Generator
 ) -> tuple[Partition, dict[int, float]]:
     """The best partition of several searches."""
-    found = []
+    found, path = [], dict[int, float]()
     for one in rng.spawn(spec.n_init):
         search = Search(table, one, spec.most)
         if spec.n_clusters is None:
             partition = search.grow()
         else:
             partition = search.exactly(spec.n_clusters)
-        found.append((partition, search.path))
-    return min(found, key=lambda pair: pair[0].objective)
+        found.append(partition)
+        for K, objective in search.path.items():
+            path[K] = min(path.get(K, np.inf), objective)
+    return min(found, key=lambda partition: partition.objective), path
 
 
 def _over_all_rows(
@@ -159,13 +165,37 @@ def _over_all_rows(
     with make_engine(job.source, job.weights, job.n_threads) as engine:
         result = loop.run(
             model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
-            tol=job.tol, base=earlier, callback=job.callback, finish=SortClusters(),
+            tol=job.tol, base=earlier, callback=_telling(job.callback, model),
+            finish=SortClusters(),
         )  # fmt: skip
         labels = np.concatenate(list(engine.locals()))
+    clusters, sums = result.params, result.total
+    alive = sums.counts > 0.0
+    if not alive.all():  # the last pass emptied some
+        into = without(sums.K, np.flatnonzero(~alive))
+        sums = sums.regroup(into, int(alive.sum()))
+        clusters, labels = clusters.take(alive), into[labels]
     return CraftFit(
-        model, result.params, result.total, labels,
-        np.array(result.history), result.converged, path,
-    )  # fmt: skip
+        model, clusters, sums, labels, np.array(result.history), result.converged, path
+    )
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a callback learns of a pass."""
+
+    model: CraftModel
+    clusters: Clusters
+
+    @property
+    def K(self) -> int:
+        return self.clusters.K
+
+
+def _telling(callback: Callback | None, model: CraftModel) -> Callback | None:
+    if callback is None:
+        return None
+    return lambda info: callback(replace(info, params=Seen(model, info.params)))
 
 
 def score(source: Blocks, model: CraftModel, clusters: Clusters) -> Array:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kplus.core.types import IntArray
+from kplus.core.types import Array, IntArray
 from kplus.search.craft.splits import Split, best_split, spread_seeds
 from kplus.search.craft.table import Partition, Table
 
@@ -87,27 +87,36 @@ class Search:
             self.table.settle(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        at = min(
-            (self._filled(start, K) for start in starts), key=lambda p: p.objective
-        )
+        filled = [self._filled(start, K) for start in starts]
+        at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
             at = self._filled(better, K)
         return at
 
     def _filled(self, at: Partition, K: int) -> Partition:
-        """Cut clusters until there are K, as long as any can be cut."""
+        """Cut clusters until there are K, as long as any stays cut."""
         while at.K < K:
-            splits = [s for s in self._all_splits(at) if s is not None]
-            if not splits:
+            more = self._one_more(at)
+            if more is None:
                 return at
-            split = min(splits, key=lambda s: s.change)
+            at = more
+        return at
+
+    def _one_more(self, at: Partition) -> Partition | None:
+        """One cluster more, at rest: a cluster of which no feature pays is emptied."""
+        splits = [s for s in self._all_splits(at) if s is not None]
+        for split in sorted(splits, key=lambda s: s.change):
             labels = at.labels.copy()
             labels[split.rows[split.parts == 1]] = at.K
             found = self.table.settle(labels, at.K + 1)
-            if found.K <= at.K:  # it falls back: leave it as cut
-                found = self.table.settle(labels, at.K + 1, most=0)
-            at = found
-        return at
+            if found.K > at.K:
+                return found
+        for _ in range(_N_STARTS):
+            seeds = spread_seeds(self.table, at.K + 1, self.rng)
+            found = self.table.settle(seeds, at.K + 1, warm=True)
+            if found.K > at.K:
+                return found
+        return None
 
     # --------------------------------------------------------------------- steps
 
@@ -160,13 +169,9 @@ class Search:
             self._splits[key] = best_split(self.table, at, k, self.rng)
         return self._splits[key]
 
-    def _joins(self, at: Partition) -> tuple[list[tuple[int, int]], IntArray]:
-        pairs = [(i, j) for i in range(at.K) for j in range(i + 1, at.K)]
-        first, second = np.array(pairs).T
-        joined = self.table.prices(
-            at.sums[first] + at.sums[second], at.counts[first] + at.counts[second]
-        )
-        return pairs, joined - at.prices[first] - at.prices[second]
+    def _joins(self, at: Partition) -> tuple[IntArray, Array]:
+        model, tariff = self.table.model, self.table.tariff
+        return model.join_changes(at.sums, at.counts, at.prices, tariff)
 
     def _everyone(self) -> IntArray:
         return np.zeros(len(self.table.rows), dtype=np.int64)
