@@ -91,14 +91,22 @@ wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 	@.venv-peers/bin/python -m pip install -qq --disable-pip-version-check -r $<
 	@touch $@
 
-bench-peers: .venv-peers/.peers ## make .venv-peers, the environment of the libraries compared with
+# Without dependencies: all are listed, and orange3 would bring a graphical interface.
+.venv-craft-peers/.peers: benchmarks/craft-requirements.txt
+	@echo "Creating .venv-craft-peers"
+	@$(PYTHON) -m venv .venv-craft-peers
+	@.venv-craft-peers/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $<
+	@touch $@
 
-bench: $(VENV)/.app .venv-peers/.peers ## measure all models against their peers (hours)
+bench-peers: .venv-peers/.peers .venv-craft-peers/.peers ## make the environments of the libraries compared with
+
+bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours)
 	$(BIN)/python benchmarks/dp_means.py
 	$(BIN)/python benchmarks/dp_mixture.py
 	$(BIN)/python benchmarks/features.py
+	$(BIN)/python benchmarks/craft.py
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) .venv-peers $(DEMO) dist build docs/_build docs/api/generated \
+	rm -rf $(VENV) .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated \
 	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -31,9 +31,9 @@ class JobFailed(RuntimeError):
 class Job:
     """What to run, where, and with how many threads.
 
-    ``task`` names a function of ``tasks.py``, ``runs`` holds its arguments for each
-    measured call. All runs share one process; before them the task is called once on
-    the first ``warm_up_rows`` rows, so that imports and compilation are not measured.
+    ``task`` names a function of the module ``tasks``, ``runs`` holds its arguments for
+    each measured call. All runs share one process; before them the task is called once
+    on the first ``warm_up_rows`` rows: imports and compilation are not measured.
     ``mapped`` opens the data as a memory map; ``watch`` samples anonymous memory.
     """
 
@@ -47,6 +47,7 @@ class Job:
     watch: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     timeout: float = 3600.0
+    tasks: str = "tasks"
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ def run_job(job: Job) -> Runs:
 def _as_json(job: Job) -> dict[str, Any]:
     return {
         "task": job.task,
+        "tasks": job.tasks,
         "runs": job.runs,
         "data": None if job.data is None else str(job.data),
         "warm_up_rows": job.warm_up_rows,

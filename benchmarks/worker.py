@@ -1,8 +1,9 @@
 """Run one job of the benchmark runner inside the interpreter that it is about.
 
 Called as ``python worker.py JOB.json``. It needs numpy and the standard library only,
-so that it also runs in the environments of other libraries. The job names a function of
-``tasks.py``; each of its runs is measured and written back as JSON, labels as .npy.
+so that it also runs in the environments of other libraries. The job names a function
+and its module, such as ``tasks.py``; each of its runs is measured and written back as
+JSON, labels as .npy.
 """
 
 import contextlib
@@ -30,6 +31,10 @@ PACKAGES = [
     "numba",
     "threadpoolctl",
     "pdc-dp-means",
+    "kmodes",
+    "stepmix",
+    "pandas",
+    "pyarrow",
 ]
 
 
@@ -107,7 +112,7 @@ def versions() -> dict[str, str]:
 
 def main(job_path: Path) -> None:
     job = json.loads(job_path.read_text())
-    task = getattr(import_module("tasks"), job["task"])
+    task = getattr(import_module(job["tasks"]), job["task"])
     X = None
     if job["data"] is not None:
         X = np.load(job["data"], mmap_mode="r" if job["mapped"] else None)

@@ -296,3 +296,138 @@ def test_penalty_decides_between_errors():
     errors = (100.0, 40.0, 20.0, 19.0)
     assert best_number(errors, 5.0) == (2, 30.0)
     assert best_number(errors, 90.0) == (0, 100.0)
+
+
+def craft_here(job):
+    """Run a job of the benchmark of mixed tables in this process."""
+    runner, tasks, worker = map(
+        importlib.import_module, ("runner", "craft_tasks", "worker")
+    )
+    runs = []
+    for arguments in job.runs:
+        numbers, facts = worker.measure(
+            getattr(tasks, job.task), None, arguments, job.watch
+        )
+        labels = facts.pop("labels", None)
+        facts = json.loads(json.dumps(facts))
+        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
+    return runner.Runs(runs, {})
+
+
+@pytest.fixture
+def craft(monkeypatch):
+    """The benchmark of mixed tables, without peers, its jobs run in this process."""
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.setenv("KPLUS_CRAFT_PEERS_PYTHON", "/nowhere/python")
+    benchmark = importlib.import_module("craft")
+    modules = ("craft_runs", "craft_made", "craft_peers")
+    for module in (benchmark, *map(importlib.import_module, modules)):
+        monkeypatch.setattr(module, "run_job", craft_here)
+    return benchmark
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "synthetic",
+        "structureless",
+        "fixed",
+        "budget",
+        "tables",
+        "orders",
+        "farthest",
+        "many",
+    ],
+)
+def test_quick_case_of_mixed_tables_runs(name, craft, report, tmp_path):
+    data = importlib.import_module("data")
+    try:
+        result = craft.CASES[name](data.Store(tmp_path), craft.QUICK)
+    except data.DataMissing as missing:
+        pytest.skip(str(missing))
+    assert report.text_table(result.rows)
+    assert result.checks or result.claims
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["splice", "adult", "scaling"])
+def test_longer_quick_case_of_mixed_tables_runs(name, craft, report, tmp_path):
+    data = importlib.import_module("data")
+    try:
+        result = craft.CASES[name](data.Store(tmp_path), craft.QUICK)
+    except data.DataMissing as missing:
+        pytest.skip(str(missing))
+    assert report.text_table(result.rows)
+    assert result.checks or result.claims
+
+
+def test_quick_case_of_mixed_tables_runs_in_workers():
+    answer = subprocess.run(
+        [sys.executable, BENCHMARKS / "craft.py", "--only", "synthetic", "--quick"],
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "exact subspaces" in answer.stdout
+
+
+@pytest.fixture
+def craft_scores():
+    return importlib.import_module("craft_scores")
+
+
+def test_scores_of_labels_by_hand(craft_scores):
+    classes = np.array([0, 0, 0, 1, 1, 1])
+    labels = np.array([5, 5, 5, 5, 7, 7])
+    assert craft_scores.purity(classes, labels) == pytest.approx(5 / 6)
+    expected = (6 / 7 + 4 / 5) / 2
+    assert craft_scores.f1_majority(classes, labels) == pytest.approx(expected)
+    assert craft_scores.f1_matched(classes, labels) == pytest.approx(expected)
+    one = np.zeros(6, int)
+    assert craft_scores.nmi(classes, one) == 0.0
+    assert craft_scores.f1_matched(classes, one) == pytest.approx(1 / 3)
+    assert craft_scores.mean_pairwise_ari([labels, labels, labels]) == 1.0
+
+
+def test_subspaces_are_compared_cluster_by_cluster(craft_scores):
+    classes, labels = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
+    assert craft_scores.same_partition(classes, labels)
+    assert not craft_scores.same_partition(classes, np.array([0, 0, 1, 2]))
+    assert not craft_scores.same_partition(classes, np.array([0, 0, 1, 0]))
+    true = np.array([[True, True, False], [False, False, True]])
+    same = craft_scores.same_subspaces
+    assert same(classes, labels, true, true[::-1])
+    assert not same(classes, labels, true, true)
+    # Of a subspace larger than the budget, any part of that size will do.
+    part = np.array([[False, False, True], [True, False, False]])
+    assert not same(classes, labels, true, part)
+    assert same(classes, labels, true, part, at_most=1)
+    assert not same(classes, labels, true, part[::-1], at_most=1)
+
+
+def test_mixed_rows_of_the_scaling_case(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    write = importlib.import_module("craft_data").write_mixed_rows
+    labels = write(tmp_path / "rows.parquet", 500, n_columns=3, n_clusters=4)
+    table = parquet.read_table(tmp_path / "rows.parquet")
+    assert table.num_rows == len(labels) == 500
+    assert [str(kind) for kind in table.schema.types] == ["double"] * 3 + ["string"] * 3
+    assert all(column.null_count > 0 for column in table.columns)
+
+
+def test_categories_and_numbers_are_coded_for_peers(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    tasks = importlib.import_module("craft_tasks")
+    frame = pandas.DataFrame(
+        {"x": [1.0, None, 3.0], "c": pandas.Categorical(["b", None, "a"])}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    numbers, codes = tasks.coded(str(tmp_path / "t.parquet"))
+    np.testing.assert_array_equal(numbers, [[1.0], [np.nan], [3.0]])
+    np.testing.assert_array_equal(codes, [[1], [-1], [0]])
+    np.testing.assert_allclose(tasks.standardised(numbers).ravel(), [-1.0, 0.0, 1.0])
+    np.testing.assert_array_equal(tasks.one_hot(codes[:, 0]), [[0, 1], [0, 0], [1, 0]])
+    np.testing.assert_array_equal(
+        tasks.plain(str(tmp_path / "t.parquet")), [[1, 1], [2, -1], [3, 0]]
+    )
