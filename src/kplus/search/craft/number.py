@@ -10,7 +10,7 @@ from kplus.search.craft.table import Partition, Table
 
 __all__ = ["Search"]
 
-_N_STARTS = 3
+_N_STARTS = 2
 _N_TRIES = 3  # pairs to join, and clusters to cut, of which a swap tries all
 _SURE = 1e-9  # a change of the objective, relative to it, that is not rounding
 
@@ -87,6 +87,7 @@ class Search:
             self.table.settle(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
+        starts.append(self.table.settle(self._everyone(), 1))  # cut step by step
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
