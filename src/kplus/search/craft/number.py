@@ -188,7 +188,7 @@ class Search:
 
 
 def _join(at: Partition, i: int, j: int) -> IntArray:
-    """Labels with clusters i < j made one; the number of j is given to the last."""
+    """Labels with clusters i < j made one; higher numbers than j move down."""
     into = np.arange(at.K)
     into[j] = i
     into[j + 1 :] -= 1
