@@ -126,7 +126,9 @@ class Search:
         if at.K < 2:
             return None
         pairs, losses = self._joins(at)
-        splits = [(k, s) for k, s in enumerate(self._all_splits(at)) if s is not None]
+        # Of two clusters, joined, there is no third to cut.
+        cuts = self._all_splits(at) if at.K > 2 else []
+        splits = [(k, s) for k, s in enumerate(cuts) if s is not None]
         splits = sorted(splits, key=lambda s: s[1].change)[:_N_TRIES]
         for pair in np.argsort(losses, kind="stable")[:_N_TRIES]:
             i, j = pairs[pair]
