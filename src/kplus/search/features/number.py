@@ -184,8 +184,10 @@ def _grown(
         more = add_split(rows, found, rng, penalty)
         tries += 1
         if tries == _TRIES and most > more.K:
-            # Two may pay where one does not.
-            more = min(more, add_split(rows, more, rng), key=lambda f: f.cost(penalty))
+            # Two may pay where one does not, if the second makes good for the first.
+            needed = max(2.0 * penalty - (found.error - more.error), 0.0)
+            two = add_split(rows, more, rng, needed)
+            more = min(more, two, key=lambda f: f.cost(penalty))
         if more.cost(penalty) < found.cost(penalty):
             found, tries = more, 0
     return found
