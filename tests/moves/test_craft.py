@@ -10,7 +10,7 @@ from kplus.engine.blocks import ArrayBlocks
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import ClusterSums
-from kplus.moves.craft import DropClusters, JoinClusters, SortClusters
+from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
 
 LEVELS = (None, 3, None, 2)
 
@@ -179,6 +179,15 @@ def test_clusters_of_equal_size_have_an_order_of_their_own():
         labels = np.array(renumber)[z]
         total = sums_of(model, X, weights, labels, 3)
         np.testing.assert_array_equal(total.counts, 20)
-        found.append(propose(SortClusters(), model, total).into[labels])
+        proposal = propose(SortClusters(), model, total)
+        found.append(labels if proposal is None else proposal.into[labels])
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
+
+
+def test_clusters_in_order_stay_as_they_are():
+    X, weights, z = rows()
+    model = model_of(X, weights)
+    total = sums_of(model, X, weights, z, 3)
+    total = total.regroup(by_size(total), 3)
+    assert propose(SortClusters(), model, total) is None

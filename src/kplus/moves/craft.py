@@ -9,7 +9,14 @@ from kplus.core.types import IntArray, Proposal
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
 
-__all__ = ["DropClusters", "JoinClusters", "SortClusters"]
+__all__ = ["DropClusters", "JoinClusters", "SortClusters", "by_size"]
+
+
+def by_size(total: ClusterSums) -> IntArray:
+    """New numbers of the clusters, largest first, equals by their sums."""
+    into = np.empty(total.K, dtype=np.int64)
+    into[np.lexsort((*total.sums.T[::-1], -total.counts))] = np.arange(total.K)
+    return into
 
 
 def _regrouped(
@@ -83,6 +90,7 @@ class SortClusters:
         updated: Clusters,
         resting: bool,
     ) -> Proposal | None:
-        into = np.empty(total.K, dtype=np.int64)
-        into[np.lexsort((*total.sums.T[::-1], -total.counts))] = np.arange(total.K)
+        into = by_size(total)
+        if np.array_equal(into, np.arange(total.K)):
+            return None
         return _regrouped(model, total, into, total.K, exact=True)

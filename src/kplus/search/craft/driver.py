@@ -16,9 +16,9 @@ from kplus.kernels.craft import add_up, score_rows
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
-from kplus.moves.craft import DropClusters, JoinClusters, SortClusters
+from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
 from kplus.search.craft.number import Search
-from kplus.search.craft.paper import PaperFit, PaperSpec, by_size, fit_paper
+from kplus.search.craft.paper import PaperFit, PaperSpec, fit_paper, sorted_by_size
 from kplus.search.craft.table import Partition, Table, canonical
 from kplus.search.job import Job
 from kplus.search.sample import draw
@@ -82,6 +82,7 @@ def fit(job: Job, spec: CraftSpec) -> CraftFit:
         table = _drawn(job, spec)
         partition, path = _search(table, spec, job.rng)
         start = ClusterSums(partition.sums, partition.counts)
+        start = start.regroup(by_size(start), start.K)  # most likely as in the end
         steps = np.array(sorted(path.items()), dtype=_STEP)
         return _over_all_rows(job, spec, table.model, start, None, steps)
 
@@ -93,7 +94,7 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
     )
     weights = np.ones(len(X)) if job.weights is None else job.weights
     fits = [fit_paper(X, weights, spec, rng) for rng in job.rng.spawn(n_init)]
-    best = by_size(min(fits, key=lambda fit: fit.objective), weights)
+    best = sorted_by_size(min(fits, key=lambda fit: fit.objective), weights)
     layout = Layout.of(X, weights, spec.levels, "gaussian")
     model = CraftModel(layout, spec.smoothing, best.penalty, spec.fraction)
     rows, K = layout.encode(X, weights), len(best.chosen)

@@ -58,11 +58,11 @@ __all__ = [
     "PaperFit",
     "PaperSpec",
     "assign",
-    "by_size",
     "constants",
     "farthest_first",
     "fit_paper",
     "row_costs",
+    "sorted_by_size",
 ]
 
 
@@ -170,7 +170,7 @@ def fit_paper(
     return replace(fitted, labels=assign(X, fitted))  # rows of weight 0, too
 
 
-def by_size(fit: PaperFit, weights: Array) -> PaperFit:
+def sorted_by_size(fit: PaperFit, weights: Array) -> PaperFit:
     """The same clusters, numbered by their weight, largest first."""
     K = len(fit.chosen)
     sizes = np.bincount(fit.labels, weights=weights, minlength=K)
