@@ -4,7 +4,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import (
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
@@ -13,7 +12,6 @@ from sklearn.base import (
     _fit_context,
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,9 +21,9 @@ from kplus.estimators import _craft_report as report
 from kplus.estimators import _craft_state as state
 from kplus.estimators import _craft_ways as ways
 from kplus.estimators._input import check_weights, describe_infinite
+from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.search import craft as search
-from kplus.search.job import Job
 
 __all__ = ["CRAFT"]
 
@@ -273,7 +271,7 @@ class CRAFT(
         weights = check_weights(sample_weight, source.n_rows)
         ways.check_rows(self, source, weights)
         reporter = PassReporter(self, X, ways.reconstruct(coding))
-        job = self._job(source, weights, reporter)
+        job = job_of(self, source, weights, reporter)
         try:
             found = ways.best_fit(self, job, coding, last)
         except NotFiniteError:
@@ -322,7 +320,7 @@ class CRAFT(
         ways.check_stream(self)
         source = self._open(X)
         weights = check_weights(sample_weight, source.n_rows)
-        job = self._job(source, weights, None)
+        job = job_of(self, source, weights)
         try:
             found = search.stream(
                 job, ways.spec(self, self._model.layout.levels), self._model, self._sums
@@ -334,20 +332,6 @@ class CRAFT(
         self.n_iter_ += len(found.history)
         ways.warn_if_restless(self, found)
         return self
-
-    def _job(
-        self, source: Blocks, weights: Array | None, reporter: PassReporter | None
-    ) -> Job:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return Job(
-            source=source,
-            weights=weights,
-            rng=np.random.default_rng(seed),
-            n_threads=effective_n_jobs(self.n_jobs),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=reporter if reporter is not None and reporter.wanted else None,
-        )
 
     def _open(self, X: Any) -> Blocks:
         """Open a table that must be like that of the fit."""

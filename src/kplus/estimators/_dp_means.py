@@ -15,12 +15,11 @@ from sklearn.base import (
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import NotFiniteError
-from kplus.core.types import Array, Blocks, PassInfo
+from kplus.core.types import Array, PassInfo
 from kplus.estimators._dp_means_ways import (
     cap,
     check_settings,
@@ -28,6 +27,7 @@ from kplus.estimators._dp_means_ways import (
     find_clusters,
 )
 from kplus.estimators._input import check_weights, describe_not_finite, open_table
+from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
@@ -255,7 +255,7 @@ class DPMeans(
                 f"n_samples={source.n_rows} should be >= n_clusters={self.n_clusters}."
             )
         reporter = PassReporter(self, X, _reconstruct)
-        job = self._job(source, weights, reporter)
+        job = job_of(self, source, weights, reporter)
         try:
             fitted, path = find_clusters(self, job)
         except NotFiniteError:
@@ -284,20 +284,6 @@ class DPMeans(
         labels : ndarray of shape (n_samples,)
         """
         return self.fit(X, sample_weight=sample_weight).labels_
-
-    def _job(
-        self, source: Blocks, weights: Array | None, reporter: PassReporter
-    ) -> Job:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return Job(
-            source=source,
-            weights=weights,
-            rng=np.random.default_rng(seed),
-            n_threads=effective_n_jobs(self.n_jobs),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=reporter if reporter.wanted else None,
-        )
 
     def _store(self, fitted: Fitted, path: Any) -> None:
         self.cluster_centers_ = fitted.centers

@@ -5,7 +5,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
@@ -14,15 +13,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import NotFiniteError
-from kplus.core.types import Array, Blocks, PassInfo
+from kplus.core.types import Blocks, PassInfo
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators import _dp_mixture_ways as ways
 from kplus.estimators._input import check_weights
+from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
 from kplus.search import dp_mixture as search
-from kplus.search.job import Job
 
 __all__ = ["DPMixture"]
 
@@ -265,7 +264,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             return state.attributes(self.observations, coding, family, info.params)
 
         reporter = PassReporter(self, X, described, "lower bound")
-        job = self._job(source, weights, reporter)
+        job = job_of(self, source, weights, reporter)
         try:
             if last is None:
                 columns = ways.columns_of(source, likelihood, coding)
@@ -325,7 +324,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
             return self.fit(X, sample_weight=sample_weight)
         source = self._open(X)
         weights = check_weights(sample_weight, source.n_rows)
-        job = self._job(source, weights)
+        job = job_of(self, source, weights)
         family = self.observations_
         spec = ways.make_spec(self, family, source)
         try:
@@ -339,18 +338,6 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         self.n_iter_ += len(found.history)
         self._warn_if_restless(found)
         return self
-
-    def _job(self, source: Blocks, weights: Array | None, reporter: Any = None) -> Job:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return Job(
-            source=source,
-            weights=weights,
-            rng=np.random.default_rng(seed),
-            n_threads=effective_n_jobs(self.n_jobs),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=reporter if reporter is not None and reporter.wanted else None,
-        )
 
     def _open(self, X: Any) -> Blocks:
         """Open a table that must be like that of the fit."""

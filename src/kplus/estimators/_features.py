@@ -16,24 +16,24 @@ from sklearn.base import (
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import NotFiniteError
-from kplus.core.types import Array, Blocks, PassInfo
+from kplus.core.types import Array, PassInfo
 from kplus.estimators._input import (
     check_weights,
     describe_infinite,
     open_table,
     refuse_empty_columns,
 )
+from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
 from kplus.search import features as search
 from kplus.search.features import FeatureFit, FeatureSpec
-from kplus.search.job import Job
 
 __all__ = ["LatentFeatures"]
 
@@ -110,7 +110,7 @@ class LatentFeatures(
         refuse_empty_columns(self, source, weights)
         start = _start(self)
         reporter = PassReporter(self, X, _reconstruct, groups="features")
-        job = self._job(source, weights, reporter)
+        job = job_of(self, source, weights, reporter)
         try:
             found = search.fit(job, _spec(self), start)
         except NotFiniteError:
@@ -164,7 +164,7 @@ class LatentFeatures(
         _check_settings(self)
         source = open_table(self, X, reset=False, block_rows=self.batch_size)
         weights = check_weights(sample_weight, source.n_rows)
-        job = self._job(source, weights, None)
+        job = job_of(self, source, weights)
         try:
             found = search.stream(job, _spec_of_stream(self), self._sums)
         except NotFiniteError:
@@ -174,20 +174,6 @@ class LatentFeatures(
         self.n_iter_ += len(found.history)
         _warn(self, found)
         return self
-
-    def _job(
-        self, source: Blocks, weights: Array | None, reporter: PassReporter | None
-    ) -> Job:
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
-        return Job(
-            source=source,
-            weights=weights,
-            rng=np.random.default_rng(seed),
-            n_threads=effective_n_jobs(self.n_jobs),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            callback=reporter if reporter is not None and reporter.wanted else None,
-        )
 
     def _store(self, found: FeatureFit) -> None:
         K, error = len(found.components), float(found.sums.error)

@@ -1,0 +1,32 @@
+"""From the parameters that all estimators share to what a search is given."""
+
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils import check_random_state
+
+from kplus.core.types import Array, Blocks
+from kplus.estimators._progress import PassReporter
+from kplus.search.job import Job
+
+__all__ = ["job_of"]
+
+
+def job_of(
+    estimator: Any,
+    source: Blocks,
+    weights: Array | None,
+    reporter: PassReporter | None = None,
+) -> Job:
+    """The rows, the seed, the threads and when to stop; who watches, if anybody."""
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    return Job(
+        source=source,
+        weights=weights,
+        rng=np.random.default_rng(seed),
+        n_threads=effective_n_jobs(estimator.n_jobs),
+        max_iter=estimator.max_iter,
+        tol=estimator.tol,
+        callback=reporter if reporter is not None and reporter.wanted else None,
+    )
