@@ -348,11 +348,7 @@ def test_warm_starts_with_other_categories():
     craft = CRAFT(warm_start=True, random_state=0).fit(X)
     for chosen in ([1], "from_dtype", [1]):
         craft.set_params(categorical_features=chosen)
-        try:
-            craft.fit(X)
-        except ValueError as error:
-            assert "warm_start" in str(error)  # noqa: PT017
-            craft = clone(craft).fit(X)
+        craft.fit(X)
         fresh = CRAFT(categorical_features=chosen, random_state=0).fit(X)
         assert getattr(craft, "categories_", None) == getattr(
             fresh, "categories_", None

@@ -279,7 +279,7 @@ class CRAFT(
         self._store(found, coding)
         self.objective_history_ = found.history
         self.n_iter_ = len(found.history)
-        ways.warn(self, found, source, coding)
+        ways.warn(self, found, source)
         reporter.close()
         return self
 

@@ -263,7 +263,7 @@ def _selected(craft: Any, found: CraftFit) -> Any:
 # ------------------------------------------------------------------- warnings
 
 
-def warn(craft: Any, found: CraftFit, source: Blocks, coding: Coding | None) -> None:
+def warn(craft: Any, found: CraftFit, source: Blocks) -> None:
     """Say what a user should know of a table and its fit."""
     names = getattr(craft, "feature_names_in_", None)
     if names is None:

@@ -84,9 +84,7 @@ class Layout:
         units = [_units(X[:, d], weights) for d in plain]
         numbers, powers, scored = plain, np.full(len(plain), np.nan), len(plain)
         if numeric == "yeo-johnson":
-            powers = np.array(
-                [_power(X[:, d], u) for d, u in zip(plain, units, strict=True)]
-            )
+            powers = np.array([_power(X[:, d]) for d in plain])
             changed = [
                 _units(_transformed(X[:, d], p), weights)
                 for d, p in zip(plain, powers, strict=True)
@@ -226,7 +224,7 @@ def _transformed(x: Array, power: float) -> Array:
     return out
 
 
-def _power(x: Array, unit: tuple[float, float]) -> float:
+def _power(x: Array) -> float:
     """The exponent that makes a column most like a Gaussian, in its likelihood."""
     x = x[np.isfinite(x)]
     if len(x) < 3 or np.ptp(x) == 0.0:
