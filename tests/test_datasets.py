@@ -18,6 +18,7 @@ from kplus.datasets import (
     make_edge_patches,
     make_gaussian_blobs,
     make_grid_clusters,
+    make_nonnegative_features,
     make_spherical_mixture,
     make_subspace_clusters,
     spherical_battery,
@@ -266,6 +267,52 @@ def test_every_row_has_the_base():
 def test_bad_settings_of_features_are_named(name, value, message):
     with pytest.raises(ValueError, match=f"{name} must be .*{message}"):
         make_binary_features(**{name: value})
+
+
+def test_nonnegative_features_depend_on_the_seed_only():
+    rng = np.random.default_rng(7)
+    first, again, other = (
+        make_nonnegative_features(50, 9, 4, random_state=seed) for seed in (7, rng, rng)
+    )
+    for one, same, new in zip(first, again, other, strict=True):
+        np.testing.assert_array_equal(one, same)
+        assert not np.array_equal(one, new)
+
+
+def test_nonnegative_features_are_as_in_the_paper():
+    """Section 5: z ~ Bernoulli(.4), binary factors that overlap, noise of scale 1."""
+    X, Z, A = make_nonnegative_features(random_state=0)
+    assert (X.shape, Z.shape, A.shape) == ((500, 500), (500, 20), (20, 500))
+    assert set(np.unique(Z)) == set(np.unique(A)) == {0.0, 1.0}
+    assert Z.mean() == pytest.approx(0.4, abs=0.02)
+    np.testing.assert_array_equal(A.sum(axis=1), 167)
+    assert np.triu(A @ A.T, 1).max() > 30
+    assert np.std(X - Z @ A) == pytest.approx(1.0, abs=0.01)
+    assert X.min() < 0
+
+
+def test_nonnegative_features_are_filled_as_asked():
+    X, Z, A = make_nonnegative_features(
+        2_000, 10, 3, share=0.1, filled=0.01, noise=0.0, random_state=0
+    )
+    np.testing.assert_array_equal(A.sum(axis=1), 1)
+    np.testing.assert_array_equal(X, Z @ A)
+    np.testing.assert_allclose(Z.mean(axis=0), 0.1, atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("n_components", 0, "at least 1"),
+        ("share", 0.0, "between 0 and 1"),
+        ("noise", np.nan, "finite"),
+        ("filled", 0.0, "above 0"),
+        ("filled", 1.1, "at most 1"),
+    ],
+)
+def test_bad_settings_of_nonnegative_features_are_named(name, value, message):
+    with pytest.raises(ValueError, match=f"{name} must be .*{message}"):
+        make_nonnegative_features(**{name: value})
 
 
 def test_battery_covers_the_promised_range():

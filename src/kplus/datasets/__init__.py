@@ -1,7 +1,7 @@
 """Data to try things on: seeded generators and two small real data sets."""
 
 from kplus.datasets.battery import MixtureCase, spherical_battery
-from kplus.datasets.features import make_binary_features
+from kplus.datasets.features import make_binary_features, make_nonnegative_features
 from kplus.datasets.mixtures import (
     make_gaussian_blobs,
     make_grid_clusters,
@@ -21,6 +21,7 @@ __all__ = [
     "make_edge_patches",
     "make_gaussian_blobs",
     "make_grid_clusters",
+    "make_nonnegative_features",
     "make_spherical_mixture",
     "make_subspace_clusters",
     "spherical_battery",

@@ -1,13 +1,13 @@
 """How `DPMixture` is fitted: starts, batches, moves, streams."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import logsumexp
 
-from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.core.types import Array, Blocks, IntArray, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.loop import run
@@ -22,6 +22,7 @@ from kplus.moves.order import PresentComponents
 from kplus.moves.records import MoveRecord, MoveRecords
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.search.job import Job
+from kplus.search.runs import telling
 from kplus.search.sample import draw
 
 __all__ = [
@@ -165,7 +166,7 @@ def _run(
             spec.model, engine, start,
             moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
             max_iter=job.max_iter, tol=0.0, step=job.tol * _mass(job), base=earlier,
-            callback=_upright(job.callback), finish=finish,
+            callback=telling(job.callback, lambda cost: -cost), finish=finish,
         )  # fmt: skip
         labels = np.concatenate([part.labels for part in engine.locals()])
     return MixtureFit(
@@ -178,15 +179,6 @@ def _batches(n_blocks: int, n_batches: int) -> list[list[int]]:
     """Consecutive blocks in groups of about equal size, and an update at the end."""
     cuts = np.linspace(0, n_blocks, min(n_batches, n_blocks) + 1).astype(int)
     return [*(list(range(a, b)) for a, b in pairwise(cuts)), []]
-
-
-def _upright(
-    callback: Callable[[PassInfo], bool] | None,
-) -> Callable[[PassInfo], bool] | None:
-    """A callback that is told bounds, which rise."""
-    if callback is None:
-        return None
-    return lambda info: callback(replace(info, objective=-info.objective))
 
 
 def log_responsibilities(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kplus.core.types import Array
 from kplus.search.features.rows import Rows, View
 
-__all__ = ["binary_columns", "fill_gaps", "noise_rank"]
+__all__ = ["binary_columns", "fill_gaps", "noise_rank", "two_valued"]
 
 _MAX_ROUNDS = 6
 _MAX_STEPS = 25
@@ -22,21 +22,21 @@ _FILLINGS = 10
 _STARTS = 3  # random directions a feature and round
 
 
-def noise_rank(values: Array, N: int, D: int) -> tuple[int, float]:
+def noise_rank(values: Array, N: int, D: int, rest: float = 0.0) -> tuple[int, float]:
     """How many directions stand out of noise, and the variance of that.
 
     A matrix of N × D noise values of variance σ² has no squared singular value beyond
     σ²(√N + √D)². Directions of centred rows are set aside as long as they exceed what
-    the rest, taken as noise, could show.
+    the rest, taken as noise, could show. `rest` is the sum of the values not given.
     """
-    left = np.append(np.cumsum(values[::-1])[::-1], 0.0)
+    left = np.append(np.cumsum(values[::-1])[::-1], 0.0) + rest
     variance = 0.0
-    for k in range(min(N - 1, D)):
+    for k in range(min(N - 1, D, len(values))):
         n, d = N - 1 - k, D - k
         variance = float(left[k]) / (n * d)
         if values[k] <= variance * (np.sqrt(n) + np.sqrt(d)) ** 2:
             return k, variance
-    return min(N - 1, D), variance
+    return min(N - 1, D, len(values)), variance
 
 
 def _directions(view: View, K: int) -> tuple[Array, Array]:
@@ -81,7 +81,19 @@ def binary_columns(
     if values[-1] <= 1e-10 * values[0]:
         return None
     Y = view.X @ (right * np.sqrt(N / values))
-    found = _Columns(Y, view.weights / N)
+    columns, clear = two_valued(Y, view.weights / N, rng)
+    return columns, clear == K
+
+
+def two_valued(
+    Y: Array, shares: Array, rng: np.random.Generator, enough: float = 1.0
+) -> tuple[NDArray[np.bool_], int]:
+    """The same for whitened rows, which count by their shares; how many are pure.
+
+    With `enough`, the search ends when such a share of the columns is.
+    """
+    K = Y.shape[1]
+    found = _Columns(Y, shares, enough)
     found.try_directions(_unmixed(Y, found.shares, np.square, 0.0, rng))
     if not found.pure:
         found.try_directions(_unmixed(Y, found.shares, _cube, 3.0, rng))
@@ -89,7 +101,7 @@ def binary_columns(
         if found.pure:
             break
         found.try_directions(rng.normal(size=(K, _STARTS * K)))
-    return found.columns, found.pure
+    return found.columns, int(np.count_nonzero(found.within < _PURE))
 
 
 def _cube(P: Array) -> Array:
@@ -122,8 +134,8 @@ def _unmixed(
 class _Columns:
     """The purest independent columns found so far."""
 
-    def __init__(self, Y: Array, shares: Array) -> None:
-        self.Y, self.shares = Y, shares
+    def __init__(self, Y: Array, shares: Array, enough: float) -> None:
+        self.Y, self.shares, self.enough = Y, shares, enough
         self.Yw = Y * shares[:, None]
         K = Y.shape[1]
         self.directions = np.empty((K, 0))
@@ -132,9 +144,10 @@ class _Columns:
 
     @property
     def pure(self) -> bool:
-        """Whether all K columns are found and each is clearly of two values."""
+        """Whether all K columns are found and enough are clearly of two values."""
         K = self.Y.shape[1]
-        return len(self.within) == K and bool(np.all(self.within < _PURE))
+        clear = np.count_nonzero(self.within < _PURE)
+        return len(self.within) == K and bool(clear >= self.enough * K)
 
     def try_directions(self, W: Array) -> None:
         """Refine directions and keep the purest independent ones, known or new."""
