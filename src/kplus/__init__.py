@@ -14,7 +14,10 @@ _HOMES = {
     "CRAFT": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
+    "IBPGibbs": "kplus.estimators",
+    "IBPVariational": "kplus.estimators",
     "KFeatures": "kplus.estimators",
+    "MEIBP": "kplus.estimators",
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
     "save": "kplus.io",
@@ -28,9 +31,12 @@ _HOMES = {
 
 __all__ = [
     "CRAFT",
+    "MEIBP",
     "BPMeans",
     "DPMeans",
     "DPMixture",
+    "IBPGibbs",
+    "IBPVariational",
     "KFeatures",
     "ModelFormatError",
     "__version__",
@@ -49,9 +55,12 @@ if TYPE_CHECKING:
     from kplus.core.errors import ModelFormatError
     from kplus.estimators import (
         CRAFT,
+        MEIBP,
         BPMeans,
         DPMeans,
         DPMixture,
+        IBPGibbs,
+        IBPVariational,
         KFeatures,
         penalty_for,
         penalty_path,

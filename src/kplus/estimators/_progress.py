@@ -1,6 +1,7 @@
 """Reports of a fit's passes: `verbose` lines and scikit-learn callbacks."""
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,9 @@ class PassReporter:
         What the objective is called in `verbose` lines.
     groups : str
         What the groups are called there.
+    passes : int, optional
+        How many there will be, if that is known: lines then tell the time left, and so
+        can callbacks.
     """
 
     def __init__(
@@ -31,10 +35,12 @@ class PassReporter:
         fitted: Callable[[PassInfo], dict[str, Any]],
         measure: str = "objective",
         groups: str = "clusters",
+        passes: int | None = None,
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
-        self.measure, self.groups = measure, groups
-        self.context = estimator._init_callback_context(max_subtasks=None)
+        self.measure, self.groups, self.passes = measure, groups, passes
+        self._begun = time.monotonic()
+        self.context = estimator._init_callback_context(max_subtasks=passes)
         self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
     @property
@@ -48,7 +54,8 @@ class PassReporter:
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
-                f"{info.params.K} {self.groups}, {self.measure} {info.objective:.6g}",
+                f"{info.params.K} {self.groups}, {self.measure} {info.objective:.6g}"
+                f"{self._time_left(info.iteration)}",
                 file=sys.stdout,
             )
         if not hasattr(estimator, "_skl_callbacks"):
@@ -62,6 +69,13 @@ class PassReporter:
                 reconstruction_attributes=lambda: self.fitted(info),
             )
         )
+
+    def _time_left(self, done: int) -> str:
+        if self.passes is None:
+            return ""
+        seconds = (time.monotonic() - self._begun) / done * (self.passes - done)
+        minutes, seconds = divmod(round(seconds), 60)
+        return f", {minutes}:{seconds:02d} left"
 
     def close(self) -> None:
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)

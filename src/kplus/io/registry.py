@@ -13,7 +13,10 @@ ESTIMATORS = {
     "CRAFT": "kplus.estimators",
     "DPMeans": "kplus.estimators",
     "DPMixture": "kplus.estimators",
+    "IBPGibbs": "kplus.estimators",
+    "IBPVariational": "kplus.estimators",
     "KFeatures": "kplus.estimators",
+    "MEIBP": "kplus.estimators",
 }
 
 # Frozen dataclasses of arrays and scalars that fitted attributes may hold.

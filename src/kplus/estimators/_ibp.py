@@ -1,0 +1,297 @@
+"""What the estimators with an Indian buffet process prior share."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.callback import CallbackSupportMixin
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array, Blocks
+from kplus.engine.shifted import ShiftedBlocks
+from kplus.estimators._input import describe_infinite, open_table, refuse_empty_columns
+from kplus.search.ibp.survey import Survey, survey
+
+__all__ = ["BuffetFeatures"]
+
+_HIGH = 1e6  # levels so much larger than the deviations leave too few digits
+_SCALE = [Interval(Real, 1e-100, 1e100, closed="both"), StrOptions({"infer"})]
+
+
+class BuffetFeatures(
+    CallbackSupportMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+    BaseEstimator,
+):
+    """X = ZA + noise with binary Z; subclasses infer Z, A, scales and alpha.
+
+    A subclass has `fit`, which sets `components_`, `n_components_`, `feature_counts_`,
+    `alpha_`, `noise_scale_`, `factor_scale_` and `offset_`, and `_expected_bits`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"infer"})],
+        "noise_scale": _SCALE,
+        "factor_scale": _SCALE,
+        "negative": [StrOptions({"error", "shift", "noise"})],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    @property
+    def _nonnegative(self) -> bool:
+        """Whether the prior of the factors is confined to nonnegative values."""
+        raise NotImplementedError
+
+    def _expected_bits(self, source: Blocks) -> Array:
+        """Z, or its expectation, for rows in the units of the components."""
+        raise NotImplementedError
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = self._nonnegative and self.negative == "error"
+        return tags
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_components_
+
+    # ------------------------------------------------------------------ the rows
+
+    @property
+    def _block_rows(self) -> int | None:
+        """Rows read at a time; samplers, which hold all rows, have no say in it."""
+        return getattr(self, "batch_size", None)
+
+    def _open_for_fit(self, X: Any) -> tuple[Blocks, Survey]:
+        """Check the table, set `offset_`; return its blocks and what they hold."""
+        source = open_table(self, X, reset=True, block_rows=self._block_rows)
+        refuse_empty_columns(self, source, None)
+        found = survey(source)
+        if not found.finite:
+            raise describe_infinite(self, source)
+        if found.empty_rows:
+            raise DataError(_empty_rows(found.empty_rows))
+        self.offset_: Array = np.zeros(source.n_features)
+        if self._nonnegative and self.negative == "shift":
+            self.offset_ = found.lowest.copy()
+            shifted = ShiftedBlocks(source, self.offset_)
+            return shifted, survey(shifted)
+        if self._nonnegative and self.negative == "error" and found.lowest.min() < 0.0:
+            raise DataError(_negative_values(self, found.lowest))
+        if np.abs(found.means).max() > _HIGH * found.deviation > 0.0:
+            raise DataError(_high_level(self, found))
+        return source, found
+
+    def _open(self, X: Any) -> Blocks:
+        """Rows of a later table, in the units of the components."""
+        check_is_fitted(self, "components_")
+        source = open_table(self, X, reset=False, block_rows=self._block_rows)
+        if not survey(source).finite:
+            raise describe_infinite(self, source)
+        return ShiftedBlocks(source, self.offset_) if self.offset_.any() else source
+
+    # ------------------------------------------------------------ what users call
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Find features and return which of them each row has.
+
+        Parameters
+        ----------
+        X, y
+            As in `fit`.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components_)
+        """
+        return self.fit(X).transform(X)
+
+    def transform(self, X: Any) -> Array:
+        """Return which features each row has.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            NaN where a value is missing.
+
+        Returns
+        -------
+        Z : ndarray of shape (n_samples, n_components_)
+        """
+        return self._expected_bits(self._open(X))
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Return the rows that features make up: Z A.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_components_)
+            Features Z of each row, as `transform` returns them.
+
+        Returns
+        -------
+        X_original : ndarray of shape (n_samples, n_features)
+        """
+        check_is_fitted(self, "components_")
+        Z = check_array(
+            X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
+        )
+        if Z.shape[1] != self.n_components_:
+            raise ValueError(
+                f"X has {Z.shape[1]} columns, but this {type(self).__name__} has "
+                f"{self.n_components_} features (n_components_); give what transform "
+                f"returned."
+            )
+        return Z @ self.components_ + self.offset_
+
+    def impute(self, X: Any) -> Array:
+        """Fill in missing entries with what the features of their rows say.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            NaN where a value is missing.
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+            X itself where it was observed.
+        """
+        source = self._open(X)
+        fitted = self._expected_bits(source) @ self.components_ + self.offset_
+        table = _as_array(open_table(self, X, reset=False))
+        return np.where(np.isnan(table), fitted, table)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean predictive log-likelihood of an entry.
+
+        Of entry x under the features its row has: log N(x; z·E[a], noise_scale_²).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            From what is observed here, the features of each row are inferred.
+        y : array-like of shape (n_samples, n_features), optional
+            The truth: entries missing in X and known here are scored. Without it, those
+            observed in X are. Labels of the rows, as scikit-learn passes on, are
+            ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        source = self._open(X)
+        table = _as_array(source)
+        fitted = self._expected_bits(source) @ self.components_
+        if y is not None and (sp.issparse(y) or np.ndim(y) == 2):
+            table = self._held_out(table, y)
+        known = ~np.isnan(table)
+        if not known.any():
+            raise DataError(
+                "X holds no value (all are NaN): there is nothing to score."
+            )
+        error = np.mean((table[known] - fitted[known]) ** 2)
+        variance = self.noise_scale_**2
+        return float(-0.5 * (np.log(2.0 * np.pi * variance) + error / variance))
+
+    def _held_out(self, table: Array, y: Any) -> Array:
+        """The entries of y that a table lacks, NaN elsewhere."""
+        truth = y.toarray() if sp.issparse(y) else y
+        truth = check_array(truth, dtype=np.float64, ensure_all_finite="allow-nan")
+        if truth.shape != table.shape:
+            raise ValueError(
+                f"y has shape {truth.shape}, X has {table.shape}; give the same rows "
+                f"and columns as in X, with the values that are missing there."
+            )
+        held = np.where(np.isnan(table), truth - self.offset_, np.nan)
+        if np.isnan(held).all():
+            raise ValueError(
+                "No entry that is missing in X is known in y, so that there is nothing "
+                "to score; set the entries held out to NaN in X."
+            )
+        return held
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Draw rows from the fitted model.
+
+        Each row has feature k with the share of rows that had it in the fit, and is the
+        sum of its features plus noise.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+        random_state : int, RandomState or None
+            By default that of the estimator.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        Z : ndarray of shape (n_samples, n_components_)
+        """
+        check_is_fitted(self, "components_")
+        if n_samples < 1:
+            raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
+        seed = self.random_state if random_state is None else random_state
+        rng = check_random_state(seed)
+        shares = self.feature_counts_ / (self._n_rows + 1.0)
+        Z = (rng.uniform(size=(n_samples, self.n_components_)) < shares).astype(float)
+        noise = rng.normal(scale=self.noise_scale_, size=(n_samples, len(self.offset_)))
+        return self.inverse_transform(Z) + noise, Z
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Infer features; subclasses say how."""
+        raise NotImplementedError
+
+
+def _as_array(source: Blocks) -> Array:
+    n_blocks = -(-source.n_rows // source.block_rows)
+    return np.concatenate([source.read(i) for i in range(n_blocks)]).astype(np.float64)
+
+
+def _empty_rows(rows: list[int]) -> str:
+    few = ", ".join(map(str, rows[:5])) + (", ..." if len(rows) > 5 else "")
+    where = f"row{'s' if len(rows) > 1 else ''} {few}"
+    return f"Input X contains NaN only in {where}. Drop rows without any value."
+
+
+def _column(model: Any, j: int) -> str:
+    names = getattr(model, "feature_names_in_", None)
+    return f"column {j}" if names is None else f"column {str(names[j])!r}"
+
+
+def _high_level(model: Any, found: Survey) -> str:
+    j = int(np.argmax(np.abs(found.means)))
+    remedy = "take off the column means first"
+    if model._nonnegative:
+        remedy = "use negative='shift' to take off the minimum of each column"
+    return (
+        f"The values of {_column(model, j)} lie about {found.means[j]:.6g}, but values "
+        f"differ by {found.deviation:.3g} only: float64 has too few digits for both; "
+        f"{remedy}."
+    )
+
+
+def _negative_values(model: Any, lowest: Array) -> str:
+    j = int(np.argmin(lowest))
+    prior = next(p for p in ("factor_prior", "prior") if p in model.get_params())
+    return (
+        f"Negative values in data passed to {type(model).__name__} (down to "
+        f"{lowest[j]:.6g} in {_column(model, j)}), but features are nonnegative. Use "
+        f"negative='shift' to take off the minimum of each column, negative='noise' if "
+        f"the true values are not negative but for noise, or {prior}='gaussian' for "
+        f"features of either sign."
+    )

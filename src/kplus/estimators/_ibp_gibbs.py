@@ -1,0 +1,373 @@
+"""IBPGibbs: samples from the posterior of features with a buffet process prior."""
+
+import warnings
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.estimators._ibp import BuffetFeatures
+from kplus.estimators._ibp_gibbs_start import hyperprior, start_of
+from kplus.estimators._progress import PassReporter
+from kplus.search.ibp import gibbs
+from kplus.search.ibp.gibbs_bits import expected_bits
+from kplus.search.ibp.gibbs_chain import Bits, Settings
+from kplus.search.ibp.gibbs_factors import observe
+from kplus.search.ibp.gibbs_scales import Scales
+
+__all__ = ["IBPGibbs"]
+
+
+class IBPGibbs(BuffetFeatures):
+    """Samples of latent features with an Indian buffet process prior.
+
+    Every row is the sum of the features it has plus noise: X = ZA + E, where Z holds
+    zeros and ones. A Markov chain visits Z, the scales and the number of features as
+    often as they are probable given X, so that it tells how sure they are. Slower than
+    `MEIBP`, from which it may start.
+
+    Parameters
+    ----------
+    max_components : int, optional
+        Never more features than that: the prior is the buffet process given that it
+        does not exceed them.
+    sampler : {"accelerated", "collapsed", "uncollapsed"}, default="accelerated"
+        "collapsed" integrates the factors A out [1]_. "accelerated" draws from the same
+        distribution and is faster: it keeps what all other rows say of A while a row is
+        drawn [2]_. "uncollapsed" draws A as well; it forgets its start most slowly.
+    prior : {"gaussian", "nonnegative"}, default="gaussian"
+        The factors' prior: Gaussian, or half of one, above zero. The latter goes with
+        ``sampler="uncollapsed"`` only.
+    n_samples : int, default=100
+        Samples to draw.
+    burn_in : int, default=100
+        Sweeps before the first of them.
+    thin : int, default=1
+        Sweeps for each sample.
+    new_features : {"poisson", "metropolis"}, default="poisson"
+        How rows get features of their own, or lose them. "metropolis" proposes to
+        replace them by as many as the prior draws. "poisson" draws their number from
+        its distribution given the row; with the nonnegative prior, one more or one less
+        at a time, with factors that fit the row.
+    alpha : float or "infer", default="infer"
+        Concentration of the prior: the expected number of features of a row. Inferred
+        under a Gamma(1, 1) prior.
+    noise_scale : float or "infer", default="infer"
+        Standard deviation of the noise, σ_X. Inferred under a weak prior: the variance
+        is inverse Gamma(1, s²/100), with s² that of X about its column means.
+    factor_scale : float or "infer", default="infer"
+        Standard deviation of the factors (before the cut at zero), σ_A. Inferred under
+        a weak prior: its square is inverse Gamma(1, s²).
+    init : fitted estimator, array-like of shape (n_samples, n_features) or None
+        Where to start: from the features that `transform` of a fitted `MEIBP`,
+        `BPMeans`, `KFeatures` or `IBPVariational` finds in X (and from its scales, if
+        it has them), from a Z of zeros and ones, or from a draw of the prior.
+    store_samples : bool, default=False
+        Keep Z of every sample, eight rows a byte, for `comembership`.
+    negative : {"error", "shift", "noise"}, default="error"
+        What to do if X has negative values while features are nonnegative: refuse; take
+        off the minimum of each column, kept as `offset_`; or take them as noise.
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        Print a line a sweep, with the time left.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        The mean of A given the Z of the best sample, which has the highest log-joint.
+    n_components_ : int
+        Number of features of the best sample.
+    feature_counts_ : ndarray of shape (n_components_,)
+        Rows that have each feature in the best sample, most first.
+    Z_ : ndarray of shape (n_samples, n_components_), uint8
+        Which features each row has in the best sample.
+    alpha_, noise_scale_, factor_scale_ : float
+        Those of the best sample.
+    log_joint_ : float
+        Log-density of the best sample: of X, Z and what is inferred of α, σ_X² and
+        σ_A², with A integrated out; of A, too, if the sampler is "uncollapsed".
+    log_joint_history_ : ndarray of shape (n_iter_,)
+        The same after each sweep, the burn-in included.
+    n_components_history_ : ndarray of shape (n_iter_,)
+        Number of features after each sweep.
+    alpha_history_, noise_scale_history_, factor_scale_history_ : ndarray, (n_iter_,)
+        Hyperparameters after each sweep.
+    offset_ : ndarray of shape (n_features,)
+        Taken off the columns before the fit; zero but with ``negative="shift"``.
+    n_iter_ : int
+        Sweeps.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    MEIBP : Finds one good answer fast.
+    IBPVariational : A distribution over Z that factorises.
+
+    Notes
+    -----
+    Missing values (NaN) are dealt with exactly. The uncollapsed sampler leaves them
+    out. The others integrate those of a row out while its features are drawn, and then
+    draw them, as part of the chain; `log_joint_` is that of what was observed.
+
+    All rows are kept in memory. If there are many more columns than rows and no gaps,
+    the collapsed and accelerated samplers need inner products of rows only, and their
+    cost does not grow with the columns.
+
+    `transform` gives the probabilities of the features of a row given `components_`:
+    summed over all combinations up to 12 features, by mean field beyond.
+
+    The bits of a row are drawn in random order. In a fixed one the chain would be off,
+    by some per cent in small tables, for new features stand at the end.
+
+    References
+    ----------
+    .. [1] T. Griffiths, Z. Ghahramani. "Infinite latent feature models and the Indian
+       buffet process." NIPS 2005.
+    .. [2] F. Doshi-Velez, Z. Ghahramani. "Accelerated sampling for the Indian buffet
+       process." ICML 2009.
+
+    Examples
+    --------
+    >>> from kplus import IBPGibbs
+    >>> from kplus.datasets import make_binary_features
+    >>> X, Z, A = make_binary_features(100, 20, 3, noise=0.5, random_state=0)
+    >>> model = IBPGibbs(random_state=0).fit(X)
+    >>> model.n_components_
+    3
+    >>> round(model.noise_scale_, 1)
+    0.5
+    >>> kept = model.n_components_history_[model.burn_in :]
+    >>> bool((kept == 3).mean() > 0.5)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BuffetFeatures._parameter_constraints,
+        "sampler": [StrOptions({"accelerated", "collapsed", "uncollapsed"})],
+        "prior": [StrOptions({"gaussian", "nonnegative"})],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "burn_in": [Interval(Integral, 0, None, closed="left")],
+        "thin": [Interval(Integral, 1, None, closed="left")],
+        "new_features": [StrOptions({"poisson", "metropolis"})],
+        "init": [HasMethods("transform"), "array-like", None],
+        "store_samples": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        max_components=None,
+        *,
+        sampler="accelerated",
+        prior="gaussian",
+        n_samples=100,
+        burn_in=100,
+        thin=1,
+        new_features="poisson",
+        alpha="infer",
+        noise_scale="infer",
+        factor_scale="infer",
+        init=None,
+        store_samples=False,
+        negative="error",
+        random_state=None,
+        verbose=0,
+    ):
+        self.max_components = max_components
+        self.sampler = sampler
+        self.prior = prior
+        self.n_samples = n_samples
+        self.burn_in = burn_in
+        self.thin = thin
+        self.new_features = new_features
+        self.alpha = alpha
+        self.noise_scale = noise_scale
+        self.factor_scale = factor_scale
+        self.init = init
+        self.store_samples = store_samples
+        self.negative = negative
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _nonnegative(self) -> bool:
+        return self.prior == "nonnegative"
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw samples.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
+            ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        _check_settings(self)
+        source, survey = self._open_for_fit(X)
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        start = start_of(self, X, source.n_rows, survey.deviation, rng)
+        self._n_rows = source.n_rows
+        sweeps = self.burn_in + self.n_samples * self.thin
+        reporter = PassReporter(
+            self, X, self._reconstruct, "log joint", "features", sweeps
+        )
+        settings = _settings(self, survey.deviation)
+        found = gibbs.run(
+            gibbs.make_chain(observe(_in_memory(source)), settings, start, rng),
+            self.n_samples,
+            self.burn_in,
+            self.thin,
+            self.store_samples,
+            reporter if reporter.wanted else None,
+        )
+        self._store(found)
+        if self.n_components_ == 0:
+            warnings.warn(_NOTHING, UserWarning, stacklevel=2)
+        reporter.close()
+        return self
+
+    def _store(self, found: gibbs.GibbsFit) -> None:
+        fitted = _fitted_attributes(found.Z, found.components, found.scales)
+        for name, value in fitted.items():
+            setattr(self, name, value)
+        self.log_joint_ = found.log_joint
+        self.log_joint_history_ = found.history
+        self.n_components_history_ = found.numbers
+        self.alpha_history_ = found.alphas
+        self.noise_scale_history_ = found.noises
+        self.factor_scale_history_ = found.factors
+        self.n_iter_ = len(found.history)
+        self._samples, self._sizes = found.samples, found.sizes
+
+    def _reconstruct(self, info: PassInfo) -> dict[str, Any]:
+        """What a callback's fitted estimator needs: the present state of the chain."""
+        kept = info.params.keep()
+        factors = info.params.mean_factors(kept)
+        more = {"offset_": self.offset_, "_n_rows": self._n_rows}
+        return _fitted_attributes(kept[0], factors, kept[1]) | more
+
+    def _expected_bits(self, source: Blocks) -> Array:
+        shares = self.feature_counts_ / (self._n_rows + 1.0)
+        return expected_bits(source, self.components_, shares, self.noise_scale_**2)
+
+    def comembership(self, kind: str = "number") -> Array:
+        """Return how much two rows of the fit have in common, over all samples.
+
+        Parameters
+        ----------
+        kind : {"number", "probability"}, default="number"
+            The expected number of features that two rows share, or the probability
+            that they share any.
+
+        Returns
+        -------
+        shared : ndarray of shape (n_samples, n_samples)
+            On the diagonal, the same for one row: its features.
+        """
+        if kind not in ("number", "probability"):
+            raise ValueError(f"kind must be 'number' or 'probability', not {kind!r}.")
+        samples = self._unpacked()
+        N = self._n_rows
+        total = np.zeros((N, N))
+        for Z in samples:
+            shared = Z @ Z.T
+            total += shared if kind == "number" else shared > 0.0
+        return total / len(samples)
+
+    def _unpacked(self) -> list[Array]:
+        """Z of every sample kept."""
+        check_is_fitted(self, "components_")
+        if self._samples is None:
+            raise ValueError("No samples were kept: set store_samples=True before fit.")
+        bits = np.unpackbits(self._samples, axis=0, count=self._n_rows)
+        return np.split(bits.astype(np.float64), np.cumsum(self._sizes)[:-1], axis=1)
+
+    # ------------------------------------------------------------ model files
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        kept: dict[str, Any] = {"n_rows": self._n_rows, "sizes": self._sizes}
+        if self._samples is not None:
+            kept["samples"] = self._samples
+        return kept
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        N, K = int(state["n_rows"]), self.n_components_
+        sizes, samples = state["sizes"], state.get("samples")
+        checked = [
+            ("components_", self.components_.shape, (K, self.n_features_in_)),
+            ("feature_counts_", self.feature_counts_.shape, (K,)),
+            ("Z_", self.Z_.shape, (N, K)),
+        ]
+        if samples is not None:
+            shape = (-(-N // 8), int(sizes.sum()))
+            checked.append(("samples", samples.shape, shape))
+        for name, found, expected in checked:
+            if found != expected:
+                raise ValueError(f"{name} has shape {found}, not {expected}.")
+        self._n_rows, self._sizes, self._samples = N, sizes, samples
+
+
+_NOTHING = (
+    "IBPGibbs found no feature in its best sample: n_components_ is 0, and transform "
+    "returns no columns. Draw more samples, or start from other features (init)."
+)
+
+
+def _check_settings(model: IBPGibbs) -> None:
+    """Refuse parameters that do not go together."""
+    if isinstance(model.max_components, bool):
+        raise ValueError("max_components must be an int of at least 1, not a bool.")
+    if model._nonnegative and model.sampler != "uncollapsed":
+        raise ValueError(
+            f"prior='nonnegative' needs sampler='uncollapsed': the {model.sampler} "
+            f"sampler integrates the factors out, which Gaussian ones allow only."
+        )
+
+
+def _settings(model: IBPGibbs, deviation: float) -> Settings:
+    return Settings(
+        sampler=model.sampler,
+        nonnegative=model._nonnegative,
+        enumerate_new=model.new_features == "poisson",
+        most=model.max_components,
+        hyper=hyperprior(model, deviation),
+    )
+
+
+def _in_memory(source: Blocks) -> Array:
+    n_blocks = -(-source.n_rows // source.block_rows)
+    return np.concatenate([source.read(i) for i in range(n_blocks)]).astype(np.float64)
+
+
+def _fitted_attributes(Z: Bits, factors: Array, scales: Scales) -> dict[str, Any]:
+    """What users see of a sample; features that many rows have come first."""
+    counts = Z.sum(axis=0, dtype=np.int64)
+    order = np.argsort(-counts, kind="stable")
+    return {
+        "components_": factors[order],
+        "n_components_": len(order),
+        "feature_counts_": counts[order].astype(np.float64),
+        "Z_": np.ascontiguousarray(Z[:, order]),
+        "alpha_": scales.alpha,
+        "noise_scale_": float(np.sqrt(scales.noise)),
+        "factor_scale_": float(np.sqrt(scales.factor)),
+    }

@@ -1,0 +1,355 @@
+"""MEIBP: features with an Indian buffet process prior, by maximisation."""
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import _fit_context
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.estimators._ibp import BuffetFeatures
+from kplus.estimators._job import job_of
+from kplus.estimators._progress import PassReporter
+from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
+from kplus.models.ibp.model import Buffet
+from kplus.search.ibp import driver as search
+from kplus.search.ibp.driver import BuffetFit, BuffetSpec
+
+__all__ = ["MEIBP"]
+
+
+class MEIBP(BuffetFeatures):
+    """Latent features with an Indian buffet process prior, by maximisation.
+
+    Every row is the sum of the features it has plus noise: X = ZA + E, where Z holds
+    zeros and ones. Features are nonnegative by default, as parts of a whole are. How
+    many there are, how large the noise is and how large features are comes from the
+    data. Maximises a lower bound on the evidence: over Z, and over distributions of A
+    (maximisation-expectation, [1]_).
+
+    Parameters
+    ----------
+    max_components : int, optional
+        Never more features than that.
+    alpha : float or "infer", default="infer"
+        Concentration of the prior: the expected number of features of a row.
+    noise_scale : float or "infer", default="infer"
+        Standard deviation of the noise, σ_X.
+    factor_scale : float or "infer", default="infer"
+        Standard deviation of the factors before the cut at zero, σ_A.
+    factor_prior : {"nonnegative", "gaussian"}, default="nonnegative"
+        With "gaussian", features have values of either sign. The rows' choices are
+        then still searched for, but the guarantee of local search is lost.
+    maximizer : {"local_search", "double_greedy"}, default="local_search"
+        How rows choose their features: both reach a known share of the best (a third,
+        and half in expectation). Local search is far better in practice.
+    sweep : {"blocks", "rows"}, default="blocks"
+        "rows" goes through rows one by one and refreshes factors in between, as in the
+        paper; in memory, and slower.
+    negative : {"error", "shift", "noise"}, default="error"
+        What to do if X has negative values while features are nonnegative: refuse; take
+        off the minimum of each column, kept as `offset_`; or take them as noise.
+    init : {"auto", "ica", "nmf", "random"}, default="auto"
+        Where to start: "ica" takes projections of the rows that take two values, which
+        independent components lead to; "nmf" parts of a nonnegative factorisation;
+        "random" random bits. "auto" tries the first, and both where in doubt.
+    n_init : int, default=1
+        Starts, of which the best is kept.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-6
+        Stop when a pass raises the bound by less than that, in nats per value of X.
+    batch_size : int, optional
+        Rows read at a time.
+    warm_start : bool, default=False
+        Start from the features of the last fit.
+    n_jobs : int, optional
+        Threads.
+    random_state : int, RandomState or None
+    verbose : int, default=0
+        Print a line a pass.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components_, n_features)
+        The expected features E[A].
+    n_components_ : int
+        Number of features found.
+    feature_counts_ : ndarray of shape (n_components_,)
+        Rows that have each feature, most first.
+    lower_bound_ : float
+        Lower bound on the log-evidence (Eq. 10).
+    lower_bound_history_ : ndarray of shape (n_iter_,)
+        The bound after each pass over all rows; it never falls.
+    alpha_, noise_scale_, factor_scale_ : float
+        Hyperparameters, as given or inferred.
+    offset_ : ndarray of shape (n_features,)
+        Taken off the columns before the fit; zero but with ``negative="shift"``.
+    n_iter_ : int
+        Passes over all rows.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    IBPGibbs : Samples from the posterior of the same model.
+    IBPVariational : A distribution over Z as well.
+    BPMeans : The limit of small noise, with a price for each feature.
+
+    Notes
+    -----
+    Missing values (NaN) are left out of the likelihood, exactly. `impute` fills them
+    in, `score` tells how well.
+
+    Three misprints of the paper matter: Eq. 6 has the scale of the noise; in Eq. 19 a
+    row pays for feature k if no other row has it; and it then pays ln N!, too.
+
+    Rows choose all at once, by the tangent of the prior at the last counts. The prior
+    is convex in the counts, so that the bound rises by no less than the rows promise.
+
+    References
+    ----------
+    .. [1] C. Reed, Z. Ghahramani. "Scaling the Indian Buffet Process via Submodular
+       Maximization." ICML 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import MEIBP
+    >>> from kplus.datasets import make_nonnegative_features
+    >>> X, Z, A = make_nonnegative_features(200, 50, 4, noise=0.5, random_state=0)
+    >>> X[5, :10] = np.nan
+    >>> model = MEIBP(negative="noise", random_state=0).fit(X)
+    >>> model.n_components_
+    4
+    >>> round(model.noise_scale_, 1)
+    0.5
+    >>> bool(np.isnan(model.impute(X)).any())
+    False
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **BuffetFeatures._parameter_constraints,
+        "factor_prior": [StrOptions({"nonnegative", "gaussian"})],
+        "maximizer": [StrOptions({"local_search", "double_greedy"})],
+        "sweep": [StrOptions({"blocks", "rows"})],
+        "init": [StrOptions({"auto", "ica", "nmf", "random"})],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        max_components=None,
+        *,
+        alpha="infer",
+        noise_scale="infer",
+        factor_scale="infer",
+        factor_prior="nonnegative",
+        maximizer="local_search",
+        sweep="blocks",
+        negative="error",
+        init="auto",
+        n_init=1,
+        max_iter=300,
+        tol=1e-6,
+        batch_size=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.max_components = max_components
+        self.alpha = alpha
+        self.noise_scale = noise_scale
+        self.factor_scale = factor_scale
+        self.factor_prior = factor_prior
+        self.maximizer = maximizer
+        self.sweep = sweep
+        self.negative = negative
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _nonnegative(self) -> bool:
+        return self.factor_prior == "nonnegative"
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find features.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
+            ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        source, survey = self._open_for_fit(X)
+        spec = _spec(self)
+        start = _start(self, spec)
+        reporter = PassReporter(self, X, self._described, "lower bound", "features")
+        job = job_of(self, source, None, reporter)
+        by = search.fit if self.sweep == "blocks" else search.fit_by_rows
+        found = by(job, spec, survey, start)
+        self._store(found)
+        _warn(self, found)
+        reporter.close()
+        return self
+
+    def _store(self, found: BuffetFit) -> None:
+        for name, value in _attributes(found.params).items():
+            setattr(self, name, value)
+        self.feature_counts_ = found.sums.counts
+        self.lower_bound_history_ = found.history
+        self.lower_bound_ = float(found.history[-1])
+        self.n_iter_ = len(found.history)
+        self._n_rows = found.sums.rows
+
+    def _described(self, info: PassInfo) -> dict[str, Any]:
+        """What a callback's fitted estimator needs."""
+        return {**_attributes(info.params), "offset_": self.offset_}
+
+    def _buffet(self) -> Buffet:
+        """The parameters of the fit."""
+        return Buffet(
+            self._factors,
+            self.noise_scale_**2,
+            self.factor_scale_**2,
+            self.alpha_,
+            self._slopes,
+        )
+
+    def _expected_bits(self, source: Blocks) -> Array:
+        return search.choose(source, self._buffet(), effective_n_jobs(self.n_jobs))
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        factors = self._factors
+        kept: dict[str, Any] = {"n_rows": self._n_rows, "slopes": self._slopes}
+        if isinstance(factors, TruncatedFactors):
+            kept |= {"mu": factors.mu, "variance": factors.variance}
+        elif isinstance(factors, GaussianFactors):
+            kept |= {"covariance": factors.covariance, "group": factors.group}
+        return kept
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        K, D = self.n_components_, self.n_features_in_
+        expected = {"mu": (K, D), "variance": (K, D), "group": (D,), "slopes": (K,)}
+        if "group" in state:
+            n_groups = int(state["group"].max(initial=0)) + 1
+            expected["covariance"] = (n_groups, K, K)
+        for name, shape in expected.items():
+            if name in state and state[name].shape != shape:
+                raise ValueError(f"{name} has shape {state[name].shape}, not {shape}.")
+        self._factors: Factors
+        if "mu" in state:
+            self._factors = TruncatedFactors(state["mu"], state["variance"])
+        else:
+            self._factors = GaussianFactors(
+                self.components_, state["covariance"], state["group"]
+            )
+        self._n_rows, self._slopes = int(state["n_rows"]), state["slopes"]
+
+
+def _attributes(params: Buffet) -> dict[str, Any]:
+    """What parameters say of the fit."""
+    return {
+        "components_": params.factors.mean,
+        "n_components_": params.K,
+        "alpha_": float(params.alpha),
+        "noise_scale_": float(np.sqrt(params.noise)),
+        "factor_scale_": float(np.sqrt(params.spread)),
+        "_factors": params.factors,
+        "_slopes": params.slopes,
+    }
+
+
+def _spec(model: MEIBP) -> BuffetSpec:
+    """What the parameters ask of a search."""
+    noise, spread = _given(model.noise_scale), _given(model.factor_scale)
+    greedy = None
+    if model.maximizer == "double_greedy":
+        greedy = int(check_random_state(model.random_state).randint(2**31 - 1))
+    return BuffetSpec(
+        most=model.max_components,
+        alpha=_given(model.alpha),
+        noise=None if noise is None else noise**2,
+        spread=None if spread is None else spread**2,
+        nonnegative=model._nonnegative,
+        greedy=greedy,
+        init=model.init,
+        n_init=model.n_init,
+    )
+
+
+def _given(value: Any) -> float | None:
+    return None if isinstance(value, str) else float(value)
+
+
+def _start(model: MEIBP, spec: BuffetSpec) -> Buffet | None:
+    """With `warm_start` after a fit: its features, and scales given since."""
+    if not model.warm_start or not getattr(model, "n_components_", 0):
+        return None
+    A = model.components_
+    if A.shape[1] != model.n_features_in_:
+        raise ValueError(
+            f"warm_start=True, but X has {model.n_features_in_} features and the last "
+            f"fit had {A.shape[1]}; fit a fresh estimator."
+        )
+    last = model._buffet()
+    kind = TruncatedFactors if spec.nonnegative else GaussianFactors
+    factors, slopes = last.factors, last.slopes
+    if not isinstance(factors, kind) or len(A) > (spec.most or len(A)):
+        factors, slopes = kind.near(A[: spec.most], last.noise), slopes[: spec.most]
+    return Buffet(
+        factors,
+        spec.noise or last.noise,
+        spec.spread or last.spread,
+        spec.alpha or last.alpha,
+        slopes,
+    )
+
+
+def _warn(model: MEIBP, found: BuffetFit) -> None:
+    """Say what a user should know of a fit."""
+    if model.n_components_ == 0:
+        warnings.warn(
+            "MEIBP found no feature that is worth having: n_components_ is 0, and "
+            "transform returns no columns. Give a smaller noise_scale if you know it.",
+            UserWarning,
+            stacklevel=3,
+        )
+    if not found.converged and len(found.history) >= model.max_iter:
+        warnings.warn(
+            f"MEIBP did not come to rest in max_iter={model.max_iter} passes; raise "
+            f"max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

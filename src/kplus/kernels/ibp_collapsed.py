@@ -1,0 +1,213 @@
+"""Collapsed Gibbs sampling of Z (Griffiths and Ghahramani 2005).
+
+A is integrated out: log p(X | Z) is −½D log|ZᵀZ + ratio| + tr(TᵀHT)/(2σx²) and terms
+without Z. A bit is tried by what it makes of determinant and trace, which follow from H
+without the row by a rank-one update: O(K²) a bit.
+
+Missing entries are treated as in the accelerated sampler.
+"""
+
+import math
+
+import numba as nb
+import numpy as np
+
+from kplus.kernels.ibp_posterior import (
+    add_to_sums,
+    append_singles,
+    drop_singles,
+    take_out,
+)
+from kplus.kernels.ibp_rows import (
+    FAST,
+    bit_is_on,
+    count_singles,
+    dot,
+    draw_number,
+    shuffle,
+    times_bits,
+)
+
+__all__ = ["sweep_collapsed"]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _add_to_gram(Q, z, w, xx, sign, K):
+    """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row."""
+    for i in range(K):
+        for j in range(K):
+            Q[i, j] += sign * (z[i] * w[j] + w[i] * z[j] + xx * z[i] * z[j])
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _explained(z, K, w, xx, h, H, Q):
+    """How determinant and trace change when a row with bits z is put in.
+
+    Return |ZᵀZ + ratio| after over before, and tr(TᵀHT) after less before.
+    """
+    s = times_bits(H, z, K, h)
+    along, quadratic = 0.0, 0.0
+    for i in range(K):
+        along += h[i] * w[i]
+        quadratic += h[i] * dot(Q[i, :K], h[:K])
+    spread = 1.0 + s
+    trace = 2.0 * along + xx * s
+    trace -= (quadratic + 2.0 * s * along + xx * s * s) / spread
+    return spread, trace
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
+    """Draw the bits of features that other rows have, one after the other.
+
+    Return what `_explained` says of the last bits, and whether any changed.
+    """
+    changed = False
+    spread, trace = _explained(z, K, w, xx, h, H, Q)
+    shuffle(order, K, rng)
+    for place in range(K):
+        k = order[place]
+        others = counts[k] - z[k]
+        if others == 0:
+            continue
+        was = z[k]
+        z[k] = 1 - was
+        spread_of, trace_of = _explained(z, K, w, xx, h, H, Q)
+        fit = 0.5 * ((trace_of - trace) / law.noise)
+        fit -= 0.5 * width * math.log(spread_of / spread)
+        sign = 1.0 - 2.0 * was
+        on = bit_is_on(law.log_odds[others] + sign * fit, rng)
+        if on == (was == 1):
+            z[k] = was
+            continue
+        changed = True
+        counts[k] = others + z[k]
+        spread, trace = spread_of, trace_of
+    return spread, trace, changed
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _hide(table, post, n, K, w, Q):
+    """Take the missing columns of row n out of w and Q; return the rest of ‖x‖²."""
+    x, z, xx = table.X[n], post.Z[n], table.squares[n]
+    for i in range(table.starts[n], table.starts[n + 1]):
+        d = table.gaps[i]
+        for k in range(K):
+            t = post.T[k, d] - z[k] * x[d]
+            w[k] -= t * x[d]
+            for j in range(K):
+                Q[k, j] -= t * (post.T[j, d] - z[j] * x[d])
+        xx -= x[d] * x[d]
+    return xx
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _fill(table, post, n, K, h, w, Q, scale, rng):
+    """Draw the missing entries of row n, and put their columns back into w and Q.
+
+    T is without the row; h = Hz.
+    """
+    x = table.X[n]
+    for i in range(table.starts[n], table.starts[n + 1]):
+        d = table.gaps[i]
+        mean = 0.0
+        for k in range(K):
+            mean += h[k] * post.T[k, d]
+        x[d] = mean + scale * rng.standard_normal()
+        for k in range(K):
+            t = post.T[k, d]
+            w[k] += t * x[d]
+            for j in range(K):
+                Q[k, j] += t * post.T[j, d]
+    table.squares[n] = dot(x, x)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _prepare(table, post, n, K, law, singles, shared, w, h, H, Q):
+    """H, Q = TTᵀ and w = Tx without row n."""
+    x, xx, z = table.X[n], table.squares[n], post.Z[n]
+    for k in range(K):
+        shared[k] = z[k] if post.counts[k] > 1 else 0
+    take_out(post, n, K, law.ratio, shared, law.ratio / (law.ratio + singles), h, H)
+    for k in range(K):
+        w[k] = dot(post.T[k], x) - z[k] * xx
+        for j in range(K):
+            Q[k, j] = post.Q[k, j]
+    _add_to_gram(Q, z, w, xx, -1.0, K)
+    for k in range(K):
+        if z[k] and not shared[k]:
+            w[k] = 0.0
+            for j in range(K):
+                Q[j, k] = 0.0
+                Q[k, j] = 0.0
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _put_back(post, n, K, xx, w, h, H, Q):
+    """H and Q with row n, from those without it."""
+    z = post.Z[n]
+    spread = 1.0 + times_bits(H, z, K, h)
+    _add_to_gram(Q, z, w, xx, 1.0, K)
+    for i in range(K):
+        factor = h[i] / spread
+        for j in range(K):
+            post.H[i, j] = H[i, j] - factor * h[j]
+            post.Q[i, j] = Q[i, j]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _draw_row(table, post, n, K, law, work, old, shared, order, rng):
+    """Draw all bits of row n and its singles; return the number of features."""
+    vectors, H, Q = work
+    w, h = vectors[0], vectors[1]
+    z, x = post.Z[n], table.X[n]
+    missing = table.starts[n + 1] - table.starts[n]
+    for k in range(K):
+        old[k] = z[k]
+    singles = count_singles(z, post.counts, K)
+    _prepare(table, post, n, K, law, singles, shared, w, h, H, Q)
+    xx = _hide(table, post, n, K, w, Q) if missing else table.squares[n]
+    width = law.width - missing
+    spread, trace, changed = _draw_bits(
+        z, post.counts, order, K, w, xx, h, H, Q, law, width, rng
+    )
+    error = (xx - trace) * spread
+    spread -= singles / law.ratio
+    number = draw_number(singles, K - singles, error, spread, law, width, rng)
+    if missing:
+        for k in range(K):
+            if old[k]:
+                old[k] = 0
+                for d in range(len(x)):
+                    post.T[k, d] -= x[d]
+        times_bits(H, z, K, h)
+        scale = math.sqrt(law.noise * (spread + number / law.ratio))
+        _fill(table, post, n, K, h, w, Q, scale, rng)
+    elif not changed and number == singles:
+        return K
+    if number > singles:
+        for k in range(K, K + number - singles):
+            w[k] = 0.0
+        K = append_singles(post, n, K, number - singles, law.ratio, old, H, Q)
+    elif number < singles:
+        K = drop_singles(post, n, K, singles - number, old, vectors, H, Q)
+    add_to_sums(post.T, x, z, old, K)
+    _put_back(post, n, K, table.squares[n], w, h, H, Q)
+    return K
+
+
+@nb.njit(nogil=True, cache=True)
+def sweep_collapsed(table, post, law, start, K, rng):
+    """Draw Z row by row from `start` on; return the row to go on with, and K.
+
+    It ends early where arrays have no room for the singles that a row may draw.
+    """
+    N, C = post.Z.shape
+    work = np.empty((2, C)), np.empty((C, C)), np.empty((C, C))
+    old, shared = np.zeros(C, np.uint8), np.zeros(C, np.uint8)
+    order = np.zeros(C, np.int64)
+    for n in range(start, N):
+        if K + law.spare > C:
+            return n, K
+        K = _draw_row(table, post, n, K, law, work, old, shared, order, rng)
+    return N, K

@@ -1,0 +1,173 @@
+"""What the Gibbs samplers of the Indian buffet process share, one row at a time.
+
+A feature that only row n has is its *single*. Given all else, the number of singles of
+a row is Poisson(α/N) before its values are seen (exchangeability), which is how
+features come and go; all others have rows left when this one is taken out.
+"""
+
+import math
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+__all__ = [
+    "FAST",
+    "Law",
+    "Table",
+    "bit_is_on",
+    "count_singles",
+    "dot",
+    "draw_number",
+    "move_last_column",
+    "shuffle",
+    "times_bits",
+]
+
+FAST = {"contract", "reassoc"}
+_NEGLIGIBLE = 45.0  # e^-45 of the largest term changes no draw
+
+
+class Table(NamedTuple):
+    """The rows: X with gaps filled, ‖x‖², and each row's missing columns (CSR)."""
+
+    X: np.ndarray
+    squares: np.ndarray
+    starts: np.ndarray
+    gaps: np.ndarray
+
+
+class Law(NamedTuple):
+    """What a sweep is conditioned on.
+
+    `noise` is σx², `ratio` σx²/σa², `rate` α/N, `width` the number of columns of the
+    data, `most` the largest number of features, `spare` that of singles of a row (as
+    many as arrays must have room for, beyond what the prior ever gives), `log_odds[m]`
+    is log m/(N − m), and `enumerate_new` says that the number of singles is drawn from
+    its conditional distribution, not by Metropolis.
+    """
+
+    noise: float
+    ratio: float
+    rate: float
+    width: int
+    most: int
+    spare: int
+    log_odds: np.ndarray
+    enumerate_new: bool
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def dot(a, b):
+    total = 0.0
+    for d in range(len(a)):
+        total += a[d] * b[d]
+    return total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def times_bits(M, z, K, out):
+    """out = Mz for a symmetric M; return zMz."""
+    for i in range(K):
+        out[i] = 0.0
+    for j in range(K):
+        if z[j]:
+            row = M[j]
+            for i in range(K):
+                out[i] += row[i]
+    total = 0.0
+    for i in range(K):
+        if z[i]:
+            total += out[i]
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def bit_is_on(log_odds, rng):
+    """One with the probability that belongs to these log-odds."""
+    u = rng.random()
+    if log_odds > 40.0:
+        return True
+    if log_odds < -40.0:
+        return False
+    return u * (1.0 + math.exp(-log_odds)) < 1.0
+
+
+@nb.njit(nogil=True, cache=True)
+def shuffle(order, K, rng):
+    """Put 0..K−1 into a random order, in which the bits of a row are drawn.
+
+    The places of features tell their history (new ones stand at the end). In that
+    order, or in any that knows of the bits to be drawn, draws would be off by some
+    per cent where tables are small.
+    """
+    for i in range(K):
+        j = int(rng.random() * (i + 1))
+        order[i] = order[j]
+        order[j] = i
+
+
+@nb.njit(nogil=True, cache=True)
+def count_singles(z, counts, K):
+    found = 0
+    for k in range(K):
+        if z[k] and counts[k] == 1:
+            found += 1
+    return found
+
+
+@nb.njit(nogil=True, cache=True)
+def move_last_column(M, k, last):
+    """Let the last column take the place of column k."""
+    for i in range(len(M)):
+        M[i, k] = M[i, last]
+
+
+@nb.njit(nogil=True, cache=True)
+def _fit_of_number(j, error, spread, law, width):
+    """Log-likelihood of a row with j singles, their factors integrated out.
+
+    Each adds σa² to the variance of all its entries, σx²·`spread` without any.
+    """
+    total = spread + j / law.ratio
+    return -0.5 * (width * math.log(total) + error / (law.noise * total))
+
+
+@nb.njit(nogil=True, cache=True)
+def draw_number(now, others, error, spread, law, width, rng):
+    """The next number of singles of a row that has `now`, beside `others` shared ones.
+
+    `error` is what the shared features leave of the row, squared.
+    """
+    room = min(law.most - others, law.spare)
+    if law.enumerate_new:
+        return _draw_from_all(room, error, spread, law, width, rng)
+    tried = rng.poisson(law.rate)
+    if tried == now or tried > room:
+        return now
+    gain = _fit_of_number(tried, error, spread, law, width) - _fit_of_number(
+        now, error, spread, law, width
+    )
+    return tried if -rng.standard_exponential() < gain else now
+
+
+@nb.njit(nogil=True, cache=True)
+def _draw_from_all(room, error, spread, law, width, rng):
+    """From Poisson(rate) times likelihood, by the largest of Gumbel variables.
+
+    Terms rise to one peak and then fall: the rest is left out where it is nothing.
+    """
+    best, chosen, peak, prior = -np.inf, 0, -np.inf, 0.0
+    j = 0
+    while j <= room:
+        if j > 0:
+            prior += math.log(law.rate / j)
+        term = prior + _fit_of_number(j, error, spread, law, width)
+        peak = max(peak, term)
+        if term < peak - _NEGLIGIBLE:
+            break
+        noisy = term - math.log(rng.standard_exponential())
+        if noisy > best:
+            best, chosen = noisy, j
+        j += 1
+    return chosen

@@ -1,0 +1,309 @@
+"""MEIBP's own algorithm: one row after another, q(A) following the rows that change.
+
+A row is taken out, its bits maximise the evidence bound given all else (Eq. 19, in
+which a feature that no other row has costs η and −ln N!), and the sums T = ZᵀX, S = ZᵀZ
+and the counts follow. After `refresh` changed rows the factors that gained or lost rows
+are updated (Eqs. 14 to 17).
+
+Missing entries: columns come sorted into groups of equal gaps, each with a ZᵀZ of its
+rows, and rows with equal gaps share a pattern, hence a Gram matrix.
+"""
+
+import math
+from collections import namedtuple
+
+import numba as nb
+import numpy as np
+
+from kplus.kernels.submodular import (
+    double_greedy,
+    keep_better,
+    local_search,
+    random_double_greedy,
+    row_slack,
+    sums_beside_diagonal,
+)
+from kplus.kernels.tails import entropy_cut, truncated
+
+__all__ = [
+    "DOUBLE_GREEDY",
+    "LOCAL_SEARCH",
+    "RANDOM_DOUBLE_GREEDY",
+    "Factors",
+    "Model",
+    "Sums",
+    "Table",
+    "evidence_of_factors",
+    "gram_of",
+    "make_grams",
+    "row_objective",
+    "sweep",
+    "update_factors",
+]
+
+FAST = {"contract", "reassoc"}
+LOCAL_SEARCH, DOUBLE_GREEDY, RANDOM_DOUBLE_GREEDY = 0, 1, 2
+
+# X (N, D), 0 where missing; pattern (N,); observed (P, G); starts (G + 1,) of groups
+Table = namedtuple("Table", "X pattern observed starts")
+# T (K, D), S (G, K, K), counts (K,)
+Sums = namedtuple("Sums", "T S counts")
+# Parameters mu and scale (a variance) of q(A), its means and variances; (K, D) each
+Factors = namedtuple("Factors", "mu scale mean variance")
+# Variances of noise and factors; whether factors are confined to nonnegative values
+Model = namedtuple("Model", "noise spread alpha nonnegative")
+
+# Gram matrices of patterns, as far as there is room, and how recent their rows are
+_Grams = namedtuple("_Grams", "Q widths beside owner seen version eta")
+# What a row needs for a moment
+_Scratch = namedtuple("_Scratch", "lin w other z was fresh")
+
+_LOG_2PIE = math.log(2.0 * math.pi * math.e)
+_SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
+
+
+@nb.njit(nogil=True, cache=True)
+def _take_moments(k, start, stop, scale, nonnegative, factors):
+    """Means and variances of the factors of one group of columns."""
+    sigma = math.sqrt(scale)
+    for d in range(start, stop):
+        factors.scale[k, d] = scale
+        if nonnegative:
+            mean, variance = truncated(-factors.mu[k, d] / sigma)
+            factors.mean[k, d] = sigma * mean
+            factors.variance[k, d] = scale * variance
+        else:
+            factors.mean[k, d] = factors.mu[k, d]
+            factors.variance[k, d] = scale
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _update_factor(k, sums, starts, factors, model):
+    """Eqs. 14 and 15 for feature k, group by group of the columns."""
+    mu, mean = factors.mu, factors.mean
+    for g in range(len(starts) - 1):
+        start, stop = starts[g], starts[g + 1]
+        for d in range(start, stop):
+            mu[k, d] = sums.T[k, d]
+        for j in range(len(mu)):
+            shared = sums.S[g, k, j]
+            if j != k and shared != 0.0:
+                for d in range(start, stop):
+                    mu[k, d] -= shared * mean[j, d]
+        rho = 1.0 / (sums.S[g, k, k] + model.noise / model.spread)
+        for d in range(start, stop):
+            mu[k, d] *= rho
+        _take_moments(k, start, stop, rho * model.noise, model.nonnegative, factors)
+
+
+@nb.njit(nogil=True, cache=True)
+def update_factors(sums, starts, factors, model):
+    """One coordinate pass of q(A) over the features that some row has."""
+    for k in range(len(sums.counts)):
+        if sums.counts[k] > 0.0:
+            _update_factor(k, sums, starts, factors, model)
+
+
+@nb.njit(nogil=True, cache=True)
+def _evidence_of_factor(k, factors, model):
+    """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
+    constant = 0.5 * _LOG_2PIE - 0.5 * math.log(2.0 * math.pi * model.spread)
+    if model.nonnegative:
+        constant += math.log(2.0)
+    total = 0.0
+    for d in range(factors.mu.shape[1]):
+        mu, scale = factors.mu[k, d], factors.scale[k, d]
+        mean = factors.mean[k, d]
+        square = mean * mean + factors.variance[k, d]
+        total += constant + 0.5 * (math.log(scale) - square / model.spread)
+        if model.nonnegative:
+            sigma = math.sqrt(scale)
+            total += entropy_cut(-mu / sigma, mean / sigma)
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def evidence_of_factors(factors, model):
+    """Σ_kd E[ln p(a_kd)] + H(q(a_kd))."""
+    total = 0.0
+    for k in range(len(factors.mu)):
+        total += _evidence_of_factor(k, factors, model)
+    return total
+
+
+# ----------------------------------------------------------------------------- the rows
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _dot(a, b, start, stop):
+    total = 0.0
+    for d in range(start, stop):
+        total += a[d] * b[d]
+    return total
+
+
+@nb.njit(nogil=True, cache=True)
+def make_grams(P, K):
+    slots = max(1, min(P, _SLOTS // (K * K)))
+    return _Grams(
+        np.empty((slots, K, K)),
+        np.empty((slots, K)),
+        np.empty((slots, K)),
+        np.full(slots, -1),
+        np.zeros((slots, K), np.int64),
+        np.ones(K, np.int64),
+        np.full(K, np.nan),
+    )
+
+
+@nb.njit(nogil=True, cache=True)
+def _make_scratch(K):
+    bits = np.empty((3, K), np.uint8)
+    return _Scratch(np.empty(K), np.empty(K), np.empty(K), bits[0], bits[1], bits[2])
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _renew_feature(k, p, table, factors, noise, Q, widths):
+    """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ²."""
+    K = len(Q)
+    widths[k] = 0.0
+    for j in range(K):
+        Q[k, j] = 0.0
+    for g in range(table.observed.shape[1]):
+        if table.observed[p, g]:
+            start, stop = table.starts[g], table.starts[g + 1]
+            for d in range(start, stop):
+                widths[k] += factors.variance[k, d] / noise
+            for j in range(K):
+                Q[k, j] += _dot(factors.mean[k], factors.mean[j], start, stop) / noise
+    for j in range(K):
+        Q[j, k] = Q[k, j]
+
+
+@nb.njit(nogil=True, cache=True)
+def gram_of(p, table, factors, noise, grams):
+    """Bring the Gram matrix of a pattern up to date; return in which slot it is."""
+    s = p % len(grams.owner)
+    if grams.owner[s] != p:
+        grams.owner[s] = p
+        grams.seen[s] = 0
+    stale = False
+    for k in range(len(grams.version)):
+        if grams.seen[s, k] != grams.version[k]:
+            _renew_feature(k, p, table, factors, noise, grams.Q[s], grams.widths[s])
+            grams.seen[s, k] = grams.version[k]
+            stale = True
+    if stale:
+        sums_beside_diagonal(grams.Q[s], grams.beside[s])
+    return s
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
+    """Fill lin and fresh for a row (Eq. 19); return the number of others' features."""
+    base = 0
+    for k in range(len(z)):
+        others = counts[k] - z[k]
+        fresh[k] = others <= 0.0
+        if fresh[k]:
+            if math.isnan(eta[k]):
+                eta[k] = _evidence_of_factor(k, factors, model)
+            prior = math.log(model.alpha / N) + eta[k]
+        else:
+            prior = math.log(others / (N - others))
+            base += 1
+        product = _dot(factors.mean[k], x, 0, len(x)) / model.noise
+        lin[k] = product - 0.5 * (widths[k] + Q[k, k]) + prior
+    return base
+
+
+@nb.njit(nogil=True, cache=True)
+def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch):
+    """Find better bits for row n; return how many changed. `was` has the old ones."""
+    lin, w, other, z, was, fresh = scratch
+    s = gram_of(table.pattern[n], table, factors, model.noise, grams)
+    Q, widths, beside = grams.Q[s], grams.widths[s], grams.beside[s]
+    was[:] = Z[n]
+    base = row_objective(
+        table.X[n],
+        was,
+        len(Z),
+        counts,
+        factors,
+        model,
+        Q,
+        widths,
+        grams.eta,
+        lin,
+        fresh,
+    )
+    slack = row_slack(lin, Q)
+    if maximizer == LOCAL_SEARCH:
+        found = local_search(lin, Q, beside, fresh, base, slack, z, w, other)
+    elif maximizer == DOUBLE_GREEDY:
+        found = double_greedy(lin, Q, beside, fresh, base, z, w, other)
+    else:
+        found = random_double_greedy(lin, Q, beside, fresh, base, seed, n, z, w, other)
+    return keep_better(lin, Q, fresh, base, slack, z, found, Z[n], w)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _account(n, was, z, table, sums, touched):
+    """Let the sums follow a change of row n's bits; note which features it touches."""
+    K = len(z)
+    x = table.X[n]
+    for k in range(K):
+        if z[k] == was[k]:
+            continue
+        sign = 1.0 if z[k] else -1.0
+        sums.counts[k] += sign
+        touched[k] = 1
+        for d in range(len(x)):
+            sums.T[k, d] += sign * x[d]
+    for g in range(table.observed.shape[1]):
+        if not table.observed[table.pattern[n], g]:
+            continue
+        for k in range(K):
+            for j in range(K):
+                sums.S[g, k, j] += float(z[k] & z[j]) - float(was[k] & was[j])
+
+
+@nb.njit(nogil=True, cache=True)
+def _refresh(touched, sums, starts, factors, model, grams):
+    """Update the factors of touched features, unless no row has them any more."""
+    for k in range(len(touched)):
+        if touched[k] and sums.counts[k] > 0.0:
+            _update_factor(k, sums, starts, factors, model)
+            grams.version[k] += 1
+            grams.eta[k] = np.nan
+        touched[k] = 0
+
+
+@nb.njit(nogil=True, cache=True)
+def sweep(table, order, Z, sums, factors, model, maximizer, refresh, seed):
+    """Visit the rows in order; Z, sums and factors follow at once.
+
+    Features that lose their last row stay as they are: a later row may take them up.
+
+    Returns
+    -------
+    bits : int
+        Number of bits of Z that changed.
+    """
+    K = Z.shape[1]
+    grams, scratch = make_grams(len(table.observed), K), _make_scratch(K)
+    touched = np.zeros(K, np.uint8)
+    total, waiting = 0, 0
+    for n in order:
+        bits = _visit(
+            n, table, Z, sums.counts, factors, model, maximizer, seed, grams, scratch
+        )
+        if bits:
+            _account(n, scratch.was, Z[n], table, sums, touched)
+            total += bits
+            waiting += 1
+        if waiting == refresh:
+            _refresh(touched, sums, table.starts, factors, model, grams)
+            waiting = 0
+    _refresh(touched, sums, table.starts, factors, model, grams)
+    return total

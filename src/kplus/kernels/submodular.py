@@ -1,0 +1,432 @@
+"""Maximisers of the row objective of MEIBP (section 3.6).
+
+For one row, f(z) = Σ_k u_k z_k − ½ zᵀQz − ln[(K₊ + c)!/K₊!], where c is the number of
+`fresh` features chosen (those that no other row has), less f(∅) = 0. Written with
+``lin = u − diag(Q)/2``, the gain of feature k given the others is
+``w_k = lin_k − Σ_{j≠k} Q_kj z_j``, less the price of a fresh one: O(1) a flip tried,
+O(K) a flip made. For Q ≥ 0 the objective is submodular, and
+
+- a local optimum A, or V∖A if that is better, reaches 1/3 of the range of f;
+- the double greedy of Buchbinder et al. (2012) reaches 1/3, and 1/2 in expectation if
+  it decides at random.
+
+For a signed Q neither is guaranteed. `ROUNDING` of what the numbers of a row add up to
+is taken as no improvement, so that no bit flips to and fro for ever.
+"""
+
+import numba as nb
+import numpy as np
+
+__all__ = [
+    "ROUNDING",
+    "double_greedy",
+    "exchange",
+    "keep_better",
+    "local_search",
+    "random_double_greedy",
+    "row_slack",
+    "rows_double_greedy",
+    "rows_local_search",
+    "sums_beside_diagonal",
+    "value",
+]
+
+FAST = {"contract", "reassoc"}
+ROUNDING = 1e-12
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def sums_beside_diagonal(Q, sums):
+    """sums_k = Σ_{j≠k} Q_kj."""
+    for k in range(len(Q)):
+        total = 0.0
+        for j in range(len(Q)):
+            if j != k:
+                total += Q[k, j]
+        sums[k] = total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def row_slack(lin, Q):
+    """By how much an objective must rise to be higher by more than rounding.
+
+    Gains that come near zero are those of features with lin > 0 (or raised by a
+    negative Q), so that features forbidden by a huge negative lin do not count.
+    """
+    total = 0.0
+    for k in range(len(lin)):
+        total += max(lin[k], 0.0) + Q[k, k]
+    return ROUNDING * total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+def _shift(w, Q, k, sign):
+    """Let gains follow when feature k comes (sign 1) or goes (-1); also its own."""
+    for j in range(len(w)):
+        w[j] -= sign * Q[k, j]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _price(c, base):
+    """ln[(base + c)!/base!]."""
+    total = 0.0
+    for i in range(1, c + 1):
+        total += np.log(base + i)
+    return total
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def value(lin, Q, fresh, base, z, w):
+    """f(z); w is a buffer."""
+    K = len(lin)
+    for k in range(K):
+        w[k] = lin[k] + 0.5 * Q[k, k]
+    for k in range(K):
+        if z[k]:
+            _shift(w, Q, k, 0.5)
+    total, c = 0.0, 0
+    for k in range(K):
+        if z[k]:
+            total += w[k]
+            c += fresh[k]
+    return total - _price(c, base)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _complement_value(lin, sums, fresh, base, c, free, held):
+    """f of all features that are not held, given their gains."""
+    total, rest = 0.0, 0
+    for k in range(len(lin)):
+        total += 3.0 * lin[k] - free[k] - sums[k] if held[k] == np.inf else 0.0
+    for k in range(len(lin)):
+        if fresh[k] and held[k] == np.inf:
+            total -= np.log(base + c + 1.0)
+            rest += 1
+    return 0.5 * total - _price(rest, base)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _reprice(moved, fresh, base, before, after, free, held):
+    """Let the gains of fresh features follow when the number of those chosen changes.
+
+    A free one would be number c + 1, a held one is as good as number c; the one that
+    was moved keeps its number.
+    """
+    of_free = np.log((base + before + 1.0) / (base + after + 1.0))
+    of_held = np.log(max(base + before, 1.0) / max(base + after, 1.0))
+    for k in range(len(fresh)):
+        if fresh[k] and k != moved:
+            free[k] += of_free
+            held[k] += of_held
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+def _highest(w, least):
+    best = -1
+    for k in range(len(w)):
+        if w[k] > least:
+            best, least = k, w[k]
+    return best
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+def _lowest(w, most):
+    best = -1
+    for k in range(len(w)):
+        if w[k] < most:
+            best, most = k, w[k]
+    return best
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+def _move(k, Q, sign, source, target, absent):
+    """Take the gain of feature k from one list to the other, and let both follow."""
+    own = source[k]
+    for j in range(len(source)):
+        source[j] -= sign * Q[k, j]
+        target[j] -= sign * Q[k, j]
+    source[k], target[k] = absent, own
+    return own
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _climb(Q, fresh, base, slack, free, held):
+    """Add greedily; where nothing is to add, remove the worst and add again.
+
+    `free` has the gains of features not chosen (else -inf), `held` of those chosen
+    (else inf). Returns by how much f rose and the number of fresh features chosen.
+    """
+    rise, c = 0.0, 0
+    while True:
+        k = _highest(free, slack)
+        if k >= 0:
+            rise += _move(k, Q, 1.0, free, held, -np.inf)
+            after = c + fresh[k]
+        else:
+            k = _lowest(held, -slack)
+            if k < 0:
+                return rise, c
+            rise -= _move(k, Q, -1.0, held, free, np.inf)
+            after = c - fresh[k]
+        if after != c:
+            _reprice(k, fresh, base, c, after, free, held)
+            c = after
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def local_search(lin, Q, sums, fresh, base, slack, z, free, held):
+    """Fill z with a local maximum, or with its complement if that is better; return f.
+
+    `sums` is that of `sums_beside_diagonal`, `fresh` (uint8) marks features that no
+    other row has, `base` is the number of others; `free` and `held` are buffers.
+    """
+    K = len(lin)
+    for k in range(K):
+        free[k] = lin[k] - (np.log(base + 1.0) if fresh[k] else 0.0)
+        held[k] = np.inf
+    here, c = _climb(Q, fresh, base, slack, free, held)
+    there = _complement_value(lin, sums, fresh, base, c, free, held)
+    turned = there > here + slack
+    for k in range(K):
+        z[k] = (held[k] < np.inf) != turned
+    return there if turned else here
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _best_exchange(Q, overlaps, slack, z, w):
+    """The feature to give up for another, and that one; (-1, -1) if none pays.
+
+    `overlaps` has the largest Q_jk of each j: most features need not be compared.
+    """
+    out, into, most = -1, -1, slack
+    free = -np.inf
+    for k in range(len(z)):
+        if not z[k]:
+            free = max(free, w[k])
+    for j in range(len(z)):
+        if z[j] and free - w[j] + overlaps[j] > most:
+            for k in range(len(z)):
+                gain = w[k] - w[j] + Q[j, k]
+                if gain > most and not z[k]:
+                    out, into, most = j, k, gain
+    return out, into
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _best_flip(slack, z, w):
+    best, most = -1, slack
+    for k in range(len(z)):
+        gain = -w[k] if z[k] else w[k]
+        if gain > most:
+            best, most = k, gain
+    return best
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _flip(k, Q, z, w):
+    """Flip bit k, let the gains follow; return by how much f rises."""
+    own, sign = w[k], 1.0 - 2.0 * z[k]
+    for j in range(len(z)):
+        w[j] -= sign * Q[k, j]
+    w[k] = own
+    z[k] = 1 - z[k]
+    return sign * own
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _gains(lin, Q, z, w):
+    """The gain of each feature at z, whether it has it or not."""
+    for k in range(len(z)):
+        w[k] = lin[k]
+    for k in range(len(z)):
+        if z[k]:
+            own = w[k]
+            for j in range(len(z)):
+                w[j] -= Q[k, j]
+            w[k] = own
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def exchange(Q, overlaps, slack, z, w):
+    """Improve a z without fresh features by exchanging one feature for another.
+
+    Local search stops where no single flip pays; among features that overlap, a row may
+    hold the wrong one of two. `w` has the gains at z, `overlaps` are those of Q. Return
+    by how much f rose.
+    """
+    rise = 0.0
+    while True:
+        out, into = _best_exchange(Q, overlaps, slack, z, w)
+        if out < 0:
+            return rise
+        rise += _flip(out, Q, z, w)
+        rise += _flip(into, Q, z, w)
+        k = _best_flip(slack, z, w)
+        while k >= 0:
+            rise += _flip(k, Q, z, w)
+            k = _best_flip(slack, z, w)
+
+
+@nb.njit(nogil=True, cache=True)
+def _stir(x):
+    """Scatter the bits of a 64-bit number (the last step of splitmix64)."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@nb.njit(nogil=True, cache=True)
+def _uniform(start, k):
+    """Number k of the uniform draws that belong to a start."""
+    step = np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
+    return float(_stir(start + step) >> np.uint64(11)) * 2.0**-53
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
+    """Decide feature after feature between a growing and a shrinking set; fill z.
+
+    `low` and `high` are the gains at the two sets, which meet at the end. The feature
+    is taken in with probability a/(a + b) or, if not at random, where a ≥ b.
+    """
+    K = len(lin)
+    c_low = c_high = 0
+    for k in range(K):
+        low[k] = lin[k]
+        high[k] = lin[k] - sums[k]
+        c_high += fresh[k]
+    for k in range(K):
+        a, b = low[k], -high[k]
+        if fresh[k]:
+            a -= np.log(base + c_low + 1.0)
+            b += np.log(base + c_high)
+        take = a >= b
+        if randomly:
+            a, b = max(a, 0.0), max(b, 0.0)
+            take = _uniform(start, k) * (a + b) <= a
+        if take:
+            z[k] = 1
+            c_low += fresh[k]
+            _shift(low, Q, k, 1.0)
+        else:
+            z[k] = 0
+            c_high -= fresh[k]
+            _shift(high, Q, k, -1.0)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def double_greedy(lin, Q, sums, fresh, base, z, w, high):
+    """Fill z by the deterministic double greedy; return f. `w`, `high`: buffers."""
+    _squeeze(lin, Q, sums, fresh, base, False, np.uint64(0), z, w, high)
+    return value(lin, Q, fresh, base, z, w)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
+    """Fill z by the randomised double greedy; return f. Seed and row fix the draws."""
+    start = _stir(np.uint64(seed) + _stir(np.uint64(row)))
+    _squeeze(lin, Q, sums, fresh, base, True, start, z, w, high)
+    return value(lin, Q, fresh, base, z, w)
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _row_gains(b, offset, Q, lin):
+    for k in range(len(lin)):
+        lin[k] = b[k] + offset[k] - 0.5 * Q[k, k]
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
+    """Write z over a row's old bits if it is better; return how many bits changed."""
+    bits = 0
+    for k in range(len(z)):
+        bits += z[k] != old[k]
+    if bits == 0:
+        return 0
+    if not found > value(lin, Q, fresh, base, old, w) + slack:
+        return 0
+    for k in range(len(z)):
+        old[k] = z[k]
+    return bits
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _all_sums(Qs):
+    sums = np.empty((Qs.shape[0], Qs.shape[1]))
+    for p in range(len(Qs)):
+        sums_beside_diagonal(Qs[p], sums[p])
+    return sums
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def _all_overlaps(Qs):
+    """max_k≠j Q_jk for each pattern and j."""
+    overlaps = np.zeros((Qs.shape[0], Qs.shape[1]))
+    for p in range(len(Qs)):
+        for j in range(Qs.shape[1]):
+            for k in range(Qs.shape[1]):
+                if k != j:
+                    overlaps[p, j] = max(overlaps[p, j], Qs[p, j, k])
+    return overlaps
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def rows_local_search(B, linear, Qs, pattern, Z):
+    """Maximise f for every row of a block by local search and exchanges.
+
+    Parameters
+    ----------
+    B : (N, K)
+        Products of the rows with the features, in units of the objective.
+    linear : (P, K)
+        What else is linear in z; row n has ``u = B[n] + linear[pattern[n]]``.
+    Qs : (P, K, K)
+        Row n has ``Q = Qs[pattern[n]]``.
+    pattern : (N,) int
+    Z : (N, K) uint8
+        The bits so far. They stay for rows of which no better ones are found.
+
+    Returns
+    -------
+    changed : int
+        Number of rows changed.
+    """
+    N, K = Z.shape
+    sums, overlaps = _all_sums(Qs), _all_overlaps(Qs)
+    lin, w, held, z = np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.uint8)
+    fresh = np.zeros(K, np.uint8)
+    changed = 0
+    for n in range(N):
+        p = pattern[n]
+        Q = Qs[p]
+        _row_gains(B[n], linear[p], Q, lin)
+        slack = row_slack(lin, Q)
+        found = local_search(lin, Q, sums[p], fresh, 0, slack, z, w, held)
+        _gains(lin, Q, z, w)
+        found += exchange(Q, overlaps[p], slack, z, w)
+        changed += keep_better(lin, Q, fresh, 0, slack, z, found, Z[n], w) > 0
+    return changed
+
+
+@nb.njit(nogil=True, cache=True, fastmath=FAST)
+def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
+    """The same by the randomised double greedy.
+
+    `numbers` are those of the rows in their table: what is drawn for a row depends on
+    its number and on `seed` alone, not on how the table is cut.
+    """
+    N, K = Z.shape
+    sums = _all_sums(Qs)
+    lin, w, high, z = np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.uint8)
+    fresh = np.zeros(K, np.uint8)
+    changed = 0
+    for n in range(N):
+        p = pattern[n]
+        Q = Qs[p]
+        _row_gains(B[n], linear[p], Q, lin)
+        slack = row_slack(lin, Q)
+        found = random_double_greedy(
+            lin, Q, sums[p], fresh, 0, seed, numbers[n], z, w, high
+        )
+        changed += keep_better(lin, Q, fresh, 0, slack, z, found, Z[n], w) > 0
+    return changed

@@ -1,0 +1,1 @@
+"""Linear-Gaussian models with an Indian buffet process prior: X = ZA + noise."""

@@ -1,0 +1,77 @@
+"""Columns that miss the same rows: they share one ZᵀZ."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array, IntArray
+
+__all__ = ["Gaps", "common_groups", "whole"]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Where the values of a block are missing.
+
+    Columns with the same gaps form a group, rows with the same gaps a pattern: patterns
+    are sets of groups.
+
+    Attributes
+    ----------
+    group : (D,)
+        Group of each column.
+    pattern : (n,)
+        Pattern of each row.
+    known : (patterns, groups)
+        1 where rows of the pattern have values in the columns of the group.
+    """
+
+    group: IntArray
+    pattern: IntArray
+    known: Array
+
+    @classmethod
+    def of(cls, missing: NDArray[np.bool_]) -> "Gaps":
+        columns, group = _distinct(missing.T)
+        rows, pattern = _distinct(missing[:, columns])
+        known = ~missing[np.ix_(rows, columns)]
+        return cls(group, pattern, known.astype(np.float64))
+
+    @cached_property
+    def observed(self) -> int:
+        """Number of values."""
+        widths = np.bincount(self.group)
+        rows = np.bincount(self.pattern)
+        return int(rows @ self.known @ widths)
+
+    def gram(self, Z: Array) -> Array:
+        """ZᵀZ over the rows with values, for each group of columns."""
+        return np.stack([(Z * has[self.pattern, None]).T @ Z for has in self.known.T])
+
+
+def _distinct(bits: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
+    """A row of each kind, and the kind of each row."""
+    packed = np.ascontiguousarray(np.packbits(bits, axis=1))
+    whole_rows = packed.view(f"V{packed.shape[1]}").ravel().tolist()
+    kinds: dict[bytes, int] = {}
+    kind = np.array([kinds.setdefault(row, len(kinds)) for row in whole_rows])
+    return np.unique(kind, return_index=True)[1], kind
+
+
+def whole(n_rows: int, n_columns: int) -> Gaps:
+    """A block without gaps."""
+    zeros = np.zeros(max(n_rows, n_columns), np.int64)
+    return Gaps(zeros[:n_columns], zeros[:n_rows], np.ones((1, 1)))
+
+
+def common_groups(a: IntArray, b: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Groups of columns that are alike in two groupings.
+
+    Returns the group of each column, and of each new group the old one in `a` and `b`.
+    """
+    pairs: NDArray[Any] = np.stack([a, b], axis=1)
+    old, group = np.unique(pairs, axis=0, return_inverse=True)
+    return group.reshape(-1), old[:, 0], old[:, 1]

@@ -1,0 +1,112 @@
+"""Changes to the features of an Indian buffet process between two passes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from kplus.core.types import Array, IntArray, Proposal
+from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
+from kplus.models.ibp.stats import BuffetSums
+
+__all__ = ["DropEmpty", "DropFeature", "hopes", "without"]
+
+_REFITTED = 3  # of the features that are missed least
+_SLACK = 10.0  # what scales that follow may add to a hope, in nats
+
+
+@dataclass
+class DropEmpty:
+    """Drop features that no row has; the bound leaves them out already."""
+
+    name = "empty"
+
+    def propose(
+        self,
+        model: MEIBPModel,
+        params: Buffet,
+        total: BuffetSums,
+        updated: Buffet,
+        resting: bool,
+    ) -> Proposal | None:
+        held = total.counts > 0.0
+        if held.all():
+            return None
+        return _renumbering(updated, np.where(held, np.cumsum(held) - 1, -1))
+
+
+@dataclass
+class DropFeature:
+    """At rest, drop a feature if the bound is higher without it, all else refitted.
+
+    Rows keep their other features, so that the sums tell the bound exactly.
+    """
+
+    name = "drop"
+
+    def propose(
+        self,
+        model: MEIBPModel,
+        params: Buffet,
+        total: BuffetSums,
+        updated: Buffet,
+        resting: bool,
+    ) -> Proposal | None:
+        K = total.K
+        if not resting or K == 0 or not np.all(total.counts > 0.0):
+            return None
+        most = hopes(updated, total)
+        now = model.bound(updated, total)
+        for k in np.argsort(most)[::-1][:_REFITTED]:
+            if not most[k] > -_SLACK:
+                return None
+            into = without(K, int(k))
+            fewer = renumbered(updated, into, K - 1, updated.factors.mean[:0])
+            sums = total.regroup(into, K - 1)
+            refitted = model.update(fewer, sums)
+            if model.bound(refitted, sums) > now:
+                return Proposal(refitted, into, K - 1, exact=True)
+        return None
+
+
+def without(K: int, k: int) -> IntArray:
+    """The renumbering that drops feature k."""
+    into = np.arange(K) - (np.arange(K) > k)
+    into[k] = -1
+    return into
+
+
+def hopes(params: Buffet, total: BuffetSums) -> Array:
+    """At most what the bound could gain by dropping each feature, given the scales.
+
+    That is what a feature costs in the priors, less what its squares explain that the
+    others, refitted without regard to any prior, cannot.
+    """
+    N, counts, A = total.rows, total.counts, params.factors.mean
+    column = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
+    prior = column + np.log(params.alpha) - np.log(total.K)
+    costs = -params.factors.own_gains(params.spread) - prior
+    K = total.K
+    scale = np.trace(total.S, axis1=1, axis2=2)[:, None, None] / K
+    H = np.linalg.inv(total.S + 1e-9 * np.maximum(scale, 1e-9) * np.eye(K))
+    own = np.diagonal(H, axis1=1, axis2=2)[total.group].T
+    explained = np.sum(A * A / own, axis=1)
+    explained[_twins(total)] = 0.0
+    most: Array = costs - 0.5 * explained / params.noise
+    return most
+
+
+def _twins(total: BuffetSums) -> NDArray[np.bool_]:
+    """Which features have the same rows as another."""
+    own = np.diagonal(total.S, axis1=1, axis2=2)
+    same = (own[:, :, None] == total.S) & (own[:, None, :] == total.S)
+    alike = same.all(axis=0) & (total.counts[:, None] == total.counts)
+    twins: NDArray[np.bool_] = alike.sum(axis=1) > 1
+    return twins
+
+
+def _renumbering(params: Buffet, into: IntArray) -> Proposal:
+    K = int(np.count_nonzero(into >= 0))
+    new = renumbered(params, into, K, params.factors.mean[:0])
+    return Proposal(new, into, K, exact=True)

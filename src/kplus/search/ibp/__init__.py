@@ -1,0 +1,1 @@
+"""Inference for the Indian buffet process: maximisation, sampling, variational."""

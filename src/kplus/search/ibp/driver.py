@@ -1,0 +1,315 @@
+"""From a table to features by maximisation and expectation (MEIBP)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kplus import loop
+from kplus.core.types import Array, Blocks, Callback, PassInfo
+from kplus.engine import make_engine
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.models.ibp.columns import Gaps
+from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
+from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
+from kplus.models.ibp.prior import count_slopes
+from kplus.models.ibp.stats import BuffetSums
+from kplus.moves.ibp import DropEmpty, DropFeature
+from kplus.search.ibp.rows import (
+    RowFit,
+    RowSettings,
+    RowStart,
+    fit_rows,
+    start_at_random,
+    start_from_features,
+)
+from kplus.search.ibp.rows_in_memory import Found, Sample, Scales, with_births
+from kplus.search.ibp.start import MOSTLY, Spectrum, parts, projections, random_bits
+from kplus.search.ibp.survey import Survey
+from kplus.search.job import Job
+from kplus.search.runs import telling
+from kplus.search.sample import draw
+
+__all__ = ["BuffetFit", "BuffetSpec", "choose", "fit", "fit_by_rows"]
+
+_FIRST_ROWS = 1_000  # enough where projections of the rows are clear
+_MORE_ROWS = 5_000
+_BIRTHS = 5  # at a time
+_PATIENCE = 2  # rounds of births in vain
+_MAX_PASSES = 50
+_ROUNDING = 1e-11  # of the bound
+_LEAST = 1e-8  # least variance of the noise, as a share of that of the data
+
+
+@dataclass(frozen=True)
+class BuffetSpec:
+    """What is wanted.
+
+    Attributes
+    ----------
+    most : int or None
+        Never more features.
+    alpha, noise, spread : float or None
+        Concentration, variances of noise and factors; None: infer.
+    nonnegative : bool
+        Whether factors are.
+    greedy : int or None
+        Seed of the double greedy; None: local search.
+    init : {"auto", "ica", "nmf", "random"}
+    n_init : int
+        Starts, of which the best is kept.
+    """
+
+    most: int | None
+    alpha: float | None
+    noise: float | None
+    spread: float | None
+    nonnegative: bool
+    greedy: int | None
+    init: str
+    n_init: int
+
+    def model(self, survey: Survey) -> MEIBPModel:
+        return MEIBPModel(
+            infer_noise=self.noise is None,
+            infer_spread=self.spread is None,
+            infer_alpha=self.alpha is None,
+            greedy=self.greedy,
+            least=_LEAST * survey.variance,
+        )
+
+    def scales(self, survey: Survey) -> Scales:
+        """Hyperparameters to begin with: half of the deviation is taken as noise."""
+        variance = survey.variance
+        return Scales(
+            noise=self.noise or variance / 4.0,
+            spread=self.spread or variance,
+            alpha=self.alpha or 1.0,
+            nonnegative=self.nonnegative,
+        )
+
+
+@dataclass(frozen=True)
+class BuffetFit:
+    """Where a fit of all rows came to rest."""
+
+    params: Buffet
+    sums: BuffetSums
+    history: Array
+    converged: bool
+
+
+def fit(
+    job: Job, spec: BuffetSpec, survey: Survey, start: Buffet | None = None
+) -> BuffetFit:
+    """Find features: on a sample first, then on all rows."""
+    with SINGLE_THREAD:
+        if start is None:
+            starts = [
+                _on_sample(job, spec, survey, rng) for rng in job.rng.spawn(spec.n_init)
+            ]
+            start = max(starts, key=lambda found: found.bound).params
+        return _over_all_rows(job, spec.model(survey), start, survey.observed)
+
+
+def fit_by_rows(
+    job: Job, spec: BuffetSpec, survey: Survey, start: Buffet | None = None
+) -> BuffetFit:
+    """Find features as in the paper: rows one by one, in memory."""
+    sample = _rows(job, job.source.n_rows, job.rng)
+    begin = _row_start(job, spec, survey, sample, start)
+    settings = RowSettings(
+        alpha=spec.alpha,
+        noise_scale=None if spec.noise is None else np.sqrt(spec.noise),
+        factor_scale=None if spec.spread is None else np.sqrt(spec.spread),
+        nonnegative=spec.nonnegative,
+        maximizer="local_search" if spec.greedy is None else "double_greedy",
+        max_iter=job.max_iter,
+        tol=job.tol,
+    )
+    with SINGLE_THREAD:
+        told = _told(job.callback, spec, sample.gaps)
+        found = fit_rows(sample.table, begin, settings, job.rng, told)
+    return _as_fit(sample, found, spec)
+
+
+def _row_start(
+    job: Job, spec: BuffetSpec, survey: Survey, sample: Sample, start: Buffet | None
+) -> RowStart:
+    if start is None and spec.init == "random":
+        K = spec.most or max(2 * Spectrum.of(sample.complete, len(sample.X)).rank, 1)
+        return start_at_random(sample.table, K, job.rng, spec.nonnegative)
+    if start is None:
+        with SINGLE_THREAD:
+            start = _on_sample(job, spec, survey, job.rng).params
+    return start_from_features(sample.table, start.factors.mean, np.sqrt(start.noise))
+
+
+def _told(
+    callback: Callback | None, spec: BuffetSpec, gaps: Gaps
+) -> Callable[[int, RowFit], bool] | None:
+    """A callback of the loop as one of sweeps over rows."""
+    if callback is None:
+        return None
+
+    def tell(sweep: int, here: RowFit) -> bool:
+        return callback(PassInfo(sweep, here.history[-1], _as_params(here, spec, gaps)))
+
+    return tell
+
+
+def _as_params(found: RowFit, spec: BuffetSpec, gaps: Gaps) -> Buffet:
+    """Where a fit by rows is, in the terms of a fit by blocks."""
+    factors: Factors
+    if spec.nonnegative:
+        factors = TruncatedFactors(found.mu, found.scale)
+    else:
+        factors = GaussianFactors.independent(found.mu, found.scale, gaps.group)
+    counts = found.Z.sum(axis=0, dtype=np.float64)
+    return Buffet(
+        factors,
+        found.noise_scale**2,
+        found.factor_scale**2,
+        found.alpha,
+        count_slopes(counts, len(found.Z)),
+    )
+
+
+def _as_fit(sample: Sample, found: RowFit, spec: BuffetSpec) -> BuffetFit:
+    """The same at the end, features by falling number of rows."""
+    params = _as_params(found, spec, sample.gaps)
+    order = np.argsort(-found.Z.sum(axis=0, dtype=np.int64), kind="stable")
+    into = np.argsort(order)
+    params = renumbered(params, into, len(into), params.factors.mean[:0])
+    sums = sums_of(
+        sample.X, sample.missing, sample.gaps, found.Z[:, order], params.factors.mean
+    )
+    return BuffetFit(params, sums, np.array(found.history), found.converged)
+
+
+def _over_all_rows(
+    job: Job, model: MEIBPModel, params: Buffet, observed: int
+) -> BuffetFit:
+    fitted = _to_rest(job, model, params, observed)
+    if model.greedy is None:
+        return fitted
+    # Rows as `choose` will see them: by local search, from nothing.
+    local = replace(model, greedy=None)
+    once = replace(job, max_iter=1, callback=None)
+    last = _to_rest(once, local, fitted.params, observed)
+    if last.history[-1] < fitted.history[-1]:
+        return fitted
+    history = np.append(fitted.history[:-1], last.history[-1])
+    return replace(last, history=history, converged=fitted.converged)
+
+
+def _to_rest(job: Job, model: MEIBPModel, params: Buffet, observed: int) -> BuffetFit:
+    """Pass over all rows until nothing changes; features by falling number of rows."""
+    with make_engine(job.source, None, job.n_threads) as engine:
+        result = loop.run(
+            model, engine, params, moves=[DropEmpty(), DropFeature()],
+            max_iter=job.max_iter, tol=_ROUNDING, step=job.tol * observed,
+            callback=telling(job.callback, lambda cost: -cost),
+        )  # fmt: skip
+    counts = result.total.counts
+    into = np.argsort(np.argsort(-counts, kind="stable"))
+    into[counts == 0.0] = -1  # where max_iter came before they were dropped
+    K = int(np.count_nonzero(counts))
+    params = renumbered(result.params, into, K, result.params.factors.mean[:0])
+    sums = result.total.regroup(into, K).about(params.factors.mean)
+    return BuffetFit(params, sums, -np.array(result.history), result.converged)
+
+
+def choose(source: Blocks, params: Buffet, n_threads: int) -> Array:
+    """Z of the rows, under given factors and scales."""
+    with make_engine(source, None, n_threads) as engine:
+        for _ in engine.sweep(MEIBPModel(), params, range(engine.n_blocks)):
+            pass
+        Z = np.concatenate([local.unpack() for local in engine.locals()])
+    return Z.astype(np.float64)
+
+
+# -------------------------------------------------------------------- the sample
+
+
+def _on_sample(
+    job: Job, spec: BuffetSpec, survey: Survey, rng: np.random.Generator
+) -> Found:
+    """The best features found on rows in memory; on more of them where in doubt."""
+    few, model = _rows(job, _FIRST_ROWS, rng), spec.model(survey)
+    start, clear = _from_starts(few, spec, survey, rng)
+    found = _grown(few, model, spec, start, rng)
+    if clear and found.params.K == start.params.K:
+        return found
+    if job.source.n_rows <= _FIRST_ROWS:
+        return _shrunk(few, model, found)
+    more = _rows(job, _MORE_ROWS, rng)
+    found = more.rest(model, found.params, _MAX_PASSES)
+    return _shrunk(more, model, _grown(more, model, spec, found, rng))
+
+
+def _rows(job: Job, size: int, rng: np.random.Generator) -> Sample:
+    rows = draw(job.source, None, size, rng).rows
+    return Sample(np.ascontiguousarray(rows, dtype=np.float64))
+
+
+def _from_starts(
+    sample: Sample, spec: BuffetSpec, survey: Survey, rng: np.random.Generator
+) -> tuple[Found, bool]:
+    """The best of the starts asked for, and whether there was no doubt."""
+    most = spec.most or len(sample.table)
+    spectrum = Spectrum.of(sample.complete, most)
+    twice = min(most, 2 * max(spectrum.rank, 1))
+    starts, clear = [], 0.0
+    if spec.init in ("auto", "ica"):
+        Z, clear = projections(spectrum, most, spec.nonnegative, rng)
+        starts.append(Z)
+    in_doubt = spec.init == "auto" and clear < MOSTLY
+    if in_doubt and sample.missing is not None:
+        rough = Spectrum.of(sample.level, most)
+        starts.append(projections(rough, most, spec.nonnegative, rng)[0])
+    if in_doubt or spec.init == "nmf":
+        shifted = sample.level - np.minimum(sample.level.min(axis=0), 0.0)
+        starts.append(parts(shifted, twice, rng))
+    if spec.init == "random":
+        starts.append(random_bits(len(sample.table), twice, rng))
+    model, scales = spec.model(survey), spec.scales(survey)
+    rested = [
+        sample.rest(model, sample.begin(model, Z, scales), _MAX_PASSES) for Z in starts
+    ]
+    return max(rested, key=lambda found: found.bound), clear >= MOSTLY
+
+
+def _grown(
+    sample: Sample,
+    model: MEIBPModel,
+    spec: BuffetSpec,
+    found: Found,
+    rng: np.random.Generator,
+) -> Found:
+    """Let features be born from residuals as long as the bound rises."""
+    most = spec.most or len(sample.table)
+    failures = 0
+    while failures < _PATIENCE:
+        room = min(_BIRTHS, most - found.params.K)
+        new = sample.births(model, found, room, spec.nonnegative, rng)
+        if not len(new):
+            break
+        born = with_births(found.params, new)
+        tried = sample.rest(model, born, _MAX_PASSES)
+        if tried.bound > found.bound + sample.step:
+            found = tried
+        else:
+            failures += 1
+    return found
+
+
+def _shrunk(sample: Sample, model: MEIBPModel, found: Found) -> Found:
+    """Drop features one by one as long as the bound is higher once rows have chosen."""
+    while found.params.K > 1:
+        fewer = sample.without_one(found)
+        tried = sample.rest(model, fewer, _MAX_PASSES)
+        if not tried.bound > found.bound:
+            break
+        found = tried
+    return found

@@ -1,0 +1,189 @@
+"""Run a chain: sweeps, what is noted of them, and the best sample."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kplus.core.types import Array, Callback, IntArray, PassInfo
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.search.ibp.gibbs_chain import Bits, Chain, Settings
+from kplus.search.ibp.gibbs_collapsed import CollapsedChain
+from kplus.search.ibp.gibbs_factors import Observed
+from kplus.search.ibp.gibbs_scales import Scales
+from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
+
+__all__ = ["GibbsFit", "Start", "draw_buffet", "make_chain", "run", "tidy"]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a chain begins: Z, scales, and the factors if they are known."""
+
+    Z: Bits
+    scales: Scales
+    A: Array | None = None
+
+
+@dataclass(frozen=True)
+class GibbsFit:
+    """What a run leaves.
+
+    Attributes
+    ----------
+    Z, components, scales, log_joint
+        Of the best sample; `components` is E[A] given its Z.
+    history : (n_iter,)
+        The log-joint after each sweep.
+    numbers, alphas, noises, factors : (n_iter,)
+        Features, α, σx and σa after each sweep.
+    samples : (⌈N/8⌉, columns) uint8 or None
+        The columns of all samples kept, eight rows a byte.
+    sizes : (n_kept,)
+        Number of features of each sample kept.
+    """
+
+    Z: Bits
+    components: Array
+    scales: Scales
+    log_joint: float
+    history: Array
+    numbers: IntArray
+    alphas: Array
+    noises: Array
+    factors: Array
+    samples: Bits | None
+    sizes: IntArray
+
+
+# --------------------------------------------------------------------------- start
+
+
+def draw_buffet(
+    N: int, alpha: float, most: int | None, rng: np.random.Generator
+) -> Bits:
+    """Draw Z from the Indian buffet process; features beyond the limit are left out."""
+    columns: list[Bits] = []
+    counts = np.empty(0)
+    for n in range(N):
+        for k in np.flatnonzero(rng.random(len(counts)) < counts / (n + 1)):
+            columns[k][n] = 1
+            counts[k] += 1
+        new = int(rng.poisson(alpha / (n + 1)))
+        if most is not None:
+            new = min(new, most - len(columns))
+        for _ in range(new):
+            columns.append(np.zeros(N, dtype=np.uint8))
+            columns[-1][n] = 1
+        counts = np.append(counts, np.ones(new))
+    return np.column_stack(columns) if columns else np.zeros((N, 0), dtype=np.uint8)
+
+
+def tidy(Z: Bits, A: Array | None, most: int | None) -> tuple[Bits, Array | None]:
+    """Without features that no row has, and the rarest beyond the limit."""
+    counts = Z.sum(axis=0, dtype=np.int64)
+    order = np.argsort(-counts, kind="stable")[:most]
+    kept = np.sort(order[counts[order] > 0])
+    return np.ascontiguousarray(Z[:, kept]), None if A is None else A[kept]
+
+
+def make_chain(
+    data: Observed, settings: Settings, start: Start, rng: np.random.Generator
+) -> Chain:
+    """The chain of a sampler."""
+    with SINGLE_THREAD:
+        if settings.sampler == "uncollapsed":
+            return UncollapsedChain(
+                data, settings, start.Z, start.scales, rng, A=start.A
+            )
+        return CollapsedChain(data, settings, start.Z, start.scales, rng)
+
+
+# ----------------------------------------------------------------------------- run
+
+
+class _Trace:
+    """Notes of each sweep; the samples, if they are to be kept."""
+
+    def __init__(self, store: bool) -> None:
+        self.values: list[tuple[float, float, float, float, float]] = []
+        self.samples: list[Bits] = []
+        self.sizes: list[int] = []
+        self._store = store
+
+    def note(self, chain: Chain) -> None:
+        s = chain.scales
+        noise, factor = float(np.sqrt(s.noise)), float(np.sqrt(s.factor))
+        self.values.append((chain.log_joint, chain.K, s.alpha, noise, factor))
+
+    def keep(self, chain: Chain) -> None:
+        self.sizes.append(chain.K)
+        if self._store:
+            self.samples.append(np.packbits(chain.Z[:, : chain.K], axis=0))
+
+    def packed(self) -> Bits | None:
+        if not self._store or not self.samples:
+            return None
+        return np.concatenate(self.samples, axis=1)
+
+
+def run(
+    chain: Chain,
+    n_samples: int,
+    burn_in: int,
+    thin: int,
+    store: bool = False,
+    callback: Callback | None = None,
+) -> GibbsFit:
+    """Sweep `burn_in` times, then `thin` times for each sample.
+
+    The best sample is the one with the highest log-joint of those after the burn-in; if
+    a callback ends the run before, it is the last state.
+    """
+    trace = _Trace(store)
+    with SINGLE_THREAD:
+        best = _sample(chain, trace, n_samples, burn_in, thin, callback)
+        return _fit(chain, best, trace)
+
+
+def _sample(
+    chain: Chain,
+    trace: _Trace,
+    n_samples: int,
+    burn_in: int,
+    thin: int,
+    callback: Callback | None,
+) -> tuple[float, Any]:
+    """Let the chain go; return its best sample."""
+    best: tuple[float, Any] = (-np.inf, None)
+    chain.settle()
+    for sweep in range(1, burn_in + n_samples * thin + 1):
+        chain.sweep()
+        trace.note(chain)
+        if sweep > burn_in and (sweep - burn_in) % thin == 0:
+            trace.keep(chain)
+            if best[1] is None or chain.log_joint > best[0]:
+                best = (chain.log_joint, chain.keep())
+        if callback is not None and callback(PassInfo(sweep, chain.log_joint, chain)):
+            break
+    if best[1] is None:
+        best = (chain.log_joint, chain.keep())
+    return best
+
+
+def _fit(chain: Chain, best: tuple[float, Any], trace: _Trace) -> GibbsFit:
+    kept = best[1]
+    notes = np.array(trace.values, dtype=np.float64)
+    return GibbsFit(
+        Z=kept[0],
+        components=chain.mean_factors(kept),
+        scales=kept[1],
+        log_joint=best[0],
+        history=notes[:, 0].copy(),
+        numbers=notes[:, 1].astype(np.int64),
+        alphas=notes[:, 2].copy(),
+        noises=notes[:, 3].copy(),
+        factors=notes[:, 4].copy(),
+        samples=trace.packed(),
+        sizes=np.array(trace.sizes, dtype=np.int64),
+    )

@@ -1,0 +1,51 @@
+"""Expected features of rows, given the factors."""
+
+import numpy as np
+
+from kplus.core.types import Array, Blocks
+from kplus.kernels.ibp_marginals import exact_marginals, mean_field
+
+__all__ = ["EXACT_BITS", "expected_bits"]
+
+EXACT_BITS = 12  # up to so many features, all 2^K patterns are summed over
+
+
+def expected_bits(source: Blocks, A: Array, shares: Array, noise: float) -> Array:
+    """E[Z] of all rows: exact for few features, else by mean field.
+
+    Parameters
+    ----------
+    source : Blocks
+        NaN where a value is missing.
+    A : (K, D)
+    shares : (K,)
+        How probable each feature is before a row is seen.
+    noise : float
+        The variance σx².
+    """
+    odds = np.log(shares) - np.log1p(-shares)
+    blocks = range(-(-source.n_rows // source.block_rows))
+    found = [_of_block(source.read(i), A / noise, A, odds) for i in blocks]
+    return np.concatenate(found)
+
+
+def _of_block(X: Array, scaled: Array, A: Array, odds: Array) -> Array:
+    """Rows with gaps in the same columns share their Gram matrix."""
+    missing = np.isnan(X)
+    c = np.where(missing, 0.0, X) @ scaled.T + odds
+    out = np.empty_like(c)
+    masks, group = np.unique(missing, axis=0, return_inverse=True)
+    for i, mask in enumerate(masks):
+        rows = np.flatnonzero(group.ravel() == i)
+        G = scaled[:, ~mask] @ A[:, ~mask].T
+        out[rows] = _marginals(c[rows], G)
+    return out
+
+
+def _marginals(c: Array, G: Array) -> Array:
+    out = np.empty_like(c)
+    if len(G) <= EXACT_BITS:
+        exact_marginals(c, G, out)
+    else:
+        mean_field(c, G, 200, 1e-9, out)
+    return out

@@ -1,0 +1,228 @@
+"""From a table to a variational posterior: a start from a sample, then passes."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus import loop
+from kplus.core.types import Array, Blocks
+from kplus.engine import make_engine
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.engine.blocks import ArrayBlocks
+from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.mean_field import BernoulliSums, Factors, MeanField
+from kplus.models.ibp.prior import harmonic
+from kplus.models.ibp.variational import VariationalModel
+from kplus.search.features import number
+from kplus.search.features.pursuit import noise_rank
+from kplus.search.features.rows import Rows
+from kplus.search.ibp.gaps import fill_with_noise
+from kplus.search.job import Job
+from kplus.search.runs import telling
+from kplus.search.sample import draw
+
+__all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]
+
+_SAMPLE_ROWS = 5_000
+_SAMPLE_PASSES = 50
+_FLOOR = 1e-8  # least variance, as a share of that of the columns
+_EFFORT = 0.25  # of the search for features to start from
+_PATIENT = VariationalModel(most_sweeps=1_000, tol=1e-10)
+
+
+@dataclass(frozen=True)
+class VariationalSpec:
+    """What is wanted; None where a value is to be inferred or chosen.
+
+    `noise_scale` and `factor_scale` are standard deviations.
+    """
+
+    infinite: bool
+    max_components: int | None
+    alpha: float | None
+    noise_scale: float | None
+    factor_scale: float | None
+    random_start: bool
+    n_init: int
+
+
+@dataclass(frozen=True)
+class VariationalFit:
+    """The posterior, the sums over all rows, and the bound after each pass."""
+
+    params: MeanField
+    sums: BernoulliSums
+    history: Array
+    converged: bool
+
+
+def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
+    """Start from features of a sample; with several starts, keep the best of them."""
+    with SINGLE_THREAD:
+        drawn = draw(job.source, None, _SAMPLE_ROWS, job.rng)
+        sample = np.ascontiguousarray(drawn.rows, dtype=np.float64)
+        starts = _Starts(spec, _model(spec, sample), sample, _table(sample, job.rng))
+        whole = drawn.share == 1.0
+        if not whole:
+            passes = min(_SAMPLE_PASSES, job.max_iter)
+            few = replace(
+                job, source=ArrayBlocks(sample), max_iter=passes, callback=None
+            )
+            start = _best_of(few, starts).params
+        elif spec.n_init == 1:
+            start = starts.draw(job.rng.spawn(1)[0], spec.random_start)
+        else:
+            return _best_of(job, starts)
+        return _to_rest(job, starts.model, start)
+
+
+def _best_of(job: Job, starts: "_Starts") -> VariationalFit:
+    """The fit with the highest bound, the first among equals.
+
+    The first start is as asked for, the others are random. They run side by side, each
+    in one thread; the first one is watched.
+    """
+    spec = starts.spec
+
+    def one(i: int, rng: np.random.Generator) -> VariationalFit:
+        start = starts.draw(rng, spec.random_start or i > 0)
+        alone = replace(job, n_threads=1, callback=job.callback if i == 0 else None)
+        return _to_rest(alone, starts.model, start)
+
+    numbers, rngs = range(spec.n_init), job.rng.spawn(spec.n_init)
+    with ThreadPoolExecutor(job.n_threads) as pool:
+        return max(pool.map(one, numbers, rngs), key=lambda end: end.history[-1])
+
+
+def _model(spec: VariationalSpec, sample: Array) -> VariationalModel:
+    return VariationalModel(
+        infer_alpha=spec.alpha is None,
+        infer_noise=spec.noise_scale is None,
+        infer_factor=spec.factor_scale is None,
+        floor=_FLOOR * _square(sample),
+    )
+
+
+def _square(X: Array) -> float:
+    """The variance of columns; of constant ones the mean square, of zeros 1."""
+    spread = float(np.nanmean((X - np.nanmean(X, axis=0)) ** 2))
+    return spread or float(np.nanmean(X**2)) or 1.0
+
+
+# ------------------------------------------------------------------- the starts
+
+
+@dataclass(frozen=True)
+class _Starts:
+    """What starts are made from: rows of a sample, and the same with gaps filled in."""
+
+    spec: VariationalSpec
+    model: VariationalModel
+    X: Array
+    table: Rows
+
+    def draw(self, rng: np.random.Generator, at_random: bool) -> MeanField:
+        """The posterior given an allocation of features to the rows.
+
+        Features beyond those allocated are inactive: no row has them.
+        """
+        spec, model, X = self.spec, self.model, self.X
+        Z = (_random_bits if at_random else _searched)(spec, self.table, rng)
+        K, active = spec.max_components or max(Z.shape[1], 1), Z.shape[1]
+        nu = np.zeros((len(X), K))
+        nu[:, :active] = Z
+        params = _before(spec, X, nu)
+        sums = model.sums(params, X, nu)
+        params = model.with_scales(model.with_factors(params, sums), sums)
+        if model.infer_factor and active:
+            # Inactive features would hold on to the variance they began with.
+            found = float(np.mean(params.factors.mean[:active] ** 2))
+            params = replace(params, factor=max(found, model.floor))
+        return model.update(params, sums)
+
+
+def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:
+    """Scales as given or about those of the rows, and features of no value yet."""
+    square, active = _square(X), max(int(nu.any(axis=0).sum()), 1)
+    alpha = active / harmonic(len(X)) if spec.alpha is None else spec.alpha
+    kind = InfiniteBuffet if spec.infinite else FiniteBuffet
+    return MeanField(
+        Factors.uncoupled(np.zeros((nu.shape[1], X.shape[1])), square),
+        kind.fitted(nu.sum(axis=0), len(X), alpha),
+        square if spec.noise_scale is None else spec.noise_scale**2,
+        square if spec.factor_scale is None else spec.factor_scale**2,
+    )
+
+
+def _searched(
+    spec: VariationalSpec, rows: Rows, rng: np.random.Generator
+) -> NDArray[np.uint8]:
+    """Bits of features that explain more than noise would, as in BP-means."""
+    floor = number.noise_floor(rows)
+    if floor == 0.0:
+        return rows.empty().Z
+    N, D = rows.X.shape
+    most = spec.max_components or min(N, D)
+    rank, _ = noise_rank(rows.strengths, N, D)
+    if 2 * (rank + 1) <= D:
+        # In so many columns features and a base are hardly ever linearly dependent.
+        most = min(most, rank + 1)
+    found = number.by_penalty(rows, floor, most, _EFFORT, rng)
+    if found.base:  # it takes over what most rows have: the others may be complemented
+        found.Z[:, 1:] ^= found.Z[:, 1:].mean(axis=0) > 0.5
+    return found.Z
+
+
+def _random_bits(
+    spec: VariationalSpec, rows: Rows, rng: np.random.Generator
+) -> NDArray[np.uint8]:
+    """Bits drawn evenly; by default for one more feature than directions stand out."""
+    rank, _ = noise_rank(rows.strengths, *rows.X.shape)
+    K = spec.max_components or rank + 1
+    return rng.integers(0, 2, (len(rows.X), K), dtype=np.uint8)
+
+
+def _table(sample: Array, rng: np.random.Generator) -> Rows:
+    """The sample without gaps, for the search."""
+    gaps = np.isnan(sample)
+    return _as_rows(fill_with_noise(sample, gaps, rng) if gaps.any() else sample)
+
+
+def _as_rows(X: Array) -> Rows:
+    largest = float(np.max(np.abs(X)))
+    scale = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0
+    return Rows(np.ascontiguousarray(X) / scale, np.ones(len(X)))
+
+
+# ------------------------------------------------------------------- the passes
+
+
+def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> VariationalFit:
+    """Pass until the bound rests; then go on with rows that also start from nothing.
+
+    So their probabilities are those that the same rows would get in another table,
+    except where these are worse.
+    """
+    history: list[float] = []
+    with make_engine(job.source, None, job.n_threads) as engine:
+        for fresh in (False, True):
+            result = loop.run(
+                model, engine, replace(start, fresh=fresh),
+                max_iter=job.max_iter - len(history), tol=job.tol,
+                callback=telling(job.callback, lambda cost: -cost, len(history)),
+            )  # fmt: skip
+            start = result.params
+            history += result.history
+            if not result.converged or len(history) >= job.max_iter:
+                break
+    return VariationalFit(start, result.total, -np.array(history), result.converged)
+
+
+def expected_bits(source: Blocks, params: MeanField, n_threads: int) -> Array:
+    """The probability of each row to have each feature, given all else."""
+    with make_engine(source, None, n_threads) as engine:
+        for _ in engine.sweep(_PATIENT, params, range(engine.n_blocks)):
+            pass
+        return np.concatenate(list(engine.locals()))

@@ -1,0 +1,36 @@
+"""Gaps filled in for the search for features."""
+
+import numpy as np
+import pytest
+
+from kplus.datasets import make_binary_features
+from kplus.search.features.pursuit import noise_rank
+from kplus.search.features.rows import Rows
+from kplus.search.ibp.gaps import fill_with_noise
+
+
+@pytest.mark.parametrize("kind", ["scattered", "block"])
+def test_filled_tables_look_like_observed_ones(kind):
+    truth, _, _ = make_binary_features(500, 40, 5, random_state=2)
+    gaps = np.zeros(truth.shape, bool)
+    if kind == "scattered":
+        gaps = np.random.default_rng(0).random(truth.shape) < 0.25
+    else:
+        gaps[250:, :10] = True
+    X = np.where(gaps, np.nan, truth)
+    filled = fill_with_noise(X, gaps, np.random.default_rng(1))
+    np.testing.assert_array_equal(filled[~gaps], truth[~gaps])
+    # True and filled value differ by twice the noise, of variance 0.25.
+    assert np.mean((filled - truth)[gaps] ** 2) == pytest.approx(0.5, rel=0.25)
+    rank, variance = noise_rank(Rows(filled, np.ones(500)).strengths, 500, 40)
+    assert rank == 5
+    assert variance == pytest.approx(0.25, rel=0.1)
+
+
+def test_more_columns_than_rows_and_constant_ones():
+    rng = np.random.default_rng(0)
+    X = np.tile(rng.normal(size=30), (8, 1))
+    gaps = rng.random(X.shape) < 0.2
+    gaps[0] = False
+    filled = fill_with_noise(np.where(gaps, np.nan, X), gaps, rng)
+    np.testing.assert_allclose(filled, X, atol=1e-7)
