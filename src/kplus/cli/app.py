@@ -28,6 +28,15 @@ Data = Annotated[
     Path, Argument(metavar="DATA", help="Table: .csv, .csv.gz, .npy or Parquet.")
 ]
 ModelFile = Annotated[Path, Argument(metavar="MODEL", help="File of kplus fit.")]
+TableFile = Annotated[
+    Path | None,
+    Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write a .csv or .parquet file; else print CSV.",
+    ),
+]
 Index = Annotated[
     str | None,
     Option(metavar="COL", help="Column that names the rows; else they are numbered."),
@@ -37,6 +46,7 @@ Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
 Force = Annotated[bool, Option("--force", help="Replace what is there.")]
 
 _NUMBER, _COLUMNS, _FITTING = "How many", "Columns", "Fitting"
+_BUFFET = "Indian buffet process (meibp, ibp-gibbs, ibp-variational)"
 
 
 def _print_version(wanted: bool) -> None:
@@ -73,7 +83,8 @@ def fit(
             metavar="NAME",
             help="What to fit: clusters (dp-mixture, dp-means, or craft, which tells "
             "each by its own columns), or features, of which a row may have several "
-            "(bp-means, k-features).",
+            "(bp-means, k-features; with an Indian buffet process prior meibp, "
+            "ibp-gibbs, ibp-variational).",
         ),
     ] = "dp-mixture",
     observations: Annotated[
@@ -170,6 +181,38 @@ def fit(
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
+    factor_prior: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="meibp, ibp-gibbs: features are nonnegative or gaussian, of either "
+            "sign; else as the model has it.",
+            rich_help_panel=_BUFFET,
+        ),
+    ] = None,
+    negative: Annotated[
+        str | None,
+        Option(
+            metavar="NAME",
+            help="What nonnegative features make of negative values: error, shift "
+            "(take off the smallest of each column) or noise; else error.",
+            rich_help_panel=_BUFFET,
+        ),
+    ] = None,
+    noise_scale: Annotated[
+        float | None,
+        Option(
+            help="Standard deviation of noise; else found.", rich_help_panel=_BUFFET
+        ),
+    ] = None,
+    sweeps: Annotated[
+        int | None,
+        Option(help="ibp-gibbs: samples to draw.", rich_help_panel=_BUFFET),
+    ] = None,
+    burn_in: Annotated[
+        int | None,
+        Option(help="ibp-gibbs: sweeps before them.", rich_help_panel=_BUFFET),
+    ] = None,
     seed: Annotated[
         int, Option(help="Seed of the random numbers.", rich_help_panel=_FITTING)
     ] = 0,
@@ -214,6 +257,11 @@ def fit(
             numeric=numeric,
             feature_fraction=feature_fraction,
             sharing=sharing,
+            negative=negative,
+            factor_prior=factor_prior,
+            noise_scale=noise_scale,
+            sweeps=sweeps,
+            burn_in=burn_in,
             format=label_format,
             seed=seed,
             restarts=restarts,
@@ -238,15 +286,15 @@ def _split(columns: str | None) -> list[str] | None:
 def predict(
     model: ModelFile,
     data: Data,
-    output: Annotated[
-        Path | None,
-        Option(
-            "-o", metavar="FILE", help="Write a .csv or .parquet file; else print CSV."
-        ),
-    ] = None,
+    output: TableFile = None,
     index: Index = None,
     proba: Annotated[
-        bool, Option("--proba", help="Also write the share of each cluster in a row.")
+        bool,
+        Option(
+            "--proba",
+            help="Also write the share of each cluster in a row, or the probability of "
+            "each feature.",
+        ),
     ] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -257,6 +305,22 @@ def predict(
     from kplus.cli.predict import predict as run_predict
 
     run_predict(PredictOptions(model, data, output, index, proba, json, quiet, force))
+
+
+@app.command()
+def impute(
+    model: ModelFile,
+    data: Data,
+    output: TableFile = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Fill the gaps of a table with what a model of features expects there."""
+    from kplus.cli.impute import ImputeOptions
+    from kplus.cli.impute import impute as run_impute
+
+    run_impute(ImputeOptions(model, data, output, json, quiet, force))
 
 
 @app.command()

@@ -177,17 +177,23 @@ class Features:
         values = np.array(self._model.components_, dtype=np.float64)
         if self._rows.scaled:
             values *= self._rows.found.scale
-            if self._base is not None:
-                values[self._base] += self._rows.found.mean
+        if self._base is not None:
+            values[self._base] += self._taken_off
         return values
+
+    @property
+    def _taken_off(self) -> Array:
+        """What the columns lost before the fit, in the units of the file."""
+        mean = self._rows.found.mean
+        return mean if self._rows.scaled else np.zeros_like(mean)
 
     @property
     def _offset(self) -> dict[str, float] | None:
         """What rows are made of beside features, by column; None: nothing."""
-        rows = self._rows
-        if not rows.scaled or self._n == 0 or self._base is not None:
+        taken = self._taken_off
+        if self._n == 0 or self._base is not None or not taken.any():
             return None
-        return dict(zip(rows.names, rows.found.mean.tolist(), strict=True))
+        return dict(zip(self._rows.names, taken.tolist(), strict=True))
 
     @cached_property
     def _deviations(self) -> Array:
@@ -195,7 +201,7 @@ class Features:
         found = self._rows.found
         return in_deviations(self._values, self._base, found.mean, found.deviation)
 
-    @property
+    @cached_property
     def _explained(self) -> float | None:
         """Share of the variance about the column means; None: there is none."""
         found = self._rows.found
@@ -203,7 +209,12 @@ class Features:
         total = float((found.count * spread**2).sum())
         if total == 0.0:
             return None
-        return 1.0 - float(self._model.reconstruction_err_) ** 2 / total
+        return 1.0 - self._squared_error / total
+
+    @property
+    def _squared_error(self) -> float:
+        """What the features leave of the rows, in the units of the model."""
+        return float(self._model.reconstruction_err_) ** 2
 
     @cached_property
     def _combinations(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -14,12 +14,14 @@ from kplus.cli.clusters import Clusters
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
 from kplus.cli.craft import DescribedClusters
 from kplus.cli.features import Features
+from kplus.cli.ibp import BuffetFindings
 from kplus.cli.models import (
     FitOptions,
     accepted,
     check_model,
-    feature_bits,
+    feature_answers,
     finds_features,
+    has_buffet,
     make_model,
 )
 from kplus.cli.output import (
@@ -74,7 +76,8 @@ def fit(options: FitOptions) -> None:
     _check_against(table, options)
     hint = None if options.scale else scale_hint(found, names)
     if hint and not silent and _weighs_scales(options, model):
-        note(hint)
+        with_it = " Say --negative shift with it." if options.nonnegative else ""
+        note(f"{hint}{with_it}")
     source, X = table.source, table.data
     if options.scale:
         originals = category_columns(table.data, table.coding)
@@ -169,8 +172,10 @@ def _fit_model(options: FitOptions, model: Any, X: Any) -> float:
 
 
 def _findings(options: FitOptions, model: Any, rows: Rows, X: Any) -> Findings:
+    if has_buffet(model):
+        return BuffetFindings(model, rows, feature_answers(model, X))
     if finds_features(model):
-        return Features(model, rows, feature_bits(model, X))
+        return Features(model, rows, feature_answers(model, X)["features"])
     if options.model == "craft":
         return DescribedClusters(model, rows)
     return Clusters(model, rows)

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,16 +21,21 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Table
+from kplus.io.atomic import atomic_file
 
 __all__ = [
+    "check_file",
     "check_folder",
     "check_index_name",
+    "put_table",
     "row_table",
     "staged_folder",
     "write_labels",
 ]
 
-_ANSWER = re.compile(r"cluster|(share|feature) \d+")
+_KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
+_ANSWER = re.compile(r"cluster|(share|feature|probability) \d+")
+_COLUMNS = {"shares": "share", "features": "feature", "probabilities": "probability"}
 
 
 def check_folder(folder: Path, names: Collection[str], force: bool) -> None:
@@ -42,6 +48,18 @@ def check_folder(folder: Path, names: Collection[str], force: bool) -> None:
             f"{folder} already has {', '.join(there)}. Give another folder with -o, "
             f"or --force to replace what is there."
         )
+
+
+def check_file(path: Path | None, force: bool) -> None:
+    """Refuse a file that a table cannot be written to; None is standard output."""
+    if path is None:
+        return
+    if path.suffix.lower() not in _KINDS:
+        raise CommandError(f"{path}: -o needs a name in {', '.join(_KINDS)}.")
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder; -o needs the name of a file.")
+    if path.exists() and not force:
+        raise CommandError(f"{path} is there already; --force replaces it.")
 
 
 @contextmanager
@@ -87,8 +105,9 @@ def row_table(table: Table, answers: Mapping[str, NDArray[Any]]) -> Any:
     ----------
     table : Table
     answers : mapping of str to array
-        "labels" gives a column `cluster`; "shares" and "features" have a column for
-        each cluster or feature, and give `share 0`, `feature 0` and so on.
+        "labels" gives a column `cluster`; "shares", "features" and "probabilities" have
+        a column for each cluster or feature, and give `share 0`, `feature 0`,
+        `probability 0` and so on.
     """
     n_rows = table.source.n_rows
     index = pa.array(np.arange(n_rows)) if table.index is None else table.index
@@ -99,9 +118,20 @@ def row_table(table: Table, answers: Mapping[str, NDArray[Any]]) -> Any:
         if kind == "labels":
             columns["cluster"] = pa.array(values, pa.int32())
             continue
-        name = kind.removesuffix("s")
+        name = _COLUMNS[kind]
         columns |= {f"{name} {k}": pa.array(part) for k, part in enumerate(values.T)}
     return pa.table(columns)
+
+
+def put_table(table: Any, path: Path | None) -> None:
+    """Write a table to a file, in the format of its name, or print it as CSV."""
+    if path is None:
+        sys.stdout.flush()
+        write_labels(table, sys.stdout.buffer, "csv")
+        sys.stdout.buffer.flush()
+        return
+    with atomic_file(path) as file:
+        write_labels(table, file, _KINDS[path.suffix.lower()])
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:

@@ -1,5 +1,6 @@
 """What a fit is doing, for people at a terminal."""
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ class PassProgress:
         self._show = show
         self._doing = doing
         self._passes = 0
+        self._begun = time.monotonic()
 
     def setup(self, estimator: Any, context: Any) -> None:
         pass
@@ -37,7 +39,7 @@ class PassProgress:
         if context.parent is None:  # the whole fit, not a pass
             return
         self._passes += 1
-        words = [f"{self._doing}: pass {self._passes}"]
+        words = [f"{self._doing}: pass {self._passes}", *self._time_left(context)]
         if hasattr(fitted_estimator, "n_clusters_"):
             words.append(f"{fitted_estimator.n_clusters_} clusters")
         elif hasattr(fitted_estimator, "n_components_"):
@@ -45,3 +47,12 @@ class PassProgress:
         if hasattr(fitted_estimator, "objective_"):
             words.append(f"objective {fitted_estimator.objective_:.6g}")
         self._show(", ".join(words))
+
+    def _time_left(self, context: Any) -> list[str]:
+        """When the fit will be done, if the number of its passes is known."""
+        passes = getattr(context.parent, "max_subtasks", None)
+        if passes is None:
+            return []
+        pace = (time.monotonic() - self._begun) / self._passes
+        minutes, seconds = divmod(round(pace * (passes - self._passes)), 60)
+        return [f"{minutes}:{seconds:02d} left"]

@@ -39,6 +39,8 @@ class Choice:
         The categories of the fit, if there was one.
     unknown : {"error", "missing"}
         What a value is that is none of these.
+    empty : bool
+        Whether a column may have no value at all; it then counts as numbers.
     """
 
     index: str | None = None
@@ -48,6 +50,7 @@ class Choice:
     accepts: str = "numbers"
     coding: Coding | None = None
     unknown: str = "error"
+    empty: bool = False
 
     @property
     def names(self) -> list[str]:
@@ -113,6 +116,8 @@ def _read_csv(path: Path, choice: Choice) -> Table:
     features = _features(path, choice, frame.column_names, [unnamed, index])
     _refuse_unfit(frame.schema, features, frame.column, choice)
     part = _blank_to_null(frame.select(features))
+    if choice.empty and choice.coding is None:
+        part = _empty_to_numbers(part)
     source, coding = _as_blocks(part, choice)
     return Table(
         source,
@@ -164,6 +169,8 @@ def _parquet_columns(
         data = path if whole else read_columns(path, features)
         return ParquetBlocks(path, columns=features), data, None
     part = _numbers_to_text(read_columns(path, features), choice.categorical)
+    if choice.empty and choice.coding is None:
+        part = _empty_to_numbers(part)
     source, coding = _as_blocks(part, choice)
     return source, part, coding
 
@@ -214,6 +221,16 @@ def _blank_to_null(part: Any) -> Any:
             column = part.column(j)
             column = pc.if_else(pc.equal(column, ""), null, column)
             part = part.set_column(j, field, column)
+    return part
+
+
+def _empty_to_numbers(part: Any) -> Any:
+    """Columns without any value as numbers, all of them missing."""
+    import pyarrow as pa
+
+    for j, name in enumerate(part.column_names):
+        if part.column(j).null_count == part.num_rows:
+            part = part.set_column(j, name, pa.nulls(part.num_rows, pa.float64()))
     return part
 
 
@@ -289,6 +306,8 @@ def _refuse_unfit(
         examples = read(name).drop_null()[:1].to_pylist()
         if choice.coding is not None and (not examples or _is_category(dtype)):
             continue  # the coding of the fit knows what to make of it
+        if not examples and choice.empty:
+            continue
         if not examples:
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."

@@ -7,5 +7,12 @@ from kplus.plots.clusters import ClusterDisplay
 from kplus.plots.craft import CraftDisplay
 from kplus.plots.features import FeatureDisplay
 from kplus.plots.penalty_path import PenaltyPathDisplay
+from kplus.plots.traces import TraceDisplay
 
-__all__ = ["ClusterDisplay", "CraftDisplay", "FeatureDisplay", "PenaltyPathDisplay"]
+__all__ = [
+    "ClusterDisplay",
+    "CraftDisplay",
+    "FeatureDisplay",
+    "PenaltyPathDisplay",
+    "TraceDisplay",
+]

@@ -102,7 +102,7 @@ class FeatureDisplay:
 
         Parameters
         ----------
-        estimator : BPMeans or KFeatures
+        estimator : BPMeans, KFeatures, MEIBP, IBPGibbs or IBPVariational
             Fitted.
         X : array-like of shape (n_samples, n_features) or None
             Rows to compare with. The shares are then those of these rows, and the map
@@ -122,14 +122,15 @@ class FeatureDisplay:
         check_is_fitted(estimator, "components_")
         components, unit = estimator.components_, None
         if X is None:
-            # The sums are of all rows seen, also of those of a stream.
-            shares = estimator.feature_counts_ / estimator._sums.weight
+            shares = estimator.feature_counts_ / _rows_seen(estimator)
             base = _first(shares >= 1.0 - 1e-9)
         else:
             shares, base, mean, deviation = _describe(estimator, X)
             if image_shape is None:
                 unit = in_deviations_words(base)
-                components = in_deviations(components, base, mean, deviation)
+                # What was taken off before a fit is no part of the features.
+                level = mean - getattr(estimator, "offset_", 0.0)
+                components = in_deviations(components, base, level, deviation)
         names = getattr(estimator, "feature_names_in_", None)
         display = cls(
             components=components,
@@ -321,6 +322,12 @@ def _number_words(value: float) -> str:
     return "0" if words in ("0.0", "-0.0") else words.replace("-", "−")
 
 
+def _rows_seen(estimator: Any) -> float:
+    """How many rows the features were found in, weights and streams counted."""
+    sums = getattr(estimator, "_sums", None)
+    return float(estimator._n_rows if sums is None else sums.weight)
+
+
 def _first(flags: NDArray[np.bool_]) -> int | None:
     return int(flags.argmax()) if flags.any() else None
 
@@ -338,7 +345,7 @@ def _describe(
         moments.partial_fit(rows)
         seen.append(~np.isnan(rows).all(axis=1))
     # A row without any value has no feature, and says nothing of a base.
-    base = _first(np.all(Z[np.concatenate(seen)] > 0.0, axis=0))
+    base = _first(np.all(Z[np.concatenate(seen)] > 0.5, axis=0))
     return Z.mean(axis=0), base, moments.mean_, np.sqrt(moments.var_)
 
 

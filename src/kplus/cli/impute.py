@@ -1,0 +1,129 @@
+"""``kplus impute``: fill the gaps of a table with what a saved model expects there."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
+from kplus.cli.models import BUFFETS, has_buffet
+from kplus.cli.output import check_file, put_table
+from kplus.cli.saved import input_for, read_for, scaling_of
+from kplus.cli.tables import Table, column_names
+from kplus.core.types import Array
+
+__all__ = ["ImputeOptions", "impute"]
+
+
+@dataclass(frozen=True)
+class ImputeOptions:
+    """What the user asked for; the help of ``kplus impute`` tells what it means."""
+
+    model: Path
+    data: Path
+    output: Path | None
+    json: bool
+    quiet: bool
+    force: bool
+
+
+def impute(options: ImputeOptions) -> None:
+    """Run the command."""
+    check_file(options.output, options.force)
+    from kplus.io.save import load
+
+    model = load(options.model)
+    if not has_buffet(model):
+        raise CommandError(
+            f"{options.model} holds a {type(model).__name__}, which does not fill "
+            f"gaps; kplus fit --model {', '.join(BUFFETS[:-1])} or {BUFFETS[-1]} makes "
+            f"a model that does."
+        )
+    with status(f"Reading {options.data}", options.quiet):
+        table = read_for(model, options.data, None)
+        rows = _rows(table)
+    gaps = np.isnan(rows)
+    with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
+        filled = np.where(gaps, _expected(model, table), rows)
+    if options.output is not None or not options.json:
+        put_table(_whole(options.data, table, gaps, filled), options.output)
+    if options.json:
+        print(json.dumps(_result(options, table, gaps, filled), allow_nan=False))
+    elif not options.quiet:
+        _tell(options, gaps)
+
+
+def _rows(table: Table) -> Array:
+    source = table.source
+    n_blocks = -(-source.n_rows // source.block_rows)
+    return np.concatenate([source.read(i) for i in range(n_blocks)])
+
+
+def _expected(model: Any, table: Table) -> Array:
+    """What the model says of all entries, in the units of the file."""
+    values = model.impute(input_for(model, table))
+    scaling = scaling_of(model)
+    if scaling is not None:
+        values = values * scaling["scale"] + scaling["mean"]
+    return np.asarray(values)
+
+
+def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
+    """All columns of the file: those with gaps filled, the others as they were."""
+    if table.names is None:
+        return pa.table(dict(zip(column_names(table), filled.T.copy(), strict=True)))
+    frame = _read_all(path, table.names)
+    for j in np.flatnonzero(gaps.any(axis=0)):
+        name = table.names[j]
+        place = frame.column_names.index(name)
+        frame = frame.set_column(place, name, pa.array(filled[:, j]))
+    return frame
+
+
+def _read_all(path: Path, names: Sequence[str]) -> Any:
+    """The file as an Arrow table; `names` are the columns of the model."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        from kplus.engine.parquet import read_columns, read_schema
+
+        return read_columns(path, read_schema(path).names)
+    from kplus.engine.csv import read_csv
+
+    # Identifiers with leading zeros, dates and the like stay as they are written.
+    others = set(read_csv(path).column_names).difference(names)
+    return read_csv(path, text=sorted(others))
+
+
+def _result(
+    options: ImputeOptions, table: Table, gaps: NDArray[Any], filled: Array
+) -> dict[str, Any]:
+    names = column_names(table)
+    result: dict[str, Any] = {
+        "n_rows": len(gaps),
+        "n_filled": int(gaps.sum()),
+        "columns": {
+            names[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(0))
+        },
+    }
+    if options.output is not None:
+        return result | {"files": {"table": os.fspath(options.output)}}
+    places = np.argwhere(gaps).tolist()
+    return result | {
+        "values": [
+            {"row": i, "column": names[j], "value": float(filled[i, j])}
+            for i, j in places
+        ]
+    }
+
+
+def _tell(options: ImputeOptions, gaps: NDArray[Any]) -> None:
+    values = count(int(gaps.sum()), "value")
+    columns = count(int(gaps.any(axis=0).sum()), "column")
+    note(f"Filled {values} in {columns}." if gaps.any() else "No value was missing.")
+    if options.output is not None:
+        note(f"Wrote {options.output}")
