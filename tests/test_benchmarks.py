@@ -431,3 +431,257 @@ def test_categories_and_numbers_are_coded_for_peers(tmp_path):
     np.testing.assert_array_equal(
         tasks.plain(str(tmp_path / "t.parquet")), [[1, 1], [2, -1], [3, 0]]
     )
+
+
+def ibp_here(job):
+    """Run a job of the benchmark of the Indian buffet process in this process."""
+    runner, worker = map(importlib.import_module, ("runner", "worker"))
+    tasks = importlib.import_module(job.tasks)
+    X = None if job.data is None else np.load(job.data)
+    runs = []
+    for arguments in job.runs:
+        numbers, facts = worker.measure(
+            getattr(tasks, job.task), X, arguments, job.watch
+        )
+        labels = facts.pop("labels", None)
+        facts = json.loads(json.dumps(facts))
+        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
+    return runner.Runs(runs, {})
+
+
+@pytest.fixture
+def ibp(monkeypatch):
+    """The benchmark of the Indian buffet process, its jobs run in this process."""
+    benchmark = importlib.import_module("ibp")
+    names = ("runs", "synthetic", "tabletop", "solver", "cost")
+    for module in (f"ibp_{name}" for name in names):
+        monkeypatch.setattr(importlib.import_module(module), "run_job", ibp_here)
+    features = importlib.import_module("feature_fits")
+    monkeypatch.setattr(features, "run_job", run_here)
+    return benchmark
+
+
+def run_ibp_case(name, ibp, report, folder):
+    data = importlib.import_module("data")
+    try:
+        result = ibp.CASES[name](data.Store(folder), ibp.QUICK)
+    except data.DataMissing as missing:
+        pytest.skip(str(missing))
+    assert report.text_table(result.rows)
+    assert result.checks or result.claims
+    verdicts = {one.verdict for one in result.claims}
+    assert verdicts <= {"confirmed", "partly", "contradicted"}
+
+
+@pytest.mark.parametrize(
+    "name", ["synthetic", "curves", "large", "row_solver", "flips", "cost", "plain"]
+)
+def test_quick_case_of_the_buffet_runs(name, ibp, report, tmp_path):
+    run_ibp_case(name, ibp, report, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["scales", "real", "yale_full", "tabletop", "histogram"]
+)
+def test_quick_case_of_the_buffet_on_pictures_runs(name, ibp, report, pictures):
+    run_ibp_case(name, ibp, report, pictures)
+
+
+def test_quick_case_of_the_buffet_runs_in_workers():
+    answer = subprocess.run(
+        [sys.executable, BENCHMARKS / "ibp.py", "--only", "flips", "--quick"],
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "gains looked at: exponent" in answer.stdout
+
+
+def test_columns_are_held_out_of_the_last_half():
+    held = importlib.import_module("ibp_data").last_half((7, 10), 0.2, 3)
+    assert not held[:3].any()
+    np.testing.assert_array_equal(held[3:], np.tile(held[3], (4, 1)))
+    assert held[3].sum() == 2
+
+
+def test_lower_halves_of_five_pictures_a_subject_are_held_out():
+    subjects = np.repeat([0, 1, 2], [6, 9, 5])
+    held = importlib.import_module("ibp_data").lower_halves(subjects, 8, 0)
+    rows = held.any(axis=1)
+    assert [rows[subjects == s].sum() for s in range(3)] == [5, 5, 5]
+    np.testing.assert_array_equal(held[rows], [[False] * 4 + [True] * 4] * 15)
+
+
+def test_table_keeps_what_is_held_out(tmp_path):
+    data, ibp_data = map(importlib.import_module, ("data", "ibp_data"))
+    X = np.arange(12.0).reshape(4, 3)
+    held = np.isin(X, [7, 10])
+    table = ibp_data.keep(data.Store(tmp_path), "t", X.copy(), held)
+    np.testing.assert_array_equal(np.load(table.path), np.where(held, np.nan, X))
+    np.testing.assert_array_equal(np.load(table.truth), [7, 10])
+    assert (table.n_rows, table.n_columns, table.n_held_out) == (4, 3, 2)
+
+
+def test_large_table_is_written_in_blocks(tmp_path):
+    data, ibp_data = map(importlib.import_module, ("data", "ibp_data"))
+    table = ibp_data.large_table(data.Store(tmp_path), 5_200, 10, 3)
+    X, truth = np.load(table.path), np.load(table.truth)
+    assert X.dtype == np.float32
+    gaps = np.isnan(X)
+    assert not gaps[:2_600].any()
+    np.testing.assert_array_equal(gaps[2_600:].sum(axis=1), 2)
+    assert len(truth) == table.n_held_out == gaps.sum()
+    assert np.nanmean(X) == pytest.approx(3 * 0.4 * 0.3, abs=0.1)
+    ibp_data.remove(table)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["nmf", "filled_nmf", "bnmf"])
+def test_peers_predict_held_out_entries(name):
+    data, fits, methods, truth = map(
+        importlib.import_module, ("ibp_data", "ibp_fits", "ibp_methods", "ibp_truth")
+    )
+    X, full, _, _ = data.synthetic(300, 60, 3, 0)
+    method = methods.from_json(getattr(methods, name)(3).as_json())
+    found = fits.fit(method, X, 0)
+    held = np.isnan(X)
+    predicted = (found.weights @ found.components + found.offset)[held]
+    ll = truth.log_likelihood(predicted, full[held], found.noise_scale)
+    assert found.held_out(X, full[held]) == pytest.approx(ll)
+    assert -1.7 < ll < -1.4
+
+
+def test_factors_are_recovered_up_to_order_and_length():
+    recovered = importlib.import_module("ibp_truth").recovered
+    truth = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]])
+    found = np.array([[0, 0, 0.1, 0.1], [2, 2.1, 0, 0], [0, 0, 0, 0]])
+    assert recovered(found, truth) == 2
+    assert recovered(found[2:], truth) == 0
+
+
+def test_limits_of_synthetic_data():
+    data, truth = map(importlib.import_module, ("ibp_data", "ibp_truth"))
+    ends = truth.limits(*data.synthetic(400, 50, 4, 0))
+    assert ends["oracle"] == pytest.approx(-1.419, abs=0.03)
+    assert ends["oracle"] - 0.03 < ends["ceiling"] < ends["oracle"]
+
+
+def test_factors_at_a_fixed_allocation_maximise_each_other():
+    """Each mean is that of its conditional given the others, observed entries only."""
+    truth = importlib.import_module("ibp_truth")
+    moments = importlib.import_module("kplus.models.ibp.moments")
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(30, 4)) + 1, rng.integers(0, 2, size=(30, 3)).astype(float)
+    X[20:, 1] = np.nan
+    mean, spread = truth.factors_given(X, Z, 0.5, 2.0, passes=200)
+    for d in range(4):
+        seen = ~np.isnan(X[:, d])
+        for k in range(3):
+            rest = X[seen, d] - Z[seen] @ mean[:, d] + Z[seen, k] * mean[k, d]
+            rho = 1 / (Z[seen, k].sum() + 0.5 / 2.0)
+            expected = moments.truncated_moments(
+                np.array([rho * Z[seen, k] @ rest]), np.array([rho * 0.5])
+            )
+            assert mean[k, d] == pytest.approx(expected[0][0])
+            assert spread[k, d] == pytest.approx(expected[1][0])
+
+
+def test_curves_are_read_at_times():
+    curves = importlib.import_module("ibp_curves")
+    times, lls = [0.1, 0.2, 0.5, 1.0], [-3.0, -2.0, -1.005, -1.0]
+    points = [{"cpu_s": t, "ll": v} for t, v in zip(times, lls, strict=True)]
+    assert curves.best_at(points, 0.3) == -2.0
+    assert curves.best_at(points, 0.05) is None
+    assert curves.settled(points) == 0.5
+    assert curves.settled(points[:2]) == 0.2
+
+
+def made_fits(numbers):
+    """Fits of methods with given likelihoods and seconds."""
+    runs = importlib.import_module("ibp_runs")
+    return {
+        key: runs.BuffetFits(
+            key if isinstance(key, str) else key[0],
+            [
+                {
+                    "ll": ll,
+                    "cpu_s": cpu,
+                    "converged": True,
+                    "points": [{"ll": ll, "cpu_s": cpu}],
+                }
+            ],
+            {},
+        )
+        for key, (ll, cpu) in numbers.items()
+    }
+
+
+def test_claims_on_curves_follow_the_numbers():
+    curves = importlib.import_module("ibp_curves")
+    numbers = {
+        "MEIBP": (-1.4, 1.0),
+        "AIBP": (-1.5, 9.0),
+        "t-AIBP": (-1.5, 9.0),
+        "UGibbs": (-1.41, 9.0),
+        "t-UGibbs": (-1.41, 9.0),
+        "f-VIBP": (-1.6, 3.0),
+        "i-VIBP": (-1.6, 3.0),
+        "NMF": (-1.5, 0.1),
+        "BNMF": (-1.5, 0.1),
+    }
+    assert curves.small_claim(made_fits(numbers)).verdict == "confirmed"
+    slow = numbers | {"MEIBP, random": (-1.4, 20.0)}
+    assert curves.small_claim(made_fits(slow)).verdict == "partly"
+    large = curves.large_claim(made_fits(numbers), (5000, 500, 30))
+    assert large.verdict == "partly"  # uncollapsed samplers end above BNMF, too
+    poor = numbers | {"UGibbs": (-1.7, 9.0), "t-UGibbs": (-1.7, 9.0)}
+    assert curves.large_claim(made_fits(poor), (5, 5, 3)).verdict == "confirmed"
+
+
+def test_claims_on_real_data_follow_the_numbers():
+    real = importlib.import_module("ibp_real")
+    numbers = {
+        ("MEIBP", 5): (2.0, 1.0),
+        ("t-AIBP", 5): (2.0, 10.0),
+        ("t-UGibbs", 5): (1.0, 10.0),
+        ("f-VIBP", 5): (1.5, 5.0),
+        ("i-VIBP", 5): (1.5, 5.0),
+        ("BNMF", 5): (1.9, 0.1),
+    }
+    fits = made_fits(numbers)
+    assert real.piano_claim(fits, (5,)).verdict == "confirmed"
+    assert real.faces_claim(fits, (5,)).verdict == "partly"
+    assert real.throughout_claim({"a": fits}, (5,)).verdict == "confirmed"
+    slow = made_fits(numbers | {("MEIBP", 5): (1.0, 20.0), ("BNMF", 5): (1.9, 30.0)})
+    assert real.piano_claim(slow, (5,)).verdict == "contradicted"
+    more = numbers | {("meibp+aibp", 5): (2.0, 2.0), ("t-AIBP", 5): (2.01, 11.0)}
+    more |= {("BNMF", 5): (1.9, 2.0)}
+    assert real.tags_claim(made_fits(more), (5,)).verdict == "confirmed"
+
+
+def test_searches_of_rows_against_brute_force():
+    tasks = importlib.import_module("ibp_row_tasks")
+    X, Z = tasks.nonnegative_rows(40, 12, 4, 0)
+    U, Q = tasks.row_terms(X, Z, 30)
+    high, low = tasks.extremes(U, Q)
+    bits = np.array(list(np.ndindex(2, 2, 2, 2)), dtype=float)
+    all_values = np.array([tasks.values(U, Q, np.tile(b, (40, 1))) for b in bits])
+    np.testing.assert_allclose(high, all_values.max(axis=0))
+    np.testing.assert_allclose(low, all_values.min(axis=0))
+    for search in (tasks.by_local_search, tasks.by_double_greedy):
+        found = tasks.values(U, Q, tasks.solve(U, Q, search))
+        assert np.all(found <= high + 1e-9)
+        assert np.all(found - low >= (high - low) / 3 - 1e-9)
+    plain = [tasks.counted_search(u - 0.5 * np.diag(Q), Q)[0] for u in U]
+    np.testing.assert_array_equal(plain, tasks.solve(U, Q, tasks.by_local_search))
+
+
+def test_exponents_and_shapes_of_the_cost():
+    cost, synthetic = map(importlib.import_module, ("ibp_cost", "ibp_synthetic"))
+    assert synthetic.exponent([1, 2, 4], [3.0, 12.0, 48.0]) == pytest.approx(2.0)
+    assert cost.shapes((10, 5, 3), (1, 2)) == {
+        "N": [(10, 5, 3), (20, 5, 3)],
+        "D": [(10, 5, 3), (10, 10, 3)],
+        "K": [(10, 5, 3), (10, 5, 6)],
+    }
