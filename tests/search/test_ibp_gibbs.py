@@ -137,6 +137,21 @@ def test_collapsed_scales_are_drawn_from_their_posterior():
     np.testing.assert_allclose(np.std(draws, axis=0), spread, atol=0.05)
 
 
+@pytest.mark.parametrize("kind", ["accelerated", "uncollapsed"])
+def test_noise_is_not_inferred_to_nothing(kind):
+    """Rows without noise: the scales stay within what a float64 can tell apart."""
+    Z = some_bits(12, 2)
+    X = Z @ np.array([[1.0, 2, 0], [0, 1, 3]])
+    hyper = Hyperprior(None, (1.0, 1e-20), (1.0, 1.0))
+    start = Start(np.hstack([Z, Z]), Scales(1.0, 1.0, 1.0))
+    rng = np.random.default_rng(0)
+    chain = make_chain(observe(X), settings(kind, hyper=hyper), start, rng)
+    for _ in range(50):
+        chain.sweep()
+        assert chain.scales.noise >= 1e-8 * chain.scales.factor
+        assert np.isfinite(chain.log_joint)
+
+
 def test_scales_that_are_given_stay():
     X, Z = table(6, 2), some_bits(6, 2).astype(float)
     spectrum = Spectrum.of(Z, Z.T @ X, float((X**2).sum()), 2)

@@ -21,7 +21,7 @@ from kplus.engine.shifted import ShiftedBlocks
 from kplus.estimators._input import describe_infinite, open_table, refuse_empty_columns
 from kplus.search.ibp.survey import Survey, survey
 
-__all__ = ["BuffetFeatures"]
+__all__ = ["BuffetFeatures", "as_array"]
 
 _HIGH = 1e6  # levels so much larger than the deviations leave too few digits
 _SCALE = [Interval(Real, 1e-100, 1e100, closed="both"), StrOptions({"infer"})]
@@ -173,7 +173,7 @@ class BuffetFeatures(
         """
         source = self._open(X)
         fitted = self._expected_bits(source) @ self.components_ + self.offset_
-        table = _as_array(open_table(self, X, reset=False))
+        table = as_array(open_table(self, X, reset=False))
         return np.where(np.isnan(table), fitted, table)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -195,7 +195,7 @@ class BuffetFeatures(
         score : float
         """
         source = self._open(X)
-        table = _as_array(source)
+        table = as_array(source)
         fitted = self._expected_bits(source) @ self.components_
         if y is not None and (sp.issparse(y) or np.ndim(y) == 2):
             table = self._held_out(table, y)
@@ -257,7 +257,8 @@ class BuffetFeatures(
         raise NotImplementedError
 
 
-def _as_array(source: Blocks) -> Array:
+def as_array(source: Blocks) -> Array:
+    """All rows, float64."""
     n_blocks = -(-source.n_rows // source.block_rows)
     return np.concatenate([source.read(i) for i in range(n_blocks)]).astype(np.float64)
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.estimators._ibp import BuffetFeatures
+from kplus.estimators._ibp import BuffetFeatures, as_array
 from kplus.estimators._ibp_gibbs_start import hyperprior, start_of
 from kplus.estimators._progress import PassReporter
 from kplus.search.ibp import gibbs
@@ -60,7 +60,8 @@ class IBPGibbs(BuffetFeatures):
         under a Gamma(1, 1) prior.
     noise_scale : float or "infer", default="infer"
         Standard deviation of the noise, σ_X. Inferred under a weak prior: the variance
-        is inverse Gamma(1, s²/100), with s² that of X about its column means.
+        is inverse Gamma(1, s²/100), with s² that of X about its column means. At least
+        1e-4 of `factor_scale`.
     factor_scale : float or "infer", default="infer"
         Standard deviation of the factors (before the cut at zero), σ_A. Inferred under
         a weak prior: its square is inverse Gamma(1, s²).
@@ -230,7 +231,7 @@ class IBPGibbs(BuffetFeatures):
         )
         settings = _settings(self, survey.deviation)
         found = gibbs.run(
-            gibbs.make_chain(observe(_in_memory(source)), settings, start, rng),
+            gibbs.make_chain(observe(as_array(source)), settings, start, rng),
             self.n_samples,
             self.burn_in,
             self.thin,
@@ -351,11 +352,6 @@ def _settings(model: IBPGibbs, deviation: float) -> Settings:
         most=model.max_components,
         hyper=hyperprior(model, deviation),
     )
-
-
-def _in_memory(source: Blocks) -> Array:
-    n_blocks = -(-source.n_rows // source.block_rows)
-    return np.concatenate([source.read(i) for i in range(n_blocks)]).astype(np.float64)
 
 
 def _fitted_attributes(Z: Bits, factors: Array, scales: Scales) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 from kplus.core.types import Array
 from kplus.search.ibp.gibbs import Start, draw_buffet, tidy
 from kplus.search.ibp.gibbs_chain import Bits
-from kplus.search.ibp.gibbs_scales import Hyperprior, Scales
+from kplus.search.ibp.gibbs_scales import LEAST_RATIO, Hyperprior, Scales
 
 __all__ = ["hyperprior", "start_of"]
 
+_LEAST = LEAST_RATIO**0.5
 _SMALL_NOISE = 0.01  # of the variance of the data: where the prior of the noise lies
 
 
@@ -46,6 +47,7 @@ def start_of(
 ) -> Start:
     """What `init` asks for."""
     init, most = model.init, model.max_components
+    _check_scales(model, deviation)
     scales = _scales(model, deviation)
     if init is None:
         return Start(draw_buffet(n_rows, scales.alpha, most, rng), scales)
@@ -71,7 +73,26 @@ def _scales(model: Any, deviation: float) -> Scales:
             ("factor_scale", spread),
         )
     )
-    return Scales(alpha, noise**2, factor**2)
+    if _given(model.noise_scale) is None:
+        noise = max(noise, _LEAST * factor)
+    return Scales(alpha, noise**2, min(factor, noise / _LEAST) ** 2)
+
+
+def _check_scales(model: Any, deviation: float) -> None:
+    """Refuse scales for which a float64 has too few digits."""
+    noise, factor = _given(model.noise_scale), _given(model.factor_scale)
+    if noise is not None and noise < _LEAST * deviation:
+        raise ValueError(
+            f"noise_scale={noise:g} is too small for data with a standard deviation of "
+            f"{deviation:.6g}: give at least {_LEAST * deviation:.6g}, or 'infer'."
+        )
+    scale = _positive(deviation) if noise is None else noise
+    if factor is not None and factor * _LEAST > scale:
+        of = "the standard deviation of the data" if noise is None else "noise_scale"
+        raise ValueError(
+            f"factor_scale={factor:g} is too large: it may be {1 / _LEAST:g} times "
+            f"{of}, which is {scale:.6g}. Give a smaller one, or 'infer'."
+        )
 
 
 def _features_of(init: Any, X: Any, n_rows: int) -> tuple[Bits, Array | None]:

@@ -11,6 +11,7 @@ from kplus.core.types import Array
 from kplus.models.ibp.prior import harmonic, log_prior
 
 __all__ = [
+    "LEAST_RATIO",
     "Hyperprior",
     "Scales",
     "Spectrum",
@@ -22,6 +23,8 @@ __all__ = [
 
 
 _LARGEST = 300.0  # logarithm of a scale
+LEAST_RATIO = 1e-8
+"""Least σx²/σa²: with less, features that few rows tell apart cost all digits."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +162,17 @@ class Spectrum:
 def draw_collapsed_scales(
     spectrum: Spectrum, scales: Scales, hyper: Hyperprior, rng: np.random.Generator
 ) -> Scales:
-    """σx² and then σa² given Z alone: slice sampling of their logarithms."""
+    """σx² and then σa² given Z alone: slice sampling of their logarithms.
+
+    Their priors are those given that the ratio is not below `LEAST_RATIO`.
+    """
     noise, factor = scales.noise, scales.factor
     if hyper.noise is not None:
         shape, scale = hyper.noise
 
         def of_noise(t: float) -> float:
+            if exp(t) < LEAST_RATIO * factor:
+                return -np.inf
             fit = spectrum.log_evidence(exp(t), factor)
             return fit - shape * t - scale * exp(-t)
 
@@ -173,6 +181,8 @@ def draw_collapsed_scales(
         shape, scale = hyper.factor
 
         def of_factor(t: float) -> float:
+            if noise < LEAST_RATIO * exp(t):
+                return -np.inf
             fit = spectrum.log_evidence(noise, exp(t))
             return fit - shape * t - scale * exp(-t)
 

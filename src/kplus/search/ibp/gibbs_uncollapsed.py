@@ -9,7 +9,12 @@ from kplus.core.types import Array
 from kplus.kernels.ibp_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
 from kplus.search.ibp.gibbs_chain import Bits, Chain
 from kplus.search.ibp.gibbs_factors import Posteriors, draw_nonnegative
-from kplus.search.ibp.gibbs_scales import Scales, draw_alpha, draw_variance
+from kplus.search.ibp.gibbs_scales import (
+    LEAST_RATIO,
+    Scales,
+    draw_alpha,
+    draw_variance,
+)
 
 __all__ = ["UncollapsedChain"]
 
@@ -87,10 +92,10 @@ class UncollapsedChain(Chain):
         )
         if hyper.noise is not None:
             noise = draw_variance(hyper.noise, count, error, rng)
-            scales = replace(scales, noise=noise)
+            scales = _if_allowed(replace(scales, noise=noise), scales)
         if hyper.factor is not None:
             factor = draw_variance(hyper.factor, size, squares, rng)
-            scales = replace(scales, factor=factor)
+            scales = _if_allowed(replace(scales, factor=factor), scales)
         self.scales = scales
         fit = count * np.log(2.0 * np.pi * scales.noise) + error / scales.noise
         prior = size * np.log(2.0 * np.pi * scales.factor) + squares / scales.factor
@@ -107,3 +112,8 @@ class UncollapsedChain(Chain):
     def _resize(self, capacity: int) -> None:
         self.A = self._state.A[: self.K].copy()
         self._state = self._arrays(capacity)
+
+
+def _if_allowed(new: Scales, old: Scales) -> Scales:
+    """A draw from a conditional that is cut off: outside, the chain stays."""
+    return new if new.noise >= LEAST_RATIO * new.factor else old
