@@ -4,6 +4,7 @@ As in ``tasks.py``, each takes a table, or nothing, and a dict of arguments, and
 plain numbers. A ``method`` is one of ``ibp_methods.py``.
 """
 
+import time
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,30 @@ def step_seconds(X: None, arguments: Arguments) -> Facts:
         "slope": made > 0,
         "K": len(pairs[0][1].components),
     }
+
+
+def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
+    """CPU seconds of a pass of MEIBP, the least of several, from the true features.
+
+    Its fits rest after a few passes, so that slopes between fits would tell nothing.
+    """
+    from kplus.core.memo import add_up
+    from kplus.engine import SerialEngine
+    from kplus.engine.blocks import ArrayBlocks
+    from kplus.models.ibp.model import MEIBPModel
+    from kplus.search.ibp.rows_in_memory import Sample, Scales
+
+    rows, _, Z, _ = synthetic(*arguments["shape"], 0)
+    model, sample = MEIBPModel(), Sample(rows)
+    params = sample.begin(model, Z.astype(np.uint8), Scales(1.0, 1.0, 1.0, True))
+    seconds = []
+    with SerialEngine(ArrayBlocks(rows)) as engine:
+        for _ in range(arguments["passes"][1]):
+            started = time.process_time()
+            sums = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+            params = model.update(params, sums)
+            seconds.append(time.process_time() - started)
+    return {"step_s": min(seconds), "slope": True, "K": params.K}
 
 
 def sampler_sweeps(X: None, arguments: Arguments) -> Facts:

@@ -208,7 +208,8 @@ def test_more_rows_than_a_sample():
     assert np.sort(found.sums.counts) == pytest.approx(np.sort(Z.sum(axis=0)), rel=0.1)
     bits = choose(ArrayBlocks(X, 900), found.params, 2)
     assert bits.shape == (7000, 4)
-    assert np.mean(bits.sum(axis=0) == found.sums.counts) == 1.0
+    # In a fit, a row keeps what it had if its search from nothing ends lower.
+    np.testing.assert_allclose(bits.sum(axis=0), found.sums.counts, rtol=1e-3)
 
 
 def test_given_scales_are_kept():

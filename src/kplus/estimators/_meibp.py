@@ -109,6 +109,9 @@ class MEIBP(BuffetFeatures):
     Missing values (NaN) are left out of the likelihood, exactly. `impute` fills them
     in, `score` tells how well.
 
+    `transform` searches the features of each row from nothing. In `fit`, a row keeps
+    what it had before if that is better, so that now and then one differs.
+
     Three misprints of the paper matter: Eq. 6 has the scale of the noise; in Eq. 19 a
     row pays for feature k if no other row has it; and it then pays ln N!, too.
 

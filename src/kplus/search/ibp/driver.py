@@ -37,7 +37,7 @@ _MORE_ROWS = 5_000
 _BIRTHS = 5  # at a time
 _PATIENCE = 2  # rounds of births in vain
 _MAX_PASSES = 50
-_ROUNDING = 1e-11  # of the bound
+_DIGITS = 1e-14
 _LEAST = 1e-8  # least variance of the noise, as a share of that of the data
 
 
@@ -78,6 +78,13 @@ class BuffetSpec:
             least=_LEAST * survey.variance,
         )
 
+    def step(self, tol: float, survey: Survey) -> float:
+        """Passes that raise the bound by less are the last: what was asked for, or what
+        rounding makes of values that are far larger than the noise."""
+        square = survey.deviation**2 + float(np.max(survey.means**2))
+        rounding = _DIGITS * square / (self.noise or survey.variance)
+        return survey.observed * max(tol, rounding)
+
     def scales(self, survey: Survey) -> Scales:
         """Hyperparameters to begin with: half of the deviation is taken as noise."""
         variance = survey.variance
@@ -105,18 +112,17 @@ def fit(
     """Find features: on a sample first, then on all rows."""
     with SINGLE_THREAD:
         if start is None:
-            starts = [
-                _on_sample(job, spec, survey, rng) for rng in job.rng.spawn(spec.n_init)
-            ]
-            start = max(starts, key=lambda found: found.bound).params
-        return _over_all_rows(job, spec.model(survey), start, survey.observed)
+            start = _best_start(job, spec, survey).params
+        return _over_all_rows(
+            job, spec.model(survey), start, spec.step(job.tol, survey)
+        )
 
 
 def fit_by_rows(
     job: Job, spec: BuffetSpec, survey: Survey, start: Buffet | None = None
 ) -> BuffetFit:
     """Find features as in the paper: rows one by one, in memory."""
-    sample = _rows(job, job.source.n_rows, job.rng)
+    sample = _rows(job, job.source.n_rows, 0)
     begin = _row_start(job, spec, survey, sample, start)
     settings = RowSettings(
         alpha=spec.alpha,
@@ -141,7 +147,7 @@ def _row_start(
         return start_at_random(sample.table, K, job.rng, spec.nonnegative)
     if start is None:
         with SINGLE_THREAD:
-            start = _on_sample(job, spec, survey, job.rng).params
+            start = _best_start(job, spec, survey).params
     return start_from_features(sample.table, start.factors.mean, np.sqrt(start.noise))
 
 
@@ -188,27 +194,27 @@ def _as_fit(sample: Sample, found: RowFit, spec: BuffetSpec) -> BuffetFit:
 
 
 def _over_all_rows(
-    job: Job, model: MEIBPModel, params: Buffet, observed: int
+    job: Job, model: MEIBPModel, params: Buffet, step: float
 ) -> BuffetFit:
-    fitted = _to_rest(job, model, params, observed)
+    fitted = _to_rest(job, model, params, step)
     if model.greedy is None:
         return fitted
     # Rows as `choose` will see them: by local search, from nothing.
     local = replace(model, greedy=None)
     once = replace(job, max_iter=1, callback=None)
-    last = _to_rest(once, local, fitted.params, observed)
+    last = _to_rest(once, local, fitted.params, step)
     if last.history[-1] < fitted.history[-1]:
         return fitted
     history = np.append(fitted.history[:-1], last.history[-1])
     return replace(last, history=history, converged=fitted.converged)
 
 
-def _to_rest(job: Job, model: MEIBPModel, params: Buffet, observed: int) -> BuffetFit:
+def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> BuffetFit:
     """Pass over all rows until nothing changes; features by falling number of rows."""
     with make_engine(job.source, None, job.n_threads) as engine:
         result = loop.run(
             model, engine, params, moves=[DropEmpty(), DropFeature()],
-            max_iter=job.max_iter, tol=_ROUNDING, step=job.tol * observed,
+            max_iter=job.max_iter, tol=0.0, step=step,
             callback=telling(job.callback, lambda cost: -cost),
         )  # fmt: skip
     counts = result.total.counts
@@ -232,52 +238,86 @@ def choose(source: Blocks, params: Buffet, n_threads: int) -> Array:
 # -------------------------------------------------------------------- the sample
 
 
+def _best_start(job: Job, spec: BuffetSpec, survey: Survey) -> Found:
+    """The best of several starts, by the bound for each row; all see the same rows."""
+    seed = int(job.rng.integers(2**62))
+    starts = [
+        _on_sample(job, spec, survey, rng, seed) for rng in job.rng.spawn(spec.n_init)
+    ]
+    return max(starts, key=lambda found: found.bound / len(found.Z))
+
+
 def _on_sample(
-    job: Job, spec: BuffetSpec, survey: Survey, rng: np.random.Generator
+    job: Job, spec: BuffetSpec, survey: Survey, rng: np.random.Generator, seed: int
 ) -> Found:
     """The best features found on rows in memory; on more of them where in doubt."""
-    few, model = _rows(job, _FIRST_ROWS, rng), spec.model(survey)
-    start, clear = _from_starts(few, spec, survey, rng)
-    found = _grown(few, model, spec, start, rng)
-    if clear and found.params.K == start.params.K:
+    few = more = _rows(job, _FIRST_ROWS, seed)
+    model, scales = spec.model(survey), spec.scales(survey)
+    found = _if_clear(few, model, spec, scales, rng)
+    if found is None and job.source.n_rows > _FIRST_ROWS:
+        more = _rows(job, _MORE_ROWS, seed)
+        found = _if_clear(more, model, spec, scales, rng)
+    if found is not None:
         return found
-    if job.source.n_rows <= _FIRST_ROWS:
-        return _shrunk(few, model, found)
-    more = _rows(job, _MORE_ROWS, rng)
-    found = more.rest(model, found.params, _MAX_PASSES)
-    return _shrunk(more, model, _grown(more, model, spec, found, rng))
+    found = _from_starts(few, model, spec, scales, rng)
+    found = _grown(few, model, spec, found, rng)
+    if more is not few:
+        found = more.rest(model, found.params, _MAX_PASSES)
+        found = _grown(more, model, spec, found, rng)
+    return _shrunk(more, model, found)
 
 
-def _rows(job: Job, size: int, rng: np.random.Generator) -> Sample:
-    rows = draw(job.source, None, size, rng).rows
+def _if_clear(
+    sample: Sample,
+    model: MEIBPModel,
+    spec: BuffetSpec,
+    scales: Scales,
+    rng: np.random.Generator,
+) -> Found | None:
+    """What projections of the rows lead to, if asked for and if they leave no doubt."""
+    if spec.init != "auto":
+        return None
+    most = spec.most or len(sample.table)
+    spectrum = Spectrum.of(sample.complete, most)
+    Z, clear = projections(spectrum, most, spec.nonnegative, rng)
+    if clear < MOSTLY:
+        return None
+    start = sample.rest(model, sample.begin(model, Z, scales), _MAX_PASSES)
+    found = _grown(sample, model, spec, start, rng)
+    return found if found.params.K == start.params.K else None
+
+
+def _rows(job: Job, size: int, seed: int) -> Sample:
+    rows = draw(job.source, None, size, np.random.default_rng(seed)).rows
     return Sample(np.ascontiguousarray(rows, dtype=np.float64))
 
 
 def _from_starts(
-    sample: Sample, spec: BuffetSpec, survey: Survey, rng: np.random.Generator
-) -> tuple[Found, bool]:
-    """The best of the starts asked for, and whether there was no doubt."""
+    sample: Sample,
+    model: MEIBPModel,
+    spec: BuffetSpec,
+    scales: Scales,
+    rng: np.random.Generator,
+) -> Found:
+    """The best of the starts asked for; "auto" stands for all but random ones."""
     most = spec.most or len(sample.table)
     spectrum = Spectrum.of(sample.complete, most)
     twice = min(most, 2 * max(spectrum.rank, 1))
-    starts, clear = [], 0.0
+    starts = []
     if spec.init in ("auto", "ica"):
-        Z, clear = projections(spectrum, most, spec.nonnegative, rng)
-        starts.append(Z)
-    in_doubt = spec.init == "auto" and clear < MOSTLY
-    if in_doubt and sample.missing is not None:
+        starts.append(projections(spectrum, most, spec.nonnegative, rng)[0])
+    if spec.init == "auto" and sample.missing is not None:
         rough = Spectrum.of(sample.level, most)
         starts.append(projections(rough, most, spec.nonnegative, rng)[0])
-    if in_doubt or spec.init == "nmf":
+    if spec.init in ("auto", "nmf"):
         shifted = sample.level - np.minimum(sample.level.min(axis=0), 0.0)
         starts.append(parts(shifted, twice, rng))
     if spec.init == "random":
         starts.append(random_bits(len(sample.table), twice, rng))
-    model, scales = spec.model(survey), spec.scales(survey)
     rested = [
         sample.rest(model, sample.begin(model, Z, scales), _MAX_PASSES) for Z in starts
     ]
-    return max(rested, key=lambda found: found.bound), clear >= MOSTLY
+    return max(rested, key=lambda found: found.bound)
 
 
 def _grown(
