@@ -20,7 +20,7 @@ Bits = NDArray[np.uint8]
 _MOST_DIRECTIONS = 200
 _PART_STEPS = 30
 _POWER_STEPS = 6
-_LEVEL = 4.0  # times what noise and K features make of a level that is not there
+_LEVEL = 10.0  # times what noise and K features make of a level that is not there
 MOSTLY = 0.8  # so many clear projections leave no doubt about the others
 
 
