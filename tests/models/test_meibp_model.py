@@ -92,7 +92,7 @@ def bound(params, X, Z):
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
 @settings(max_examples=30)
 @given(seeds)
-def test_me_2_the_bound_is_expected_log_joint_and_entropy(prior, gaps, seed):
+def test_ME_2_the_bound_is_expected_log_joint_and_entropy(prior, gaps, seed):
     """ME-2, from sums about any features, with and without empty features."""
     rng = np.random.default_rng(seed)
     K = int(rng.integers(0, 4))
@@ -109,7 +109,7 @@ def test_me_2_the_bound_is_expected_log_joint_and_entropy(prior, gaps, seed):
 
 
 @every_prior
-def test_me_4_inactive_features_change_nothing(prior):
+def test_ME_4_inactive_features_change_nothing(prior):
     """ME-4: appended with the moments of the prior, or with any others."""
     rng = np.random.default_rng(0)
     X, Z = a_table(rng, K=2)
@@ -134,7 +134,7 @@ def some_classes(rng, N):
 
 
 @pytest.mark.parametrize("N", [1, 2, 3, 4])
-def test_me_2_gaussian_bound_is_the_joint_and_below_the_evidence(N):
+def test_ME_2_gaussian_bound_is_the_joint_and_below_the_evidence(N):
     """With the best q(A) it is log p(X, Z), exactly, and the sum over Z exceeds it."""
     rng = np.random.default_rng(N)
     X = rng.normal(size=(N, 2))
@@ -164,7 +164,7 @@ def test_me_2_gaussian_bound_is_the_joint_and_below_the_evidence(N):
 
 
 @pytest.mark.parametrize("N", [2, 3])
-def test_me_2_nonnegative_bound_is_below_the_evidence(N):
+def test_ME_2_nonnegative_bound_is_below_the_evidence(N):
     """With one feature q(A) can be the posterior; with two the bound is lower."""
     rng = np.random.default_rng(N)
     X = np.abs(rng.normal(size=(N, 2)))

@@ -283,8 +283,7 @@ def _if_clear(
     if clear < MOSTLY:
         return None
     start = sample.rest(model, sample.begin(model, Z, scales), _MAX_PASSES)
-    n_columns = Z.shape[1]
-    if n_columns == start.params.K:
+    if Z.shape[1] == start.params.K:
         return start
     found = _grown(sample, model, spec, start, rng)
     return found if found.params.K == start.params.K else None

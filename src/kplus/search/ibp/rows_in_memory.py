@@ -20,7 +20,6 @@ from kplus.search.ibp.start import Bits
 
 __all__ = ["Found", "Sample", "Scales", "with_births"]
 
-_SETTLE = 1  # updates of factors and scales before rows choose for the first time
 _CANDIDATES = 4
 _TOL = 1e-5  # nats a value
 _RIDGE = 1e-6  # of a row: features may depend on each other
@@ -102,9 +101,7 @@ class Sample:
             kind.near(A, scales.noise),
             scales.noise, spread, scales.alpha, np.zeros(len(A)),
         )  # fmt: skip
-        for _ in range(_SETTLE):
-            params = model.update(params, sums)
-        return params
+        return model.update(params, sums)
 
     @property
     def step(self) -> float:
