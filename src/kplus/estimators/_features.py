@@ -16,13 +16,13 @@ from sklearn.base import (
 )
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, PassInfo
 from kplus.estimators._input import (
+    check_features_of_rows,
     check_weights,
     describe_infinite,
     open_table,
@@ -242,16 +242,7 @@ class LatentFeatures(
         X_original : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "components_")
-        Z = check_array(
-            X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
-        )
-        if Z.shape[1] != self.n_components_:
-            raise ValueError(
-                f"X has {Z.shape[1]} columns, but this {type(self).__name__} has "
-                f"{self.n_components_} features (n_components_); give what transform "
-                f"returned."
-            )
-        return Z @ self.components_
+        return check_features_of_rows(self, X) @ self.components_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return minus the squared error ‖X − Z A‖², with the best Z for X.

@@ -18,7 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks
 from kplus.engine.shifted import ShiftedBlocks
-from kplus.estimators._input import describe_infinite, open_table, refuse_empty_columns
+from kplus.estimators._input import (
+    check_features_of_rows,
+    describe_infinite,
+    open_table,
+    refuse_empty_columns,
+)
 from kplus.search.ibp.survey import Survey, survey
 
 __all__ = ["BuffetFeatures", "as_array"]
@@ -147,16 +152,7 @@ class BuffetFeatures(
         X_original : ndarray of shape (n_samples, n_features)
         """
         check_is_fitted(self, "components_")
-        Z = check_array(
-            X, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
-        )
-        if Z.shape[1] != self.n_components_:
-            raise ValueError(
-                f"X has {Z.shape[1]} columns, but this {type(self).__name__} has "
-                f"{self.n_components_} features (n_components_); give what transform "
-                f"returned."
-            )
-        return Z @ self.components_ + self.offset_
+        return check_features_of_rows(self, X) @ self.components_ + self.offset_
 
     def impute(self, X: Any) -> Array:
         """Fill in missing entries with what the features of their rows say.

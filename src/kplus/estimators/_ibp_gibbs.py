@@ -126,8 +126,9 @@ class IBPGibbs(BuffetFeatures):
     `transform` gives the probabilities of the features of a row given `components_`:
     summed over all combinations up to 12 features, by mean field beyond.
 
-    The bits of a row are drawn in random order. In a fixed one the chain would be off,
-    by some per cent in small tables, for new features stand at the end.
+    The bits of a row are drawn in random order. In that of the columns the chain would
+    be off in small tables: new features stand at the end, so that the order tells
+    something of the bits.
 
     References
     ----------

@@ -8,6 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import check_array
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -23,6 +24,7 @@ from kplus.engine.coded import Coder, no_names
 from kplus.engine.files import open_path
 
 __all__ = [
+    "check_features_of_rows",
     "check_weights",
     "describe_infinite",
     "describe_not_finite",
@@ -283,6 +285,20 @@ def refuse_empty_columns(estimator: Any, blocks: Blocks, weights: Array | None) 
         f"Input X contains NaN only, in rows that have a weight: {where}. Drop columns "
         f"that were never observed."
     )
+
+
+def check_features_of_rows(estimator: Any, Z: Any) -> Any:
+    """What `inverse_transform` takes: a column for each feature of the fit."""
+    Z = check_array(
+        Z, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
+    )
+    if Z.shape[1] != estimator.n_components_:
+        raise ValueError(
+            f"X has {Z.shape[1]} columns, but this {type(estimator).__name__} has "
+            f"{estimator.n_components_} features (n_components_); give what transform "
+            f"returned."
+        )
+    return Z
 
 
 def _count_by_column(is_so: Callable[[Any], Any], blocks: Blocks) -> Any:

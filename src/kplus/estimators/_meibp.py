@@ -48,7 +48,8 @@ class MEIBP(BuffetFeatures):
         then still searched for, but the guarantee of local search is lost.
     maximizer : {"local_search", "double_greedy"}, default="local_search"
         How rows choose their features: both reach a known share of the best (a third,
-        and half in expectation). Local search is far better in practice.
+        and half in expectation). What they reach in practice is another matter: the
+        user guide compares them.
     sweep : {"blocks", "rows"}, default="blocks"
         "rows" goes through rows one by one and refreshes factors in between, as in the
         paper; in memory, and slower.

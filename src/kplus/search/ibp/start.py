@@ -1,8 +1,7 @@
 """Where the features of an Indian buffet process may begin.
 
 Starts are columns of Z for rows in memory. How good the end is depends on the start
-more than on anything else: from random columns one fit in three finds all features,
-from projections that take two values nearly every one does.
+more than on anything else.
 """
 
 from dataclasses import dataclass
