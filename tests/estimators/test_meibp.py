@@ -254,9 +254,8 @@ def test_a_batch_size_is_heeded():
     """Blocks of that many rows are what is read."""
     X, _, _ = planted()
     model = a_model(batch_size=33)
-    source, _ = model._open_for_fit(X)
-    assert source.block_rows == 33
-    assert model.fit(X)._open(X).block_rows == 33
+    assert model._open(X, reset=True).source.block_rows == 33
+    assert model.fit(X)._open(X, reset=False).source.block_rows == 33
 
 
 def test_max_iter():

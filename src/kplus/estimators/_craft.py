@@ -1,26 +1,19 @@
 """Clusters of mixed tables, each with the features that matter for it."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.errors import NotFiniteError
-from kplus.core.types import Array, Blocks
+from kplus.core.types import Array, PassInfo
 from kplus.estimators import _craft_report as report
+from kplus.estimators import _craft_settings as settings
 from kplus.estimators import _craft_state as state
-from kplus.estimators import _craft_ways as ways
-from kplus.estimators._input import check_weights, describe_infinite
+from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
+from kplus.estimators._checks import refuse_empty_columns, refuse_fewer_rows
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.search import craft as search
@@ -28,13 +21,7 @@ from kplus.search import craft as search
 __all__ = ["CRAFT"]
 
 
-class CRAFT(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Clusters of a table of numbers and categories, each with features of its own.
 
     For tables as they are: numbers in any units, categories, missing values. A feature
@@ -52,9 +39,9 @@ class CRAFT(
         λ: price of a cluster, in nats. "auto" is half the logarithm of the number of
         rows, as in the integrated completed likelihood (ICL).
     n_clusters : int or None, default=None
-        Find so many clusters instead.
+        Wished number of clusters.
     max_clusters : int or None, default=None
-        Open no more than these.
+        Never more clusters than that.
     sharing : float, default=0.0
         0: each cluster has features of its own, 1: all have the same. In between, a
         feature counts in a cluster with weight (1 − sharing) if chosen there, plus
@@ -83,29 +70,30 @@ class CRAFT(
     handle_unknown : {"error", "missing"}, default="error"
         Categories in `predict` that the fit has not seen: an error, or as missing.
     n_init : int, default=1
-        Searches, of which the lowest objective is kept.
+        Starts, of which the best is kept.
     max_iter : int, default=300
         Most passes over all rows.
     tol : float, default=1e-6
-        Rest when a pass changes the objective by less than this share.
+        Stop when a pass gains less than that. As a share of the objective.
     batch_size : int or None, default=None
-        Rows in memory at one time.
+        Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Begin with the clusters of the last fit.
+        Start `fit` from the last one. From its clusters.
     n_jobs : int or None, default=None
-        Threads.
-    random_state : int, RandomState or None, default=None
-        Seed.
+        Threads. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices.
     verbose : int, default=0
-        Print a line for each pass.
+        Print a line a pass.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row; cluster 0 is the largest.
+        Cluster of each row. Cluster 0 is the largest.
     n_clusters_ : int
+        Number of clusters found.
     cluster_sizes_ : ndarray of shape (n_clusters_,)
-        Rows of each, weighted.
+        Summed weights of the rows of each cluster.
     selected_features_ : ndarray of bool, (n_clusters_, n_features_in_)
         The features in which a cluster's rows agree more than others do. By default a
         rule of its own, see the user guide; with `feature_fraction` a fixed number for
@@ -115,20 +103,25 @@ class CRAFT(
     objective_ : float
         J of the fit, lower is better; see the user guide.
     objective_history_ : ndarray of shape (n_iter_,)
-        J after each pass over all rows; never rises.
+        The objective after each pass over all rows. It never rises within a fit.
     categories_ : tuple
-        Categories of each column, None for numbers; only if there are any.
+        Categories of each column in the order of their codes, None for numbers. Only
+        where there are any.
     path_ : structured array
         The lowest J seen with each number of clusters, fields "n_clusters" and
         "objective", on the rows of the search.
     n_missing_ : ndarray of shape (n_features_in_,)
         Missing values of each column, weighted.
     penalty_ : float
-        λ.
+        The penalty used.
     n_iter_ : int
+        Passes over all rows.
     converged_ : bool
+        Whether the fit came to rest.
     n_features_in_ : int
+        Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
 
     See Also
     --------
@@ -138,6 +131,13 @@ class CRAFT(
     -----
     The search works on up to 20,000 rows in memory, then passes over all rows.
     ``variant="paper"`` keeps all rows in memory.
+
+    Columns of text, categories and booleans of a data frame or file are categories;
+    NaN, None and null are missing.
+
+    In a stream (`partial_fit`), earlier rows keep their clusters and count as sums;
+    rows of a batch choose theirs. Clusters may be joined, but new ones come about in
+    the first batch only, which decides units and categories, too.
 
     References
     ----------
@@ -160,10 +160,11 @@ class CRAFT(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
         "feature_fraction": [Interval(Real, 0, 1, closed="right"), None],
         "penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "max_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_clusters": [AT_LEAST_ONE, None],
+        "max_clusters": [AT_LEAST_ONE, None],
         "sharing": [Interval(Real, 0, 1, closed="both")],
         "numeric": [StrOptions({"gaussian", "quantile", "yeo-johnson"})],
         "categorical_features": [StrOptions({"from_dtype"}), "array-like"],
@@ -173,15 +174,8 @@ class CRAFT(
         "category_threshold": [Interval(Real, 0, 1, closed="neither"), None],
         "variance_threshold": [Interval(Real, 0, None, closed="neither"), None],
         "handle_unknown": [StrOptions({"error", "missing"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
+    _result = "_clusters"
 
     def __init__(
         self,
@@ -232,7 +226,6 @@ class CRAFT(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         return tags
@@ -241,120 +234,60 @@ class CRAFT(
     def _n_features_out(self) -> int:
         return self.n_clusters_
 
-    # --------------------------------------------------------------------- fit
+    # --------------------------------------------------------- steps of a fit
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find clusters and their features.
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        settings.check(self)
 
-        Parameters
-        ----------
-        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
-            Rows. Columns of text, categories and booleans of a data frame or file are
-            categories; NaN, None and null are missing. A path may name a ``.npy``,
-            ``.csv`` or Parquet file.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+    def _check_stream(self) -> None:
+        settings.check_stream(self)
 
-        Returns
-        -------
-        self : CRAFT
-        """
-        ways.check_settings(self)
-        last = ways.last_fit(self)
-        coding = None if last is None else last.coding
-        source, coding = ways.open_rows(self, X, coding, reset=True)
-        ways.check_columns(source, last)
-        weights = check_weights(sample_weight, source.n_rows)
-        ways.check_rows(self, source, weights)
-        reporter = PassReporter(self, X, ways.reconstruct(coding))
-        job = job_of(self, source, weights, reporter)
-        try:
-            found = ways.best_fit(self, job, coding, last)
-        except NotFiniteError:
-            raise describe_infinite(self, source) from None
-        self._store(found, coding)
-        self.objective_history_ = found.history
-        self.n_iter_ = len(found.history)
-        ways.warn(self, found, source)
-        reporter.close()
-        return self
+    def _open(self, X: Any, *, reset: bool) -> Table:
+        return settings.open_rows(self, X, reset=reset)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find clusters and return the cluster of each row.
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
+        refuse_empty_columns(self, table.source, weights)
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> search.CraftFit:
+        job = job_of(self, table.source, weights, reporter)
+        return settings.best_fit(self, job, table.coding)
 
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
+    def _find_more(self, table: Table, weights: Array | None) -> search.CraftFit:
+        spec = settings.spec(self, self._model.layout.levels)
+        job = job_of(self, table.source, weights)
+        return search.stream(job, spec, self._model, self._sums)
 
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to what was seen before.
-
-        Earlier rows keep their clusters and count as sums; rows of this batch choose
-        theirs. Clusters may be joined, but new ones come about in the first batch only,
-        which decides units and categories, too.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`; `labels_` are those of this batch.
-
-        Returns
-        -------
-        self : CRAFT
-        """
-        if not hasattr(self, "_clusters"):
-            return self.fit(X, sample_weight=sample_weight)
-        ways.check_settings(self)
-        ways.check_stream(self)
-        source = self._open(X)
-        weights = check_weights(sample_weight, source.n_rows)
-        job = job_of(self, source, weights)
-        try:
-            found = search.stream(
-                job, ways.spec(self, self._model.layout.levels), self._model, self._sums
-            )
-        except NotFiniteError:
-            raise describe_infinite(self, source) from None
-        self._store(found, self._coding)
-        self.objective_history_ = np.append(self.objective_history_, found.history)
-        self.n_iter_ += len(found.history)
-        ways.warn_if_restless(self, found)
-        return self
-
-    def _open(self, X: Any) -> Blocks:
-        """Open a table that must be like that of the fit."""
-        return ways.open_rows(self, X, self._coding, reset=False)[0]
-
-    def _store(self, found: Any, coding: Any) -> None:
-        self._model, self._clusters, self._paper = (
-            found.model,
-            found.clusters,
-            found.paper,
-        )
+    def _store(self, found: search.CraftFit, table: Table) -> None:
+        self._model, self._clusters = found.model, found.clusters
+        self._paper, self._coding = found.paper, table.coding
+        self._asked = self.categorical_features
         self._sums = found.sums.copy()
         self._sums.begin_pass()
-        self._coding, self._asked = coding, self.categorical_features
-        for name, value in ways.attributes(self, found, coding).items():
+        for name, value in settings.attributes(self, found).items():
             setattr(self, name, value)
-        if coding is None and hasattr(self, "categories_"):
-            del self.categories_
+        coding = table.coding
+        self._set_or_drop("categories_", None if coding is None else coding.categories)
         self.labels_ = found.labels
-        self.objective_ = float(found.history[-1])
         self.converged_ = found.converged
         if found.path is not None:
             self.path_ = found.path
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        return {
+            "n_clusters_": info.params.K,
+            "_model": info.params.model,
+            "_clusters": info.params.clusters,
+            "_coding": table.coding,
+            "_paper": None,
+        }
+
+    def _warn(self, found: search.CraftFit, table: Table) -> None:
+        settings.warn_of_table(self, found, table.source)
+        super()._warn(found, table)
 
     # -------------------------------------------------------------------- rows
 
@@ -390,11 +323,11 @@ class CRAFT(
 
     def _scores(self, X: Any) -> Array:
         """As `transform`, which may hand out a frame."""
-        check_is_fitted(self, "_clusters")
-        source = self._open(X)
-        scores = ways.scores(self, source)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        scores = settings.scores(self, source)
         if not np.all(np.isfinite(scores)):
-            raise describe_infinite(self, source)
+            raise self._explain(source)
         return scores
 
     def score_samples(self, X: Any) -> Any:
@@ -438,7 +371,7 @@ class CRAFT(
             Columns "cluster", "size", "share", "feature", "score", "here" and
             "overall". pandas, or polars or Arrow where there is no pandas.
         """
-        check_is_fitted(self, "labels_")
+        check_is_fitted(self)
         return report.as_frame(report.describe(self))
 
     # -------------------------------------------------------------------- files

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.estimators._checks import check_shapes
 from kplus.kernels.craft_paper import Clusters as PaperClusters
 from kplus.kernels.craft_paper import Columns as PaperColumns
 from kplus.models.craft.model import CraftModel
@@ -35,15 +36,14 @@ def from_state(craft: Any, kept: dict[str, Any]) -> None:
         raise ValueError("model or clusters are of another kind.")
     model.layout.check(craft.n_features_in_)
     K, F = craft.n_clusters_, model.layout.n_sums
-    shapes = {
-        "sums": (kept["sums"].shape, (K, F)),
-        "counts": (kept["counts"].shape, (K,)),
-        "clusters.tables": (clusters.tables.shape, (F, K)),
-        "clusters.shares": (clusters.shares.shape, (K,)),
-    }
-    for name, (found, expected) in shapes.items():
-        if found != expected:
-            raise ValueError(f"{name} has shape {found}, not {expected}.")
+    check_shapes(
+        {
+            "sums": (kept["sums"], (K, F)),
+            "counts": (kept["counts"], (K,)),
+            "clusters.tables": (clusters.tables, (F, K)),
+            "clusters.shares": (clusters.shares, (K,)),
+        }
+    )
     coding = kept["coding"]
     levels = (None,) * craft.n_features_in_ if coding is None else coding.levels
     if levels != model.layout.levels:

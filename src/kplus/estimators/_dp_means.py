@@ -1,50 +1,31 @@
 """DP-means: k-means that finds the number of clusters."""
 
-import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    ClusterMixin,
-    TransformerMixin,
-    _fit_context,
-)
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, PassInfo
-from kplus.estimators._dp_means_ways import (
-    cap,
-    check_settings,
-    check_stream,
-    find_clusters,
-)
-from kplus.estimators._input import check_weights, describe_not_finite, open_table
+from kplus.estimators import _dp_means_settings as settings
+from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
+from kplus.estimators._checks import check_shapes, check_weights, refuse_fewer_rows
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search import full_covariance
-from kplus.search.job import Fitted, Job
+from kplus.search.job import Fitted
 
 __all__ = ["DPMeans"]
 
 
-class DPMeans(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    ClusterMixin,
-    BaseEstimator,
-):
+class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """K-means whose number of clusters comes from the data.
 
     Minimises the squared distances of rows to their cluster's centre plus a
@@ -64,7 +45,7 @@ class DPMeans(
         Wished number of clusters. A `penalty` given as well opens no clusters then; it
         is only charged in `objective_`.
     max_clusters : int or None, default=None
-        Never more clusters than that (Eq. 12 of MAD-Bayes).
+        Never more clusters than that. This is Eq. 12 of MAD-Bayes.
     algorithm : {"fast", "serial"}, default="fast"
         "fast" opens clusters at the costliest rows after each pass, whatever their
         order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
@@ -81,21 +62,22 @@ class DPMeans(
         With ``covariance="full"``: variance that every cluster has at least in
         every direction, and that a new one starts with.
     n_init : int, default=1
-        Starts, of which the best is kept; those after the first begin with rows drawn
+        Starts, of which the best is kept. Those after the first begin with rows drawn
         at random (also with ``algorithm="serial"``, which always keeps the order).
     max_iter : int, default=300
-        Most passes over the data.
+        Most passes over all rows.
     tol : float, default=1e-5
-        Stop when a pass lowers the objective by less than this share of it and no
-        cluster is opened or removed.
+        Stop when a pass gains less than that. As a share of the objective; and no
+        cluster must be opened or removed.
     batch_size : int or None, default=None
-        Rows in a block; by default what suits the processor's cache.
+        Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the centres of the last fit.
+        Start `fit` from the last one. From its centres.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Decides the sample that a fit on many rows starts with, and random starts.
+        Seed of all random choices. They concern the sample that a fit on many rows
+        starts with, and random starts.
     verbose : int, default=0
         Print a line a pass.
 
@@ -113,11 +95,13 @@ class DPMeans(
         Squared distances plus ``penalty_ * (n_clusters_ - 1)``; see Notes for
         ``covariance="full"``.
     objective_history_ : ndarray of shape (n_iter_,)
-        The objective after each pass over all rows; it never rises.
+        The objective after each pass over all rows. It never rises within a fit.
     n_iter_ : int
         Passes over all rows.
+    converged_ : bool
+        Whether the fit came to rest.
     penalty_ : float
-        The penalty used; 0 where `n_clusters` was given and `penalty` was not.
+        The penalty used. 0 where `n_clusters` was given and `penalty` was not.
     path_ : PenaltyPath
         With ``penalty="auto"``: what the choice was made from.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
@@ -142,6 +126,11 @@ class DPMeans(
     objective is often a single cluster. A fit therefore begins with the clusters of the
     spherical fit. A new cluster opens at a row farther than √(λ² · `min_covariance`)
     from the others that are still round, and only that product decides about clusters.
+
+    In a stream (`partial_fit`), earlier rows stay in their clusters, as weight on the
+    centres; rows of a batch find their cluster and, with a number as `penalty`, open
+    new ones. With `n_clusters` or ``penalty="auto"`` the first batch decides the
+    number.
 
     References
     ----------
@@ -168,22 +157,16 @@ class DPMeans(
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_clusters": [Interval(Integral, 1, None, closed="left"), None],
-        "max_clusters": [Interval(Integral, 1, None, closed="left"), None],
+        "n_clusters": [AT_LEAST_ONE, None],
+        "max_clusters": [AT_LEAST_ONE, None],
         "algorithm": [StrOptions({"fast", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
         "min_covariance": [Interval(Real, 0, None, closed="neither")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
+    _result = "cluster_centers_"
 
     def __init__(
         self,
@@ -220,186 +203,75 @@ class DPMeans(
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     @property
     def _n_features_out(self) -> int:
         return self.n_clusters_
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find clusters.
+    # --------------------------------------------------------- steps of a fit
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            Rows to cluster. A path may name a ``.npy``, ``.csv`` or Parquet file.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        settings.check(self)
 
-        Returns
-        -------
-        self : DPMeans
-        """
-        check_settings(self)
-        source = open_table(self, X, reset=True, block_rows=self.batch_size)
-        weights = check_weights(sample_weight, source.n_rows)
-        if self.n_clusters is not None and self.n_clusters > source.n_rows:
-            raise ValueError(
-                f"n_samples={source.n_rows} should be >= n_clusters={self.n_clusters}."
-            )
-        reporter = PassReporter(self, X, _reconstruct)
-        job = job_of(self, source, weights, reporter)
-        try:
-            fitted, path = find_clusters(self, job)
-        except NotFiniteError:
-            raise describe_not_finite(self, source) from None
-        self._store(fitted, path)
-        if not fitted.converged and self.n_iter_ >= self.max_iter:
-            warnings.warn(
-                f"DPMeans did not come to rest in max_iter={self.max_iter} passes; "
-                f"raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        reporter.close()
-        return self
+    def _check_stream(self) -> None:
+        settings.check_stream(self)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find clusters and return the cluster of each row.
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    def _store(self, fitted: Fitted, path: Any) -> None:
-        self.cluster_centers_ = fitted.centers
-        self.labels_ = fitted.labels
-        self.n_clusters_ = len(fitted.centers)
-        self.cluster_sizes_ = fitted.counts
-        self.penalty_ = float(fitted.penalty)
-        self.objective_history_ = fitted.history
-        self.objective_ = fitted.objective
-        self.n_iter_ = len(fitted.history)
-        self._lens = fitted.lens
-        self._keep_sums(fitted.means, fitted.errors)
-        if path is not None:
-            self.path_ = path
-        elif hasattr(self, "path_"):
-            del self.path_
-        if isinstance(fitted, full_covariance.FullFitted):
-            self.covariances_ = fitted.covariances
-        elif hasattr(self, "covariances_"):
-            del self.covariances_
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to what was seen before.
-
-        Earlier rows stay in their clusters, as weight on the centres; rows of this
-        batch find their cluster and, with a number as `penalty`, open new ones. With
-        `n_clusters` or ``penalty="auto"`` the first batch decides the number.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`; `labels_` are those of this batch.
-
-        Returns
-        -------
-        self : DPMeans
-        """
-        check_stream(self)
-        if not hasattr(self, "cluster_centers_"):
-            return self.fit(X, sample_weight=sample_weight)
-        check_settings(self)
-        source = open_table(self, X, reset=False, block_rows=self.batch_size)
-        weights = check_weights(sample_weight, source.n_rows)
-        job = Job(
-            source,
-            weights,
-            np.random.default_rng(0),
-            effective_n_jobs(self.n_jobs),
-            self.max_iter,
-            self.tol,
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> Fitted:
+        return settings.find_clusters(
+            self, job_of(self, table.source, weights, reporter)
         )
-        fixed = self.n_clusters is not None or isinstance(self.penalty, str)
-        penalty = np.inf if fixed else self.penalty
-        try:
-            fitted = search.stream(
-                job,
-                penalty,
-                cap(self),
-                self._lens,
-                self.cluster_centers_,
-                self._cluster_means,
-                self.cluster_sizes_,
-            )
-        except NotFiniteError:
-            raise describe_not_finite(self, source) from None
-        self._add_batch(fitted)
-        return self
 
-    def _to_state(self) -> dict[str, Any]:
-        """What a model file keeps beside the public attributes."""
+    def _find_more(self, table: Table, weights: Array | None) -> Fitted:
+        """The clusters of this batch and of all rows seen earlier."""
+        fixed = self.n_clusters is not None or isinstance(self.penalty, str)
+        found = search.stream(
+            job_of(self, table.source, weights),
+            np.inf if fixed else self.penalty,
+            settings.cap(self),
+            self._lens,
+            self.cluster_centers_,
+            self._cluster_means,
+            self.cluster_sizes_,
+        )
+        if fixed:
+            found = found.at_penalty(self.penalty_)
+        found = found.with_earlier(self.cluster_sizes_, self._cluster_errors)
+        return replace(found, path=getattr(self, "path_", None))
+
+    def _store(self, found: Fitted, table: Table) -> None:
+        self.cluster_centers_ = found.centers
+        self.labels_ = found.labels
+        self.n_clusters_ = len(found.centers)
+        self.cluster_sizes_ = found.counts
+        self.penalty_ = float(found.penalty)
+        self._set_or_drop("path_", found.path)
+        self._set_or_drop("covariances_", found.covariances)
+        self._lens = found.lens
+        # What a stream needs to know of the rows: means, and errors about them.
+        shift = np.sum((found.means - found.centers) ** 2, axis=1)
+        self._cluster_means = found.means
+        self._cluster_errors = np.maximum(found.errors - found.counts * shift, 0.0)
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        params = info.params
+        if isinstance(params, Ellipsoids):
+            return {
+                "cluster_centers_": params.centers,
+                "covariances_": params.covariances,
+                "n_clusters_": params.K,
+            }
         return {
-            "cluster_errors": self._cluster_errors,
-            "cluster_means": self._cluster_means,
-            "lens_origin": self._lens.origin,
-            "lens_inv": self._lens.inv,
+            "cluster_centers_": params.lens.back(params.centers),
+            "n_clusters_": params.K,
+            "_lens": params.lens,
         }
 
-    def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
-        self._cluster_errors = state["cluster_errors"]
-        self._cluster_means = state["cluster_means"]
-        self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
-        K, D = self.n_clusters_, self.n_features_in_
-        for name, found, expected in (
-            ("cluster_centers_", self.cluster_centers_.shape, (K, D)),
-            ("cluster_sizes_", self.cluster_sizes_.shape, (K,)),
-            ("cluster_errors", self._cluster_errors.shape, (K,)),
-            ("cluster_means", self._cluster_means.shape, (K, D)),
-            ("lens_origin", self._lens.origin.shape, (D,)),
-            ("covariances_", getattr(self, "covariances_", np.empty((K, D, D))).shape,
-             (K, D, D)),
-        ):  # fmt: skip
-            if found != expected:
-                raise ValueError(f"{name} has shape {found}, not {expected}.")
-
-    def _add_batch(self, fitted: Fitted) -> None:
-        old = len(self.cluster_centers_)
-        sizes, errors = fitted.counts.copy(), fitted.errors.copy()
-        sizes[:old] += self.cluster_sizes_
-        errors[:old] += self._cluster_errors
-        objective = float(errors.sum()) + self.penalty_ * (len(sizes) - 1)
-        self.cluster_centers_ = fitted.centers
-        self.labels_ = fitted.labels
-        self.n_clusters_ = len(sizes)
-        self.cluster_sizes_ = sizes
-        self.objective_ = objective
-        self.objective_history_ = np.append(self.objective_history_, objective)
-        self.n_iter_ += len(fitted.history)
-        self._keep_sums(fitted.means, errors)
-
-    def _keep_sums(self, means: Array, errors: Array) -> None:
-        """Keep what a stream needs to know of the rows: means, errors about them."""
-        shift = np.sum((means - self.cluster_centers_) ** 2, axis=1)
-        self._cluster_means = means
-        self._cluster_errors = np.maximum(errors - self.cluster_sizes_ * shift, 0.0)
+    # -------------------------------------------------------------------- rows
 
     def predict(self, X: Any) -> Any:
         """Return the nearest cluster of each row.
@@ -431,11 +303,11 @@ class DPMeans(
         return -self._assign(X, sample_weight)[1]
 
     def _assign(self, X: Any, sample_weight: Any) -> tuple[Any, float]:
-        check_is_fitted(self, "cluster_centers_")
-        source = open_table(self, X, reset=False, block_rows=self.batch_size)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
         threads = effective_n_jobs(self.n_jobs)
-        try:
+        with self._explaining(source):
             if hasattr(self, "covariances_"):
                 return full_covariance.assign(
                     source, weights, self.cluster_centers_, self.covariances_, threads
@@ -444,8 +316,6 @@ class DPMeans(
                 source, weights, self._lens, self.cluster_centers_, threads
             )
             return shown.labels, shown.objective
-        except NotFiniteError:
-            raise describe_not_finite(self, source) from None
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.
@@ -460,8 +330,8 @@ class DPMeans(
         -------
         distances : ndarray of shape (n_samples, n_clusters_)
         """
-        check_is_fitted(self, "cluster_centers_")
-        source = open_table(self, X, reset=False, block_rows=self.batch_size)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
         if hasattr(self, "covariances_"):
             distances = full_covariance.distances(
                 source, self.cluster_centers_, self.covariances_
@@ -469,21 +339,33 @@ class DPMeans(
         else:
             distances = search.distances(source, self.cluster_centers_)
         if not np.all(np.isfinite(distances)):
-            raise describe_not_finite(self, source)
+            raise self._explain(source)
         return distances
 
+    # -------------------------------------------------------------------- files
 
-def _reconstruct(info: PassInfo) -> dict[str, Any]:
-    """What a callback's fitted estimator needs."""
-    params = info.params
-    if isinstance(params, Ellipsoids):
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
         return {
-            "cluster_centers_": params.centers,
-            "covariances_": params.covariances,
-            "n_clusters_": params.K,
+            "cluster_errors": self._cluster_errors,
+            "cluster_means": self._cluster_means,
+            "lens_origin": self._lens.origin,
+            "lens_inv": self._lens.inv,
         }
-    return {
-        "cluster_centers_": params.lens.back(params.centers),
-        "n_clusters_": params.K,
-        "_lens": params.lens,
-    }
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        self._cluster_errors = state["cluster_errors"]
+        self._cluster_means = state["cluster_means"]
+        self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
+        K, D = self.n_clusters_, self.n_features_in_
+        shapes = {
+            "cluster_centers_": (self.cluster_centers_, (K, D)),
+            "cluster_sizes_": (self.cluster_sizes_, (K,)),
+            "cluster_errors": (self._cluster_errors, (K,)),
+            "cluster_means": (self._cluster_means, (K, D)),
+            "lens_origin": (self._lens.origin, (D,)),
+        }
+        if hasattr(self, "covariances_"):
+            shapes["covariances_"] = (self.covariances_, (K, D, D))
+        check_shapes(shapes)

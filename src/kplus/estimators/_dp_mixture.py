@@ -1,24 +1,21 @@
 """Dirichlet-process mixtures that grow and shrink themselves."""
 
-import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.errors import NotFiniteError
-from kplus.core.types import Blocks, PassInfo
+from kplus.core.types import Array, Blocks
+from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
-from kplus.estimators import _dp_mixture_ways as ways
-from kplus.estimators._input import check_weights
+from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
+from kplus.estimators._checks import refuse_fewer_rows
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
+from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
 from kplus.search import dp_mixture as search
@@ -26,7 +23,7 @@ from kplus.search import dp_mixture as search
 __all__ = ["DPMixture"]
 
 
-class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
+class DPMixture(Clusterer):
     """A mixture model whose number of components comes from the data.
 
     Fits a Dirichlet-process mixture by memoized variational inference: components are
@@ -58,45 +55,49 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         Most components that share in a row. None: all of them, at the cost of time
         where components are many. "auto" is 4.
     batch_size : int or None, default=None
-        Rows in a batch; by default there are up to 20 batches of 1000 rows or more.
+        Rows read at a time. Components are updated after each such batch; by default
+        there are up to 20 of 1000 rows or more.
     memory_limit : float or None, default=None
         Most bytes for the sums of all batches: batches are larger where they would
         exceed it. See Notes.
     learning_delay, learning_decay : float, default=10.0, 0.5
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
-    max_iter : int, default=200
-        Most passes over the data.
+    max_iter : int, default=300
+        Most passes over all rows.
     tol : float, default=1e-5
-        Stop when a pass raises the bound by less than so many nats a row, and no move
-        is left to try.
+        Stop when a pass gains less than that. In nats a row; and no move must be left
+        to try.
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
     n_init : int, default=1
-        Fits with different random choices, of which the highest bound is kept.
+        Starts, of which the best is kept.
     warm_start : bool, default=False
-        Start `fit` from the components, and with the prior, of the last fit.
+        Start `fit` from the last one. From its components, and with its prior.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Decides where births are tried, starts, and what `sample` draws.
+        Seed of all random choices. They concern where births are tried, starts, and
+        what `sample` draws.
     verbose : int, default=0
         Print a line a pass.
 
     Attributes
     ----------
-    n_components_, n_clusters_ : int
-        Number of components found; they are numbered by falling size.
+    n_components_ : int
+        Number of components found. They are numbered by falling size.
+    n_clusters_ : int
+        Number of clusters found. That of the components.
     labels_ : ndarray of shape (n_samples,)
-        The likeliest component of each row.
+        Cluster of each row. Its likeliest component.
     weights_ : ndarray of shape (n_components_,)
         Expected share of each component.
     means_, covariances_, precisions_cholesky_ : ndarrays
         Of the components, where `observations` have them; other families have others,
         such as ``probabilities_`` and ``rates_``: see `kplus.observations`.
     lower_bound_ : float
-        The bound on the log evidence of all rows, in nats.
+        Lower bound on the log evidence of all rows, in nats.
     lower_bound_history_ : ndarray of shape (n_iter_,)
-        The bound after each pass. It may dip after births.
+        The bound after each pass over all rows. It may dip after births.
     moves_ : structured ndarray
         Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
         numbered then; -1 for none), ``accepted``, ``change`` (of the bound).
@@ -109,8 +110,8 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     observations_ : object
         The observations with their prior settled.
     categories_ : tuple
-        Where the table has categories: those of each column in the order of their
-        codes, None for numbers.
+        Categories of each column in the order of their codes, None for numbers. Only
+        where there are any.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -128,6 +129,15 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     "diag_gaussian") this takes B·K·(M + 4 + (K-1)/2)·8 bytes. `memory_limit` bounds
     it, with K guessed as `max_components`, or 100. Beyond that, a row takes about 8 to
     20 bytes.
+
+    Missing values are NaN, where the observations take them. Categories are columns of
+    text or categories in a data frame or file, or codes 0, 1, ... in an array.
+
+    A stream (`partial_fit`) is variational inference on everything seen so far: earlier
+    rows keep their shares in the components and count in the bound, rows of a batch
+    find theirs, and components are born and merged as in `fit`. Only those without
+    earlier rows, which could not choose another, are deleted. The prior is that of the
+    first batch.
 
     References
     ----------
@@ -150,33 +160,25 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
         "observations": [StrOptions(set(NAMES)), HasMethods("resolve")],
         "algorithm": [StrOptions({"memoized", "full", "stochastic"})],
         "moves": [tuple, list],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
-        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [AT_LEAST_ONE],
+        "max_components": [AT_LEAST_ONE, None],
         "concentration": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"learn"}),
         ],
-        "n_active": [
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-            None,
-        ],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "learning_delay": [Interval(Real, 0, None, closed="left")],
         "learning_decay": [Interval(Real, 0, 1, closed="right")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "birth_rows": [Interval(Integral, 2, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
+    _measure = "lower bound"
+    _result = "_params"
+    _asked: Any  # the observations of the fit, as they were given
 
     def __init__(
         self,
@@ -192,7 +194,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         memory_limit=None,
         learning_delay=10.0,
         learning_decay=0.5,
-        max_iter=200,
+        max_iter=300,
         tol=1e-5,
         birth_rows=5000,
         n_init=1,
@@ -223,148 +225,84 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        ways.tag_observations(tags.input_tags, self.observations)
+        settings.tag_observations(tags.input_tags, self.observations)
         return tags
 
-    # --------------------------------------------------------------------- fit
+    # --------------------------------------------------------- steps of a fit
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find components.
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        settings.check(self)
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            Rows. A path may name a ``.npy``, ``.csv`` or Parquet file. Missing values
-            are NaN, where the observations take them; categories are columns of text
-            or categories in a data frame or file, or codes 0, 1, ... in an array.
-        y : None
-            Ignored.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+    def _check_stream(self) -> None:
+        settings.check_stream(self)
 
-        Returns
-        -------
-        self : DPMixture
-        """
-        ways.check_settings(self)
-        likelihood = by_name(self.observations)
-        last = state.last_fit(self) if self.warm_start else None
-        source, coding = ways.open_rows(self, X, likelihood, last, reset=True)
-        weights = check_weights(sample_weight, source.n_rows)
-        if self.n_components > source.n_rows:
-            raise ValueError(
-                f"n_samples={source.n_rows} should be >= "
-                f"n_components={self.n_components}."
-            )
+    def _open(self, X: Any, *, reset: bool) -> Table:
+        asked, last = (
+            (self.observations, settings.last_fit(self))
+            if reset
+            else (self._asked, state.LastFit.of(self))
+        )
+        return settings.open_rows(self, X, by_name(asked), last, reset=reset)
 
-        def described(info: PassInfo) -> dict[str, Any]:
-            return state.attributes(self.observations, coding, family, info.params)
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_components", table.source.n_rows)
 
-        reporter = PassReporter(self, X, described, "lower bound")
-        job = job_of(self, source, weights, reporter)
-        try:
-            if last is None:
-                columns = ways.columns_of(source, likelihood, coding)
-                family = search.resolve(job, likelihood, columns)
-            else:
-                family = last.family
-            spec = ways.make_spec(self, family, source)
-            found = ways.best_fit(self.n_init, job, spec, ways.warm_start(last, spec))
-        except NotFiniteError:
-            raise ways.describe_problem(self, source) from None
-        values = state.attributes(self.observations, coding, family, found.params)
-        self._store(values, found)
-        self.lower_bound_history_ = found.history
-        self.moves_ = ways.moves_table(found.records)
-        self.n_iter_ = len(found.history)
-        ways.warn_of_wide_prior(self, likelihood)
-        self._warn_if_restless(found)
-        reporter.close()
-        return self
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> search.MixtureFit:
+        job = job_of(self, table.source, weights, reporter)
+        last, likelihood = settings.last_fit(self), by_name(self.observations)
+        if last is None:
+            columns = settings.columns_of(table, likelihood)
+            family = search.resolve(job, likelihood, columns)
+        else:
+            family = last.family
+        asked = self.observations
+        reporter.fitted = lambda info: state.attributes(
+            asked, table.coding, family, info.params
+        )
+        spec = settings.make_spec(self, family, table.source)
+        start = settings.warm_start(last, spec)
+        return settings.best_fit(self.n_init, job, spec, start)
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
-        """Find components and return the likeliest one of each row.
+    def _find_more(self, table: Table, weights: Array | None) -> search.MixtureFit:
+        job = job_of(self, table.source, weights)
+        spec = settings.make_spec(self, self.observations_, table.source)
+        return search.stream(job, spec, self._params, self._total)
 
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n_samples,)
-        """
-        return self.fit(X, sample_weight=sample_weight).labels_
-
-    @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Add a batch of rows to what was seen before.
-
-        The fit is variational inference on everything seen so far: earlier rows keep
-        their shares in the components and count in the bound, rows of this batch find
-        theirs, and components are born and merged as in `fit`. Only those without
-        earlier rows, which could not choose another, are deleted. The prior is that of
-        the first batch.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`; `labels_` are those of this batch.
-
-        Returns
-        -------
-        self : DPMixture
-        """
-        ways.check_settings(self)
-        ways.check_stream(self)
-        if not hasattr(self, "_params"):
-            return self.fit(X, sample_weight=sample_weight)
-        source = self._open(X)
-        weights = check_weights(sample_weight, source.n_rows)
-        job = job_of(self, source, weights)
-        family = self.observations_
-        spec = ways.make_spec(self, family, source)
-        try:
-            found = search.stream(job, spec, self._params, self._total)
-        except NotFiniteError:
-            raise ways.describe_problem(self, source) from None
-        values = state.attributes(self._asked, self._coding, family, found.params)
-        self._store(values, found)
-        self.lower_bound_history_ = np.append(self.lower_bound_history_, found.history)
-        self.moves_ = np.append(self.moves_, ways.moves_table(found.records))
-        self.n_iter_ += len(found.history)
-        self._warn_if_restless(found)
-        return self
-
-    def _open(self, X: Any) -> Blocks:
-        """Open a table that must be like that of the fit."""
-        asked, last = by_name(self._asked), state.LastFit.of(self)
-        return ways.open_rows(self, X, asked, last, reset=False)[0]
-
-    def _store(self, values: dict[str, Any], found: search.MixtureFit) -> None:
+    def _store(self, found: search.MixtureFit, table: Table) -> None:
         if hasattr(self, "_params"):  # another family has other attributes
             for name in state.names_of_family(self):
                 delattr(self, name)
+        values = state.attributes(
+            self.observations, table.coding, found.family, found.params
+        )
         for name, value in values.items():
             setattr(self, name, value)
         self._total = found.total
         self.labels_ = found.labels
-        self.lower_bound_ = float(found.history[-1])
         self.converged_ = found.converged
+        self.moves_ = settings.moves_table(found.records)
 
-    def _warn_if_restless(self, found: search.MixtureFit) -> None:
-        if not found.converged and len(found.history) >= self.max_iter:
-            warnings.warn(
-                f"DPMixture did not come to rest in max_iter={self.max_iter} passes; "
-                f"raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+    def _store_more(self, found: search.MixtureFit, table: Table) -> None:
+        asked, earlier = self._asked, self.moves_
+        self._store(found, table)
+        self._asked, self.moves_ = asked, np.append(earlier, self.moves_)
+
+    def _warn(self, found: search.MixtureFit, table: Table) -> None:
+        super()._warn(found, table)
+        settings.warn_of_wide_prior(self, by_name(self.observations))
+
+    def _explain(self, source: Blocks) -> ValueError:
+        return settings.describe_problem(self, source)
 
     # -------------------------------------------------------------------- rows
+
+    def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        return source, settings.make_spec(self, self.observations_, source).model
 
     def predict(self, X: Any) -> Any:
         """Return the likeliest component of each row.
@@ -377,13 +315,9 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "_params")
-        source = self._open(X)
-        model = ways.make_spec(self, self.observations_, source).model
-        try:
-            return ways.labels_of(source, model, self._params, self.n_jobs)
-        except NotFiniteError:
-            raise ways.describe_problem(self, source) from None
+        source, model = self._rows_and_model(X)
+        with self._explaining(source):
+            return settings.labels_of(source, model, self._params, self.n_jobs)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.
@@ -396,14 +330,10 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         -------
         responsibilities : ndarray of shape (n_samples, n_components_)
         """
-        check_is_fitted(self, "_params")
-        source = self._open(X)
-        model = ways.make_spec(self, self.observations_, source).model
-        try:
+        source, model = self._rows_and_model(X)
+        with self._explaining(source):
             logs = search.log_responsibilities(source, model, self._params)
             return np.concatenate([np.exp(part) for part in logs])
-        except NotFiniteError:
-            raise ways.describe_problem(self, source) from None
 
     def score_samples(self, X: Any) -> Any:
         """Return the log density of each row, its parameters integrated out.
@@ -416,16 +346,14 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         -------
         log_density : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self, "_params")
-        source = self._open(X)
-        ways.cut(source, 1)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        settings.cut(source, 1)
         q = self._params
-        try:
+        with self._explaining(source):
             return search.log_densities(
                 source, self.observations_, q.N, q.S, q.concentration
             )
-        except NotFiniteError:
-            raise ways.describe_problem(self, source) from None
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean log density of the rows.
@@ -458,7 +386,7 @@ class DPMixture(CallbackSupportMixin, ClusterMixin, BaseEstimator):
         y : ndarray of shape (n_samples,)
             Their components.
         """
-        check_is_fitted(self, "_params")
+        check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
             raise ValueError(
                 f"n_samples must be an int of at least 1, not {n_samples!r}."

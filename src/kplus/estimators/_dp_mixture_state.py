@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 from kplus.core.types import Array
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.categories import Coding
+from kplus.estimators._checks import check_shapes
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -101,9 +102,7 @@ def from_state(dp: Any, kept: dict[str, Any]) -> None:
         "N": (K,), "S": (K, M), "tried": (K,), "waited": (K,), "total_N": (K,),
         "total_S": (K, M), "total_entropy": (K,), "total_pairs": (K * (K - 1) // 2,),
     }  # fmt: skip
-    for name, shape in shapes.items():
-        if kept[name].shape != shape:
-            raise ValueError(f"{name} has shape {kept[name].shape}, not {shape}.")
+    check_shapes({name: (kept[name], shape) for name, shape in shapes.items()})
     coding = kept["coding"]
     names = () if coding is None else coding.names
     for what, found in (("observations_", family.n_columns), ("coding", len(names))):

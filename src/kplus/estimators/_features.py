@@ -1,32 +1,30 @@
 """What the estimators of latent features, `BPMeans` and `KFeatures`, share."""
 
-import warnings
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     _fit_context,
 )
-from sklearn.callback import CallbackSupportMixin, with_callbacks
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, PassInfo
-from kplus.estimators._input import (
+from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
+from kplus.estimators._checks import (
     check_features_of_rows,
+    check_shapes,
     check_weights,
-    describe_infinite,
-    open_table,
     refuse_empty_columns,
+    refuse_fewer_rows,
+    refuse_other_columns,
 )
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
@@ -38,36 +36,25 @@ from kplus.search.features import FeatureFit, FeatureSpec
 __all__ = ["LatentFeatures"]
 
 
-class LatentFeatures(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """X ≈ Z A with binary Z. Subclasses have a constructor and say `_stepwise`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Estimator._parameter_constraints,
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "n_components": [AT_LEAST_ONE, None],
+        "max_components": [AT_LEAST_ONE, None],
         "collapsed": ["boolean"],
         "init": [StrOptions({"auto", "++", "split", "ica", "random"})],
         "assignment": [StrOptions({"auto", "flips", "exact"})],
         "effort": [Interval(Real, 0, None, closed="left")],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
         "sparse_output": ["boolean"],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
+    _groups = "features"
+    _result = "components_"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
 
@@ -99,32 +86,7 @@ class LatentFeatures(
         -------
         self : estimator
         """
-        _check_settings(self)
-        source = open_table(self, X, reset=True, block_rows=self.batch_size)
-        weights = check_weights(sample_weight, source.n_rows)
-        if self.n_components is not None and self.n_components > source.n_rows:
-            raise ValueError(
-                f"n_samples={source.n_rows} should be >= "
-                f"n_components={self.n_components}."
-            )
-        refuse_empty_columns(self, source, weights)
-        start = _start(self)
-        reporter = PassReporter(self, X, _reconstruct, groups="features")
-        job = job_of(self, source, weights, reporter)
-        try:
-            found = search.fit(job, _spec(self), start)
-        except NotFiniteError:
-            raise describe_infinite(self, source) from None
-        self._store(found)
-        self.objective_history_ = found.history
-        self.n_iter_ = len(found.history)
-        if found.path is not None:
-            self.path_ = found.path
-        elif hasattr(self, "path_"):
-            del self.path_
-        _warn(self, found)
-        reporter.close()
-        return self
+        return self._fit(X, sample_weight)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find features and return which of them each row has.
@@ -159,23 +121,43 @@ class LatentFeatures(
         self : estimator
             `objective_` and `feature_counts_` cover every row seen so far.
         """
-        if not hasattr(self, "components_"):
+        if not self.__sklearn_is_fitted__():
             return self.fit(X, sample_weight=sample_weight)
-        _check_settings(self)
-        source = open_table(self, X, reset=False, block_rows=self.batch_size)
-        weights = check_weights(sample_weight, source.n_rows)
-        job = job_of(self, source, weights)
-        try:
-            found = search.stream(job, _spec_of_stream(self), self._sums)
-        except NotFiniteError:
-            raise describe_infinite(self, source) from None
-        self._store(found)
-        self.objective_history_ = np.append(self.objective_history_, found.history)
-        self.n_iter_ += len(found.history)
-        _warn(self, found)
-        return self
+        return self._fit_more(X, sample_weight)
 
-    def _store(self, found: FeatureFit) -> None:
+    # --------------------------------------------------------- steps of a fit
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        wished, most = self.n_components, self.max_components
+        if self.assignment == "exact" and (wished or 0) > EXACT_FEATURES:
+            raise ValueError(
+                f"n_components={wished} is too many for assignment='exact', which "
+                f"tries up to 2^K patterns a row: it goes up to {EXACT_FEATURES}. Use "
+                f"'auto'."
+            )
+        if wished is not None and most is not None and most < wished:
+            raise ValueError(
+                f"max_components={most} is below n_components={wished}; leave one of "
+                f"them out, or raise max_components."
+            )
+
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_components", table.source.n_rows)
+        refuse_empty_columns(self, table.source, weights)
+
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> FeatureFit:
+        job = job_of(self, table.source, weights, reporter)
+        return search.fit(job, _spec(self), _start(self))
+
+    def _find_more(self, table: Table, weights: Array | None) -> FeatureFit:
+        job = job_of(self, table.source, weights)
+        found = search.stream(job, _spec_of_stream(self), self._sums)
+        return replace(found, path=getattr(self, "path_", None))
+
+    def _store(self, found: FeatureFit, table: Table) -> None:
         K, error = len(found.components), float(found.sums.error)
         self.components_ = found.components
         self.n_components_ = K
@@ -183,8 +165,20 @@ class LatentFeatures(
         self.penalty_ = float(found.penalty)
         self.objective_ = error + self.penalty_ * K
         self.reconstruction_err_ = float(np.sqrt(error))
+        self.converged_ = found.converged
+        self._set_or_drop("path_", found.path)
         self._sums = found.sums.copy()
         self._sums.begin_pass()  # its report would keep rows of the data
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        return {"components_": info.params.A, "n_components_": info.params.K}
+
+    def _warn_more(self, found: FeatureFit, table: Table) -> None:
+        if self.n_components_ == 0:
+            warn(_nothing_found(self))
+        super()._warn_more(found, table)
+
+    # -------------------------------------------------------------------- files
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
@@ -194,14 +188,14 @@ class LatentFeatures(
     def _from_state(self, state: dict[str, Any]) -> None:
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
         S, T, K, D = state["S"], state["T"], self.n_components_, self.n_features_in_
-        for name, found, expected in (
-            ("components_", self.components_.shape, (K, D)),
-            ("feature_counts_", self.feature_counts_.shape, (K,)),
-            ("S", S.shape, (K, K) if S.ndim == 2 else (D, K, K)),
-            ("T", T.shape, (K, D)),
-        ):
-            if found != expected:
-                raise ValueError(f"{name} has shape {found}, not {expected}.")
+        check_shapes(
+            {
+                "components_": (self.components_, (K, D)),
+                "feature_counts_": (self.feature_counts_, (K,)),
+                "S": (S, (K, K) if S.ndim == 2 else (D, K, K)),
+                "T": (T, (K, D)),
+            }
+        )
         self._sums = FeatureSums(
             A=self.components_,
             S=S,
@@ -211,6 +205,8 @@ class LatentFeatures(
             counts=self.feature_counts_.copy(),
         )
         self._sums.begin_pass()
+
+    # -------------------------------------------------------------------- rows
 
     def transform(self, X: Any) -> Any:
         """Return which features each row has.
@@ -241,7 +237,7 @@ class LatentFeatures(
         -------
         X_original : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self)
         return check_features_of_rows(self, X) @ self.components_
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -259,10 +255,10 @@ class LatentFeatures(
         return -self._allocate(X, sample_weight)[1]
 
     def _allocate(self, X: Any, sample_weight: Any) -> tuple[Any, float]:
-        check_is_fitted(self, "components_")
-        source = open_table(self, X, reset=False, block_rows=self.batch_size)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
-        try:
+        with self._explaining(source):
             return search.allocate(
                 source,
                 weights,
@@ -270,29 +266,9 @@ class LatentFeatures(
                 self.assignment,
                 effective_n_jobs(self.n_jobs),
             )
-        except NotFiniteError:
-            raise describe_infinite(self, source) from None
 
 
 # ------------------------------------------------------------------ parameters
-
-
-def _check_settings(model: LatentFeatures) -> None:
-    """Refuse parameters that do not go together."""
-    for name in ("n_components", "max_components"):
-        if isinstance(getattr(model, name), bool):
-            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
-    wished, most = model.n_components, model.max_components
-    if model.assignment == "exact" and (wished or 0) > EXACT_FEATURES:
-        raise ValueError(
-            f"n_components={wished} is too many for assignment='exact', which tries up "
-            f"to 2^K patterns a row: it goes up to {EXACT_FEATURES}. Use 'auto'."
-        )
-    if wished is not None and most is not None and most < wished:
-        raise ValueError(
-            f"max_components={most} is below n_components={wished}; leave one of them "
-            f"out, or raise max_components."
-        )
 
 
 def _spec(model: LatentFeatures) -> FeatureSpec:
@@ -323,33 +299,10 @@ def _start(model: LatentFeatures) -> Array | None:
     if not model.warm_start or not hasattr(model, "components_"):
         return None
     start: Array = model.components_
-    if start.shape[1] != model.n_features_in_:
-        raise ValueError(
-            f"warm_start=True, but X has {model.n_features_in_} features and the last "
-            f"fit had {start.shape[1]}; fit a fresh estimator."
-        )
+    refuse_other_columns(model.n_features_in_, start.shape[1])
     if len(start) == 0 or model.n_components not in (None, len(start)):
         return None
     return start[: model.max_components]
-
-
-def _reconstruct(info: PassInfo) -> dict[str, Any]:
-    """What a callback's fitted estimator needs."""
-    return {"components_": info.params.A, "n_components_": info.params.K}
-
-
-def _warn(model: LatentFeatures, found: FeatureFit) -> None:
-    """Say what a user should know of a fit; `fit` and `partial_fit` call it."""
-    name = type(model).__name__
-    if model.n_components_ == 0:
-        warnings.warn(_nothing_found(model), UserWarning, stacklevel=3)
-    if not found.converged and len(found.history) >= model.max_iter:
-        warnings.warn(
-            f"{name} did not come to rest in max_iter={model.max_iter} passes; raise "
-            f"max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
 
 
 def _nothing_found(model: LatentFeatures) -> str:

@@ -1,51 +1,48 @@
 """What the estimators with an Indian buffet process prior share."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import (
-    BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
+    _fit_context,
 )
-from sklearn.callback import CallbackSupportMixin
+from sklearn.callback import with_callbacks
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import DataError
-from kplus.core.types import Array, Blocks
+from kplus.core.types import Array, Blocks, PassInfo
 from kplus.engine.shifted import ShiftedBlocks
-from kplus.estimators._input import (
+from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
+from kplus.estimators._checks import (
     check_features_of_rows,
+    column_name,
     describe_infinite,
-    open_table,
     refuse_empty_columns,
 )
+from kplus.estimators._input import open_table
 from kplus.search.ibp.survey import Survey, survey
 
-__all__ = ["BuffetFeatures", "as_array"]
+__all__ = ["BuffetFeatures", "as_array", "given"]
 
 _HIGH = 1e6  # levels so much larger than the deviations leave too few digits
 _SCALE = [Interval(Real, 1e-100, 1e100, closed="both"), StrOptions({"infer"})]
 
 
-class BuffetFeatures(
-    CallbackSupportMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    BaseEstimator,
-):
+class BuffetFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """X = ZA + noise with binary Z; subclasses infer Z, A, scales and alpha.
 
-    A subclass has `fit`, which sets `components_`, `n_components_`, `feature_counts_`,
-    `alpha_`, `noise_scale_`, `factor_scale_` and `offset_`, and `_expected_bits`.
+    A subclass sets `components_`, `n_components_`, `feature_counts_`, `alpha_`,
+    `noise_scale_`, `factor_scale_` and `_n_rows`, and has `_expected_bits`.
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "max_components": [Interval(Integral, 1, None, closed="left"), None],
+        "max_components": [AT_LEAST_ONE, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), StrOptions({"infer"})],
         "noise_scale": _SCALE,
         "factor_scale": _SCALE,
@@ -53,6 +50,10 @@ class BuffetFeatures(
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
+    _measure = "lower bound"
+    _groups = "features"
+    _result = "components_"
+    _none_found: ClassVar[tuple[str, str]]  # why there may be none, and what to do
 
     @property
     def _nonnegative(self) -> bool:
@@ -65,7 +66,6 @@ class BuffetFeatures(
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self._nonnegative and self.negative == "error"
         return tags
@@ -74,40 +74,79 @@ class BuffetFeatures(
     def _n_features_out(self) -> int:
         return self.n_components_
 
-    # ------------------------------------------------------------------ the rows
+    # --------------------------------------------------------- steps of a fit
 
-    @property
-    def _block_rows(self) -> int | None:
-        """Rows read at a time; samplers, which hold all rows, have no say in it."""
-        return getattr(self, "batch_size", None)
+    def _open(self, X: Any, *, reset: bool) -> Table:
+        """Rows in the units of the components; a new fit looks at them first."""
+        # Samplers, which hold all rows, have no say in how many are read at a time.
+        block_rows = getattr(self, "batch_size", None)
+        source = open_table(self, X, reset=reset, block_rows=block_rows)
+        if reset:
+            return self._surveyed(X, source)
+        if not survey(source).finite:
+            raise describe_infinite(self, source)
+        return Table(X, ShiftedBlocks(source, self.offset_), offset=self.offset_)
 
-    def _open_for_fit(self, X: Any) -> tuple[Blocks, Survey]:
-        """Check the table, set `offset_`; return its blocks and what they hold."""
-        source = open_table(self, X, reset=True, block_rows=self._block_rows)
+    def _surveyed(self, X: Any, source: Blocks) -> Table:
+        """Refuse what the model has no place for, shift what is to be shifted."""
         refuse_empty_columns(self, source, None)
         found = survey(source)
         if not found.finite:
             raise describe_infinite(self, source)
         if found.empty_rows:
             raise DataError(_empty_rows(found.empty_rows))
-        self.offset_: Array = np.zeros(source.n_features)
         if self._nonnegative and self.negative == "shift":
-            self.offset_ = found.lowest.copy()
-            shifted = ShiftedBlocks(source, self.offset_)
-            return shifted, survey(shifted)
+            source = ShiftedBlocks(source, found.lowest)
+            return Table(X, source, survey=survey(source), offset=found.lowest)
         if self._nonnegative and self.negative == "error" and found.lowest.min() < 0.0:
             raise DataError(_negative_values(self, found.lowest))
         if np.abs(found.means).max() > _HIGH * found.deviation > 0.0:
             raise DataError(_high_level(self, found))
-        return source, found
+        return Table(X, source, survey=found, offset=np.zeros(source.n_features))
 
-    def _open(self, X: Any) -> Blocks:
-        """Rows of a later table, in the units of the components."""
-        check_is_fitted(self, "components_")
-        source = open_table(self, X, reset=False, block_rows=self._block_rows)
-        if not survey(source).finite:
-            raise describe_infinite(self, source)
-        return ShiftedBlocks(source, self.offset_) if self.offset_.any() else source
+    def _attributes(self, found: Any) -> dict[str, Any]:
+        """What users see of a fit."""
+        raise NotImplementedError
+
+    def _attributes_of(self, params: Any, n_rows: int) -> dict[str, Any]:
+        """What they see of parameters in mid-fit."""
+        raise NotImplementedError
+
+    def _store(self, found: Any, table: Table) -> None:
+        for name, value in {**self._attributes(found), **_of_table(table)}.items():
+            setattr(self, name, value)
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        attributes = self._attributes_of(info.params, table.source.n_rows)
+        return {**attributes, **_of_table(table)}
+
+    def _warn(self, found: Any, table: Table) -> None:
+        if self.n_components_ == 0:
+            why, remedy = self._none_found
+            warn(
+                f"{type(self).__name__} found no feature {why}: n_components_ is 0, "
+                f"and transform returns no columns.{remedy}"
+            )
+        super()._warn(found, table)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=False)  # `init` may be an estimator
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find features.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
+            ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._fit(X)
 
     # ------------------------------------------------------------ what users call
 
@@ -137,7 +176,8 @@ class BuffetFeatures(
         -------
         Z : ndarray of shape (n_samples, n_components_)
         """
-        return self._expected_bits(self._open(X))
+        check_is_fitted(self)
+        return self._expected_bits(self._open(X, reset=False).source)
 
     def inverse_transform(self, X: Any) -> Array:
         """Return the rows that features make up: Z A.
@@ -151,7 +191,7 @@ class BuffetFeatures(
         -------
         X_original : ndarray of shape (n_samples, n_features)
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self)
         return check_features_of_rows(self, X) @ self.components_ + self.offset_
 
     def impute(self, X: Any) -> Array:
@@ -167,7 +207,8 @@ class BuffetFeatures(
         X_filled : ndarray of shape (n_samples, n_features)
             X itself where it was observed.
         """
-        source = self._open(X)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
         fitted = self._expected_bits(source) @ self.components_ + self.offset_
         table = as_array(open_table(self, X, reset=False))
         return np.where(np.isnan(table), fitted, table)
@@ -190,7 +231,8 @@ class BuffetFeatures(
         -------
         score : float
         """
-        source = self._open(X)
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
         table = as_array(source)
         fitted = self._expected_bits(source) @ self.components_
         if y is not None and (sp.issparse(y) or np.ndim(y) == 2):
@@ -238,7 +280,7 @@ class BuffetFeatures(
         X : ndarray of shape (n_samples, n_features)
         Z : ndarray of shape (n_samples, n_components_)
         """
-        check_is_fitted(self, "components_")
+        check_is_fitted(self)
         if n_samples < 1:
             raise ValueError(f"n_samples must be at least 1, got {n_samples}.")
         seed = self.random_state if random_state is None else random_state
@@ -248,9 +290,9 @@ class BuffetFeatures(
         noise = rng.normal(scale=self.noise_scale_, size=(n_samples, len(self.offset_)))
         return self.inverse_transform(Z) + noise, Z
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Infer features; subclasses say how."""
-        raise NotImplementedError
+
+def _of_table(table: Table) -> dict[str, Any]:
+    return {"offset_": table.offset, "_n_rows": table.source.n_rows}
 
 
 def as_array(source: Blocks) -> Array:
@@ -265,9 +307,9 @@ def _empty_rows(rows: list[int]) -> str:
     return f"Input X contains NaN only in {where}. Drop rows without any value."
 
 
-def _column(model: Any, j: int) -> str:
-    names = getattr(model, "feature_names_in_", None)
-    return f"column {j}" if names is None else f"column {str(names[j])!r}"
+def given(value: Any) -> float | None:
+    """A number that is given, or None where it is to be inferred."""
+    return None if isinstance(value, str) else float(value)
 
 
 def _high_level(model: Any, found: Survey) -> str:
@@ -276,9 +318,9 @@ def _high_level(model: Any, found: Survey) -> str:
     if model._nonnegative:
         remedy = "use negative='shift' to take off the minimum of each column"
     return (
-        f"The values of {_column(model, j)} lie about {found.means[j]:.6g}, but values "
-        f"differ by {found.deviation:.3g} only: float64 has too few digits for both; "
-        f"{remedy}."
+        f"The values of {column_name(model, j)} lie about {found.means[j]:.6g}, but "
+        f"values differ by {found.deviation:.3g} only: float64 has too few digits for "
+        f"both; {remedy}."
     )
 
 
@@ -287,8 +329,8 @@ def _negative_values(model: Any, lowest: Array) -> str:
     prior = next(p for p in ("factor_prior", "prior") if p in model.get_params())
     return (
         f"Negative values in data passed to {type(model).__name__} (down to "
-        f"{lowest[j]:.6g} in {_column(model, j)}), but features are nonnegative. Use "
-        f"negative='shift' to take off the minimum of each column, negative='noise' if "
-        f"the true values are not negative but for noise, or {prior}='gaussian' for "
-        f"features of either sign."
+        f"{lowest[j]:.6g} in {column_name(model, j)}), but features are nonnegative. "
+        f"Use negative='shift' to take off the minimum of each column, "
+        f"negative='noise' if the true values are not negative but for noise, or "
+        f"{prior}='gaussian' for features of either sign."
     )

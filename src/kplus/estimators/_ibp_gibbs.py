@@ -1,17 +1,16 @@
 """IBPGibbs: samples from the posterior of features with a buffet process prior."""
 
-import warnings
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.types import Array, Blocks, PassInfo
+from kplus.core.types import Array, Blocks
+from kplus.estimators._base import AT_LEAST_ONE, Table
+from kplus.estimators._checks import check_shapes
 from kplus.estimators._ibp import BuffetFeatures, as_array
 from kplus.estimators._ibp_gibbs_start import hyperprior, start_of
 from kplus.estimators._progress import PassReporter
@@ -34,8 +33,8 @@ class IBPGibbs(BuffetFeatures):
 
     Parameters
     ----------
-    max_components : int, optional
-        Never more features than that: the prior is the buffet process given that it
+    max_components : int or None, default=None
+        Never more features than that. The prior is the buffet process given that it
         does not exceed them.
     sampler : {"accelerated", "collapsed", "uncollapsed"}, default="accelerated"
         "collapsed" integrates the factors A out [1]_. "accelerated" draws from the same
@@ -63,8 +62,8 @@ class IBPGibbs(BuffetFeatures):
         is inverse Gamma(1, s²/100), with s² that of X about its column means. At least
         1e-4 of `factor_scale`.
     factor_scale : float or "infer", default="infer"
-        Standard deviation of the factors (before the cut at zero), σ_A. Inferred under
-        a weak prior: its square is inverse Gamma(1, s²).
+        Standard deviation of the factors, σ_A. That before the cut at zero, where there
+        is one. Inferred under a weak prior: its square is inverse Gamma(1, s²).
     init : fitted estimator, array-like of shape (n_samples, n_features) or None
         Where to start: from the features that `transform` of a fitted `MEIBP`,
         `BPMeans`, `KFeatures` or `IBPVariational` finds in X (and from its scales, if
@@ -74,22 +73,25 @@ class IBPGibbs(BuffetFeatures):
     negative : {"error", "shift", "noise"}, default="error"
         What to do if X has negative values while features are nonnegative: refuse; take
         off the minimum of each column, kept as `offset_`; or take them as noise.
-    random_state : int, RandomState or None
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices.
     verbose : int, default=0
-        Print a line a sweep, with the time left.
+        Print a line a pass. It tells the time left, too.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        The mean of A given the Z of the best sample, which has the highest log-joint.
+        The features A: what a row gains by having each of them. Their mean given the Z
+        of the best sample, which has the highest log-joint.
     n_components_ : int
-        Number of features of the best sample.
+        Number of features found. That of the best sample.
     feature_counts_ : ndarray of shape (n_components_,)
-        Rows that have each feature in the best sample, most first.
+        Summed weights of the rows that have each feature. In the best sample, most
+        first.
     Z_ : ndarray of shape (n_samples, n_components_), uint8
         Which features each row has in the best sample.
     alpha_, noise_scale_, factor_scale_ : float
-        Those of the best sample.
+        As given, or inferred. Those of the best sample.
     log_joint_ : float
         Log-density of the best sample: of X, Z and what is inferred of α, σ_X² and
         σ_A², with A integrated out; of A, too, if the sampler is "uncollapsed".
@@ -99,10 +101,10 @@ class IBPGibbs(BuffetFeatures):
         Number of features after each sweep.
     alpha_history_, noise_scale_history_, factor_scale_history_ : ndarray, (n_iter_,)
         Hyperparameters after each sweep.
-    offset_ : ndarray of shape (n_features,)
-        Taken off the columns before the fit; zero but with ``negative="shift"``.
+    offset_ : ndarray of shape (n_features_in_,)
+        Taken off the columns before the fit. Zeros but with ``negative="shift"``.
     n_iter_ : int
-        Sweeps.
+        Passes over all rows. Sweeps, that is.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -156,13 +158,18 @@ class IBPGibbs(BuffetFeatures):
         **BuffetFeatures._parameter_constraints,
         "sampler": [StrOptions({"accelerated", "collapsed", "uncollapsed"})],
         "prior": [StrOptions({"gaussian", "nonnegative"})],
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_samples": [AT_LEAST_ONE],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
-        "thin": [Interval(Integral, 1, None, closed="left")],
+        "thin": [AT_LEAST_ONE],
         "new_features": [StrOptions({"poisson", "metropolis"})],
         "init": [HasMethods("transform"), "array-like", None],
         "store_samples": ["boolean"],
     }
+    _measure = "log joint"
+    _none_found = (
+        "in its best sample",
+        " Draw more samples, or start from other features (init).",
+    )
 
     def __init__(
         self,
@@ -203,67 +210,55 @@ class IBPGibbs(BuffetFeatures):
     def _nonnegative(self) -> bool:
         return self.prior == "nonnegative"
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw samples.
+    @property
+    def _n_passes(self) -> int:
+        return self.burn_in + self.n_samples * self.thin
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
-            ``.csv`` or Parquet file.
-        y : None
-            Ignored.
+    # --------------------------------------------------------- steps of a fit
 
-        Returns
-        -------
-        self : estimator
-        """
-        _check_settings(self)
-        source, survey = self._open_for_fit(X)
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self._nonnegative and self.sampler != "uncollapsed":
+            raise ValueError(
+                f"prior='nonnegative' needs sampler='uncollapsed': the {self.sampler} "
+                f"sampler integrates the factors out, which Gaussian ones allow only."
+            )
+
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> gibbs.GibbsFit:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        start = start_of(self, X, source.n_rows, survey.deviation, rng)
-        self._n_rows = source.n_rows
-        sweeps = self.burn_in + self.n_samples * self.thin
-        reporter = PassReporter(
-            self, X, self._reconstruct, "log joint", "features", sweeps
-        )
-        settings = _settings(self, survey.deviation)
-        found = gibbs.run(
-            gibbs.make_chain(observe(as_array(source)), settings, start, rng),
+        deviation = table.survey.deviation
+        start = start_of(self, table.X, table.source.n_rows, deviation, rng)
+        rows = observe(as_array(table.source))
+        return gibbs.run(
+            gibbs.make_chain(rows, _settings(self, deviation), start, rng),
             self.n_samples,
             self.burn_in,
             self.thin,
             self.store_samples,
             reporter if reporter.wanted else None,
         )
-        self._store(found)
-        if self.n_components_ == 0:
-            warnings.warn(_NOTHING, UserWarning, stacklevel=2)
-        reporter.close()
-        return self
 
-    def _store(self, found: gibbs.GibbsFit) -> None:
-        fitted = _fitted_attributes(found.Z, found.components, found.scales)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.log_joint_ = found.log_joint
-        self.log_joint_history_ = found.history
-        self.n_components_history_ = found.numbers
-        self.alpha_history_ = found.alphas
-        self.noise_scale_history_ = found.noises
-        self.factor_scale_history_ = found.factors
-        self.n_iter_ = len(found.history)
-        self._samples, self._sizes = found.samples, found.sizes
+    def _attributes(self, found: gibbs.GibbsFit) -> dict[str, Any]:
+        return {
+            **_of_sample(found.Z, found.components, found.scales),
+            "log_joint_": found.log_joint,
+            "n_components_history_": found.numbers,
+            "alpha_history_": found.alphas,
+            "noise_scale_history_": found.noises,
+            "factor_scale_history_": found.factors,
+            "_samples": found.samples,
+            "_sizes": found.sizes,
+        }
 
-    def _reconstruct(self, info: PassInfo) -> dict[str, Any]:
-        """What a callback's fitted estimator needs: the present state of the chain."""
-        kept = info.params.keep()
-        factors = info.params.mean_factors(kept)
-        more = {"offset_": self.offset_, "_n_rows": self._n_rows}
-        return _fitted_attributes(kept[0], factors, kept[1]) | more
+    def _attributes_of(self, params: Any, n_rows: int) -> dict[str, Any]:
+        kept = params.keep()
+        return _of_sample(kept[0], params.mean_factors(kept), kept[1])
+
+    def _warn_more(self, found: gibbs.GibbsFit, table: Table) -> None:
+        """A chain does not come to rest."""
 
     def _expected_bits(self, source: Blocks) -> Array:
         shares = self.feature_counts_ / (self._n_rows + 1.0)
@@ -295,7 +290,7 @@ class IBPGibbs(BuffetFeatures):
 
     def _unpacked(self) -> list[Array]:
         """Z of every sample kept."""
-        check_is_fitted(self, "components_")
+        check_is_fitted(self)
         if self._samples is None:
             raise ValueError("No samples were kept: set store_samples=True before fit.")
         bits = np.unpackbits(self._samples, axis=0, count=self._n_rows)
@@ -314,35 +309,15 @@ class IBPGibbs(BuffetFeatures):
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
         N, K = int(state["n_rows"]), self.n_components_
         sizes, samples = state["sizes"], state.get("samples")
-        checked = [
-            ("components_", self.components_.shape, (K, self.n_features_in_)),
-            ("feature_counts_", self.feature_counts_.shape, (K,)),
-            ("Z_", self.Z_.shape, (N, K)),
-        ]
+        shapes = {
+            "components_": (self.components_, (K, self.n_features_in_)),
+            "feature_counts_": (self.feature_counts_, (K,)),
+            "Z_": (self.Z_, (N, K)),
+        }
         if samples is not None:
-            shape = (-(-N // 8), int(sizes.sum()))
-            checked.append(("samples", samples.shape, shape))
-        for name, found, expected in checked:
-            if found != expected:
-                raise ValueError(f"{name} has shape {found}, not {expected}.")
+            shapes["samples"] = (samples, (-(-N // 8), int(sizes.sum())))
+        check_shapes(shapes)
         self._n_rows, self._sizes, self._samples = N, sizes, samples
-
-
-_NOTHING = (
-    "IBPGibbs found no feature in its best sample: n_components_ is 0, and transform "
-    "returns no columns. Draw more samples, or start from other features (init)."
-)
-
-
-def _check_settings(model: IBPGibbs) -> None:
-    """Refuse parameters that do not go together."""
-    if isinstance(model.max_components, bool):
-        raise ValueError("max_components must be an int of at least 1, not a bool.")
-    if model._nonnegative and model.sampler != "uncollapsed":
-        raise ValueError(
-            f"prior='nonnegative' needs sampler='uncollapsed': the {model.sampler} "
-            f"sampler integrates the factors out, which Gaussian ones allow only."
-        )
 
 
 def _settings(model: IBPGibbs, deviation: float) -> Settings:
@@ -355,7 +330,7 @@ def _settings(model: IBPGibbs, deviation: float) -> Settings:
     )
 
 
-def _fitted_attributes(Z: Bits, factors: Array, scales: Scales) -> dict[str, Any]:
+def _of_sample(Z: Bits, factors: Array, scales: Scales) -> dict[str, Any]:
     """What users see of a sample; features that many rows have come first."""
     counts = Z.sum(axis=0, dtype=np.int64)
     order = np.argsort(-counts, kind="stable")

@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array
+from kplus.estimators._ibp import given
 from kplus.search.ibp.gibbs import Start, draw_buffet, tidy
 from kplus.search.ibp.gibbs_chain import Bits
 from kplus.search.ibp.gibbs_scales import LEAST_RATIO, Hyperprior, Scales
@@ -23,18 +24,14 @@ def hyperprior(model: Any, deviation: float) -> Hyperprior:
     """Weak priors of what is to be inferred; None where a number is given."""
     variance = _positive(deviation) ** 2
     return Hyperprior(
-        alpha=(1.0, 1.0) if _given(model.alpha) is None else None,
+        alpha=(1.0, 1.0) if given(model.alpha) is None else None,
         noise=_prior(model.noise_scale, _SMALL_NOISE * variance),
         factor=_prior(model.factor_scale, variance),
     )
 
 
 def _prior(value: Any, scale: float) -> tuple[float, float] | None:
-    return (1.0, scale) if _given(value) is None else None
-
-
-def _given(value: Any) -> float | None:
-    return None if isinstance(value, str) else float(value)
+    return (1.0, scale) if given(value) is None else None
 
 
 def _positive(deviation: float) -> float:
@@ -64,8 +61,8 @@ def _scales(model: Any, deviation: float) -> Scales:
     """As given, else as `init` has them, else from the spread of the data."""
     spread = _positive(deviation)
     alpha, noise, factor = (
-        given
-        if (given := _given(getattr(model, name))) is not None
+        known
+        if (known := given(getattr(model, name))) is not None
         else float(getattr(model.init, f"{name}_", default))
         for name, default in (
             ("alpha", 1.0),
@@ -73,14 +70,14 @@ def _scales(model: Any, deviation: float) -> Scales:
             ("factor_scale", spread),
         )
     )
-    if _given(model.noise_scale) is None:
+    if given(model.noise_scale) is None:
         noise = max(noise, _LEAST * factor)
     return Scales(alpha, noise**2, min(factor, noise / _LEAST) ** 2)
 
 
 def _check_scales(model: Any, deviation: float) -> None:
     """Refuse scales for which a float64 has too few digits."""
-    noise, factor = _given(model.noise_scale), _given(model.factor_scale)
+    noise, factor = given(model.noise_scale), given(model.factor_scale)
     if noise is not None and noise < _LEAST * deviation:
         raise ValueError(
             f"noise_scale={noise:g} is too small for data with a standard deviation of "

@@ -1,24 +1,21 @@
 """Variational inference for the Indian buffet process."""
 
-import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from kplus.core.types import Array, Blocks, IntArray, PassInfo
-from kplus.estimators._ibp import BuffetFeatures
+from kplus.core.types import Array, Blocks, IntArray
+from kplus.estimators._base import Estimator, Table
+from kplus.estimators._checks import check_shapes
+from kplus.estimators._ibp import BuffetFeatures, given
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.mean_field import Factors, MeanField
 from kplus.search.ibp import variational as search
-from kplus.search.ibp.variational import VariationalSpec
+from kplus.search.ibp.variational import VariationalFit, VariationalSpec
 
 __all__ = ["IBPVariational"]
 
@@ -38,7 +35,7 @@ class IBPVariational(BuffetFeatures):
     Parameters
     ----------
     max_components : int or None, default=None
-        Truncation: the most features. They are part of the model, hence the bound
+        Never more features than that. They are part of the model, hence the bound
         depends on their number, even of those that no row has. By default, as many as a
         search on up to 5,000 rows finds (``init="auto"``), or one more than directions
         of the rows stand out of noise (``init="random"``).
@@ -48,50 +45,54 @@ class IBPVariational(BuffetFeatures):
         of Beta(α, 1) variables, the stick-breaking construction of the process, cut off
         after `max_components`; its bound makes use of one more inequality.
     alpha : float or "infer", default="infer"
-        Mass of the process: how many features a row is expected to have.
-    noise_scale, factor_scale : float or "infer", default="infer"
-        Standard deviations of the noise and of the features. What is inferred maximises
-        the bound.
+        Concentration of the prior: the expected number of features of a row.
+    noise_scale : float or "infer", default="infer"
+        Standard deviation of the noise, σ_X. What is inferred maximises the bound.
+    factor_scale : float or "infer", default="infer"
+        Standard deviation of the factors, σ_A. What is inferred maximises the bound.
     init : {"auto", "random"}, default="auto"
         Where to start: from features that a search finds, as in `BPMeans`, or from
         those of a random Z, as in the paper.
     n_init : int, default=1
-        Starts, of which the best is kept; those after the first are random.
+        Starts, of which the best is kept. Those after the first are random.
     max_iter : int, default=500
-        Most passes over the data.
+        Most passes over all rows.
     tol : float, default=1e-7
-        Stop when a pass raises the bound by less than this share of it.
+        Stop when a pass gains less than that. As a share of the bound.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     batch_size : int or None, default=None
-        Rows in a block; by default what suits the processor's cache. The result does
-        not depend on it but for rounding.
+        Rows read at a time. By default what suits the processor's cache. The result
+        depends on it by rounding only.
     random_state : int, RandomState instance or None, default=None
-        Decides the start.
+        Seed of all random choices.
     verbose : int, default=0
         Print a line a pass.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        Means of the features that at least half a row is expected to have, those of
-        most rows first.
+        The features A: what a row gains by having each of them. Means of those that at
+        least half a row is expected to have, those of most rows first.
     n_components_ : int
-        Number of these.
+        Number of features found. Those in `components_`.
     feature_counts_ : ndarray of shape (n_components_,)
-        Expected number of rows that have each.
+        Summed weights of the rows that have each feature. Their expectation.
     feature_probabilities_ : ndarray of shape (n_components_,)
         Expected probability of each.
     alpha_, noise_scale_, factor_scale_ : float
         As given, or inferred.
     lower_bound_ : float
-        Lower bound of the log evidence of X, in nats, all of its constants included.
+        Lower bound on the log evidence of all rows, in nats. All of its constants
+        included.
     lower_bound_history_ : ndarray of shape (n_iter_,)
-        The bound after each pass; it never falls.
+        The bound after each pass over all rows. It never falls.
     n_iter_ : int
-        Passes over the data.
+        Passes over all rows.
+    converged_ : bool
+        Whether the fit came to rest.
     offset_ : ndarray of shape (n_features_in_,)
-        Zeros: features are of either sign.
+        Taken off the columns before the fit. Zeros: features are of either sign.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -134,16 +135,15 @@ class IBPVariational(BuffetFeatures):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Estimator._parameter_constraints,
         **BuffetFeatures._parameter_constraints,
         "process": [StrOptions({"finite", "infinite"})],
         "init": [StrOptions({"auto", "random"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
     }
     _parameter_constraints.pop("negative")
+    _parameter_constraints.pop("warm_start")
+    _groups = "features at most"
+    _none_found = ("that rows are expected to have", "")
 
     def __init__(
         self,
@@ -180,44 +180,19 @@ class IBPVariational(BuffetFeatures):
     def _nonnegative(self) -> bool:
         return False
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find the posterior of the features.
+    # --------------------------------------------------------- steps of a fit
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
-            ``.csv`` or Parquet file.
-        y : None
-            Ignored.
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> VariationalFit:
+        return search.fit(job_of(self, table.source, weights, reporter), _spec(self))
 
-        Returns
-        -------
-        self : estimator
-        """
-        _refuse_bool(self.max_components)
-        source, _ = self._open_for_fit(X)
-        self._n_rows = source.n_rows
-        reporter = PassReporter(
-            self, X, self._reconstruct, measure="lower bound", groups="features at most"
-        )
-        found = search.fit(job_of(self, source, None, reporter), _spec(self))
-        fitted = _fitted_attributes(found.params, found.sums.moments.counts)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        self.lower_bound_history_ = found.history
-        self.lower_bound_ = float(found.history[-1])
-        self.n_iter_ = len(found.history)
-        _warn(self, found.converged)
-        reporter.close()
-        return self
+    def _attributes(self, found: VariationalFit) -> dict[str, Any]:
+        counts = found.sums.moments.counts
+        return {**_reported(found.params, counts), "converged_": found.converged}
 
-    def _reconstruct(self, info: PassInfo) -> dict[str, Any]:
-        """What a callback's fitted estimator needs; counts are those of the prior."""
-        counts = info.params.buffet.probabilities * self._n_rows
-        return _fitted_attributes(info.params, counts)
+    def _attributes_of(self, params: MeanField, n_rows: int) -> dict[str, Any]:
+        return _reported(params, params.buffet.probabilities * n_rows)
 
     def _expected_bits(self, source: Blocks) -> Array:
         n_threads = effective_n_jobs(self.n_jobs)
@@ -248,17 +223,18 @@ class IBPVariational(BuffetFeatures):
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
         K, D = len(state["mean"]), self.n_features_in_
         covs, group, order = state["covs"], state["group"], state.get("order")
-        for name, found, expected in (
-            ("components_", self.components_.shape, (self.n_components_, D)),
-            ("feature_counts_", self.feature_counts_.shape, (self.n_components_,)),
-            ("reported", state["reported"].shape, (self.n_components_,)),
-            ("mean", state["mean"].shape, (K, D)),
-            ("covs", covs.shape[1:], (K, K)),
-            ("group", group.shape, (D,)),
-            ("tau", state["tau"].shape, (K, 2)),
-        ):
-            if found != expected:
-                raise ValueError(f"{name} has shape {found}, not {expected}.")
+        reported = self.n_components_
+        check_shapes(
+            {
+                "components_": (self.components_, (reported, D)),
+                "feature_counts_": (self.feature_counts_, (reported,)),
+                "reported": (state["reported"], (reported,)),
+                "mean": (state["mean"], (K, D)),
+                "covs": (covs, (len(covs), K, K)),
+                "group": (group, (D,)),
+                "tau": (state["tau"], (K, 2)),
+            }
+        )
         for name, most in (("reported", K), ("group", len(covs))):
             if not set(state[name].tolist()) <= set(range(most)):
                 raise ValueError(f"{name} is not of whole numbers below {most}.")
@@ -275,7 +251,7 @@ class IBPVariational(BuffetFeatures):
         self._n_rows = int(state["n_rows"])
 
 
-def _fitted_attributes(params: MeanField, counts: Array) -> dict[str, Any]:
+def _reported(params: MeanField, counts: Array) -> dict[str, Any]:
     """What users see of a posterior, and the posterior itself."""
     reported: IntArray = np.argsort(-counts, kind="stable")
     reported = reported[counts[reported] >= _FEWEST]
@@ -292,40 +268,13 @@ def _fitted_attributes(params: MeanField, counts: Array) -> dict[str, Any]:
     }
 
 
-def _refuse_bool(max_components: Any) -> None:
-    if isinstance(max_components, bool):
-        raise ValueError("max_components must be an int of at least 1, not a bool.")
-
-
-def _number(value: Any) -> float | None:
-    """A number that is given, or None where it is to be inferred."""
-    return None if isinstance(value, str) else float(value)
-
-
 def _spec(model: IBPVariational) -> VariationalSpec:
     return VariationalSpec(
         infinite=model.process == "infinite",
         max_components=model.max_components,
-        alpha=_number(model.alpha),
-        noise_scale=_number(model.noise_scale),
-        factor_scale=_number(model.factor_scale),
+        alpha=given(model.alpha),
+        noise_scale=given(model.noise_scale),
+        factor_scale=given(model.factor_scale),
         random_start=model.init == "random",
         n_init=model.n_init,
     )
-
-
-def _warn(model: IBPVariational, converged: bool) -> None:
-    if model.n_components_ == 0:
-        warnings.warn(
-            "IBPVariational found no feature that rows are expected to have: "
-            "n_components_ is 0, and transform returns no columns.",
-            UserWarning,
-            stacklevel=3,
-        )
-    if not converged and model.n_iter_ >= model.max_iter:
-        warnings.warn(
-            f"IBPVariational did not come to rest in max_iter={model.max_iter} passes; "
-            f"raise max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

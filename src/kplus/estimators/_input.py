@@ -1,14 +1,12 @@
 """From what users pass to blocks: arrays, sparse matrices, frames, paths."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_array
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -16,7 +14,7 @@ from sklearn.utils.validation import (
 )
 
 from kplus.core.errors import DataError
-from kplus.core.types import Array, Blocks
+from kplus.core.types import Blocks
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.engine.categories import Coding
 from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
@@ -24,13 +22,8 @@ from kplus.engine.coded import Coder, no_names
 from kplus.engine.files import open_path
 
 __all__ = [
-    "check_features_of_rows",
-    "check_weights",
-    "describe_infinite",
-    "describe_not_finite",
     "open_mixed_table",
     "open_table",
-    "refuse_empty_columns",
 ]
 
 
@@ -186,136 +179,3 @@ def _refuse_empty(estimator: Any, blocks: Blocks) -> None:
             f"{blocks.n_features})) while a minimum of 1 is required by "
             f"{type(estimator).__name__}."
         )
-
-
-def check_weights(sample_weight: Any, n_rows: int) -> Array | None:
-    """Return weights as float64, or None where every row counts as one."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight)
-    if weights.dtype.kind not in "biuf":
-        weights = _numbers_only(weights)
-    weights = weights.astype(np.float64, copy=False)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar")
-    if len(weights) != n_rows:
-        raise ValueError(
-            f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!"
-        )
-    if not np.all(np.isfinite(weights)):
-        bad = int(np.flatnonzero(~np.isfinite(weights))[0])
-        raise ValueError(
-            f"sample_weight holds NaN or infinity (first at row {bad}); give a finite "
-            f"weight for every row."
-        )
-    if np.any(weights < 0.0):
-        bad = int(np.flatnonzero(weights < 0.0)[0])
-        raise ValueError(
-            f"Negative values in data passed to `sample_weight` (first at row {bad}); "
-            f"use 0 to leave a row out."
-        )
-    if not np.any(weights > 0.0):
-        raise ValueError("Every sample_weight is zero; at least one row must count.")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if not np.isfinite(total):
-        raise ValueError("The sum of sample_weight exceeds float64; scale it down.")
-    if np.all(weights == 1.0):
-        return None
-    return np.ascontiguousarray(weights)
-
-
-def _numbers_only(weights: Any) -> Any:
-    """Numbers kept as objects pass, anything else is refused."""
-    if weights.dtype == object:
-        try:
-            return weights.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-    raise ValueError(f"sample_weight holds {weights.dtype}, not numbers.")
-
-
-def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
-    """Count missing and infinite values by column and say what to do about them."""
-    missing = _count_by_column(np.isnan, blocks)
-    if missing.any():
-        where = _name_columns(missing, getattr(estimator, "feature_names_in_", None))
-        return DataError(
-            f"Input X contains NaN: {where}. {type(estimator).__name__} does not "
-            f"accept missing values encoded as NaN; drop those rows or columns, or "
-            f"fill them in first (e.g. with scikit-learn's SimpleImputer)."
-        )
-    return describe_infinite(estimator, blocks)
-
-
-def describe_infinite(estimator: Any, blocks: Blocks) -> ValueError:
-    """Count infinite values by column, for models that take NaN as missing."""
-    infinite = _count_by_column(np.isinf, blocks)
-    if infinite.any():
-        where = _name_columns(infinite, getattr(estimator, "feature_names_in_", None))
-        return DataError(
-            f"Input X contains infinity: {where}. Replace or drop those values."
-        )
-    return DataError(
-        "Input X contains values so large that their squares exceed float64, i.e. "
-        "infinity: divide the columns by a common scale first."
-    )
-
-
-def refuse_empty_columns(estimator: Any, blocks: Blocks, weights: Array | None) -> None:
-    """Refuse columns without any value, for models that take NaN as missing.
-
-    Reads no more blocks than it takes to see a value in every column.
-    """
-    empty = np.ones(blocks.n_features, dtype=bool)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        rows = blocks.read(index)
-        if weights is not None:
-            start = index * blocks.block_rows
-            rows = rows[weights[start : start + len(rows)] > 0.0]
-        empty &= np.isnan(rows).all(axis=0)
-        if not empty.any():
-            return
-    where = _name_columns(
-        empty * blocks.n_rows, getattr(estimator, "feature_names_in_", None)
-    )
-    raise DataError(
-        f"Input X contains NaN only, in rows that have a weight: {where}. Drop columns "
-        f"that were never observed."
-    )
-
-
-def check_features_of_rows(estimator: Any, Z: Any) -> Any:
-    """What `inverse_transform` takes: a column for each feature of the fit."""
-    Z = check_array(
-        Z, accept_sparse=("csr", "csc"), dtype=np.float64, ensure_min_features=0
-    )
-    if Z.shape[1] != estimator.n_components_:
-        raise ValueError(
-            f"X has {Z.shape[1]} columns, but this {type(estimator).__name__} has "
-            f"{estimator.n_components_} features (n_components_); give what transform "
-            f"returned."
-        )
-    return Z
-
-
-def _count_by_column(is_so: Callable[[Any], Any], blocks: Blocks) -> Any:
-    """In how many rows each column holds a value that is so."""
-    counts = np.zeros(blocks.n_features, dtype=np.int64)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        counts += is_so(blocks.read(index)).sum(axis=0)
-    return counts
-
-
-def _name_columns(counts: Any, names: Any, most: int = 5) -> str:
-    """As in: column 'age' (3 rows), column 'size' (1 row)."""
-    found = np.flatnonzero(counts)
-    parts = []
-    for j in found[:most]:
-        label = repr(str(names[j])) if names is not None else str(j)
-        parts.append(f"column {label} ({counts[j]} row{'' if counts[j] == 1 else 's'})")
-    if len(found) > most:
-        parts.append(f"and {len(found) - most} more columns")
-    return ", ".join(parts)

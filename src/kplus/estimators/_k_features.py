@@ -17,13 +17,14 @@ class KFeatures(LatentFeatures):
     Parameters
     ----------
     n_components : int or None, default=None
-        Number of features; fewer are found only where some would be empty or equal.
+        Wished number of features. Fewer are found only where some would be empty or
+        equal.
     penalty : float or "auto", default="auto"
         λ²: what one more feature costs, in squared error summed over rows. With
         `n_components` a number is only charged in `objective_`. Without, "auto"
         chooses it from how the error falls as features are added; see `path_`.
     max_components : int or None, default=None
-        Never more features than that (Eq. 15 of MAD-Bayes).
+        Never more features than that. This is Eq. 15 of MAD-Bayes.
     collapsed : bool, default=False
         Judge each change of a row with the best features for it, not with the present
         ones (Eq. 10, Algorithm 3 of MAD-Bayes). Slower, and seldom caught in a poor
@@ -44,21 +45,20 @@ class KFeatures(LatentFeatures):
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
-        Most passes over the data.
+        Most passes over all rows.
     tol : float, default=0.0
-        Stop when a pass lowers the objective by less than this share of it; 0 waits
+        Stop when a pass gains less than that. As a share of the objective; 0 waits
         until no row changes.
     sparse_output : bool, default=False
         Whether `transform` returns a sparse array (CSR).
     batch_size : int or None, default=None
-        Rows in a block; by default what suits the processor's cache. The result does
-        not depend on it.
+        Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the `components_` of the last fit.
+        Start `fit` from the last one. From its `components_`.
     n_jobs : int or None, default=None
         Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
-        Decides the starts and the search.
+        Seed of all random choices.
     verbose : int, default=0
         Print a line a pass.
 
@@ -73,13 +73,15 @@ class KFeatures(LatentFeatures):
     objective_ : float
         Squared error plus ``penalty_ * n_components_``.
     objective_history_ : ndarray of shape (n_iter_,)
-        The objective after each pass over all rows; it never rises within a fit.
+        The objective after each pass over all rows. It never rises within a fit.
     reconstruction_err_ : float
         Square root of the squared error ‖X − Z A‖².
     n_iter_ : int
         Passes over all rows.
+    converged_ : bool
+        Whether the fit came to rest.
     penalty_ : float
-        The penalty used; 0 where `n_components` was given and `penalty` was not.
+        The penalty used. 0 where `n_components` was given and `penalty` was not.
     path_ : structured ndarray
         Without `n_components`: the steps, in the fields "n_components", "error"
         (‖X − Z A‖²) and "objective".

@@ -1,19 +1,16 @@
 """MEIBP: features with an Indian buffet process prior, by maximisation."""
 
-import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import _fit_context
-from sklearn.callback import with_callbacks
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
-from kplus.core.types import Array, Blocks, PassInfo
-from kplus.estimators._ibp import BuffetFeatures
+from kplus.core.types import Array, Blocks
+from kplus.estimators._base import Estimator, Table
+from kplus.estimators._checks import check_shapes, refuse_other_columns
+from kplus.estimators._ibp import BuffetFeatures, given
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
@@ -35,14 +32,14 @@ class MEIBP(BuffetFeatures):
 
     Parameters
     ----------
-    max_components : int, optional
+    max_components : int or None, default=None
         Never more features than that.
     alpha : float or "infer", default="infer"
         Concentration of the prior: the expected number of features of a row.
     noise_scale : float or "infer", default="infer"
         Standard deviation of the noise, σ_X.
     factor_scale : float or "infer", default="infer"
-        Standard deviation of the factors before the cut at zero, σ_A.
+        Standard deviation of the factors, σ_A. That before the cut at zero.
     factor_prior : {"nonnegative", "gaussian"}, default="nonnegative"
         With "gaussian", features have values of either sign. The rows' choices are
         then still searched for, but the guarantee of local search is lost.
@@ -65,35 +62,38 @@ class MEIBP(BuffetFeatures):
     max_iter : int, default=300
         Most passes over all rows.
     tol : float, default=1e-6
-        Stop when a pass raises the bound by less than that, in nats per value of X.
-    batch_size : int, optional
-        Rows read at a time.
+        Stop when a pass gains less than that. In nats per value of X.
+    batch_size : int or None, default=None
+        Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Start from the features of the last fit.
-    n_jobs : int, optional
-        Threads.
-    random_state : int, RandomState or None
+        Start `fit` from the last one. From its features.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices.
     verbose : int, default=0
         Print a line a pass.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        The expected features E[A].
+        The features A: what a row gains by having each of them. Their expectation.
     n_components_ : int
         Number of features found.
     feature_counts_ : ndarray of shape (n_components_,)
-        Rows that have each feature, most first.
+        Summed weights of the rows that have each feature. Most first.
     lower_bound_ : float
-        Lower bound on the log-evidence (Eq. 10).
+        Lower bound on the log evidence of all rows, in nats. This is Eq. 10.
     lower_bound_history_ : ndarray of shape (n_iter_,)
-        The bound after each pass over all rows; it never falls.
+        The bound after each pass over all rows. It never falls.
     alpha_, noise_scale_, factor_scale_ : float
-        Hyperparameters, as given or inferred.
-    offset_ : ndarray of shape (n_features,)
-        Taken off the columns before the fit; zero but with ``negative="shift"``.
+        As given, or inferred.
+    offset_ : ndarray of shape (n_features_in_,)
+        Taken off the columns before the fit. Zeros but with ``negative="shift"``.
     n_iter_ : int
         Passes over all rows.
+    converged_ : bool
+        Whether the fit came to rest.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -141,18 +141,17 @@ class MEIBP(BuffetFeatures):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Estimator._parameter_constraints,
         **BuffetFeatures._parameter_constraints,
         "factor_prior": [StrOptions({"nonnegative", "gaussian"})],
         "maximizer": [StrOptions({"local_search", "double_greedy"})],
         "sweep": [StrOptions({"blocks", "rows"})],
         "init": [StrOptions({"auto", "ica", "nmf", "random"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
-        "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
     }
+    _none_found = (
+        "that is worth having",
+        " Give a smaller noise_scale if you know it.",
+    )
 
     def __init__(
         self,
@@ -197,47 +196,33 @@ class MEIBP(BuffetFeatures):
     def _nonnegative(self) -> bool:
         return self.factor_prior == "nonnegative"
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Find features.
+    # --------------------------------------------------------- steps of a fit
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            Rows to explain; NaN where a value is missing. A path may name a ``.npy``,
-            ``.csv`` or Parquet file.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : estimator
-        """
-        source, survey = self._open_for_fit(X)
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> BuffetFit:
         spec = _spec(self)
-        start = _start(self, spec)
-        reporter = PassReporter(self, X, self._described, "lower bound", "features")
-        job = job_of(self, source, None, reporter)
+        job = job_of(self, table.source, weights, reporter)
         by = search.fit if self.sweep == "blocks" else search.fit_by_rows
-        found = by(job, spec, survey, start)
-        self._store(found)
-        _warn(self, found)
-        reporter.close()
-        return self
+        return by(job, spec, table.survey, _start(self, spec))
 
-    def _store(self, found: BuffetFit) -> None:
-        for name, value in _attributes(found.params).items():
-            setattr(self, name, value)
-        self.feature_counts_ = found.sums.counts
-        self.lower_bound_history_ = found.history
-        self.lower_bound_ = float(found.history[-1])
-        self.n_iter_ = len(found.history)
-        self._n_rows = found.sums.rows
+    def _attributes(self, found: BuffetFit) -> dict[str, Any]:
+        return {
+            **self._attributes_of(found.params, found.sums.rows),
+            "feature_counts_": found.sums.counts,
+            "converged_": found.converged,
+        }
 
-    def _described(self, info: PassInfo) -> dict[str, Any]:
-        """What a callback's fitted estimator needs."""
-        return {**_attributes(info.params), "offset_": self.offset_}
+    def _attributes_of(self, params: Buffet, n_rows: int) -> dict[str, Any]:
+        return {
+            "components_": params.factors.mean,
+            "n_components_": params.K,
+            "alpha_": float(params.alpha),
+            "noise_scale_": float(np.sqrt(params.noise)),
+            "factor_scale_": float(np.sqrt(params.spread)),
+            "_factors": params.factors,
+            "_slopes": params.slopes,
+        }
 
     def _buffet(self) -> Buffet:
         """The parameters of the fit."""
@@ -269,9 +254,7 @@ class MEIBP(BuffetFeatures):
         if "group" in state:
             n_groups = int(state["group"].max(initial=0)) + 1
             expected["covariance"] = (n_groups, K, K)
-        for name, shape in expected.items():
-            if name in state and state[name].shape != shape:
-                raise ValueError(f"{name} has shape {state[name].shape}, not {shape}.")
+        check_shapes({n: (state[n], s) for n, s in expected.items() if n in state})
         self._factors: Factors
         if "mu" in state:
             self._factors = TruncatedFactors(state["mu"], state["variance"])
@@ -282,28 +265,15 @@ class MEIBP(BuffetFeatures):
         self._n_rows, self._slopes = int(state["n_rows"]), state["slopes"]
 
 
-def _attributes(params: Buffet) -> dict[str, Any]:
-    """What parameters say of the fit."""
-    return {
-        "components_": params.factors.mean,
-        "n_components_": params.K,
-        "alpha_": float(params.alpha),
-        "noise_scale_": float(np.sqrt(params.noise)),
-        "factor_scale_": float(np.sqrt(params.spread)),
-        "_factors": params.factors,
-        "_slopes": params.slopes,
-    }
-
-
 def _spec(model: MEIBP) -> BuffetSpec:
     """What the parameters ask of a search."""
-    noise, spread = _given(model.noise_scale), _given(model.factor_scale)
+    noise, spread = given(model.noise_scale), given(model.factor_scale)
     greedy = None
     if model.maximizer == "double_greedy":
         greedy = int(check_random_state(model.random_state).randint(2**31 - 1))
     return BuffetSpec(
         most=model.max_components,
-        alpha=_given(model.alpha),
+        alpha=given(model.alpha),
         noise=None if noise is None else noise**2,
         spread=None if spread is None else spread**2,
         nonnegative=model._nonnegative,
@@ -313,20 +283,12 @@ def _spec(model: MEIBP) -> BuffetSpec:
     )
 
 
-def _given(value: Any) -> float | None:
-    return None if isinstance(value, str) else float(value)
-
-
 def _start(model: MEIBP, spec: BuffetSpec) -> Buffet | None:
     """With `warm_start` after a fit: its features, and scales given since."""
     if not model.warm_start or not getattr(model, "n_components_", 0):
         return None
     A = model.components_
-    if A.shape[1] != model.n_features_in_:
-        raise ValueError(
-            f"warm_start=True, but X has {model.n_features_in_} features and the last "
-            f"fit had {A.shape[1]}; fit a fresh estimator."
-        )
+    refuse_other_columns(model.n_features_in_, A.shape[1])
     last = model._buffet()
     kind = TruncatedFactors if spec.nonnegative else GaussianFactors
     factors, slopes = last.factors, last.slopes
@@ -339,21 +301,3 @@ def _start(model: MEIBP, spec: BuffetSpec) -> Buffet | None:
         spec.alpha or last.alpha,
         slopes,
     )
-
-
-def _warn(model: MEIBP, found: BuffetFit) -> None:
-    """Say what a user should know of a fit."""
-    if model.n_components_ == 0:
-        warnings.warn(
-            "MEIBP found no feature that is worth having: n_components_ is 0, and "
-            "transform returns no columns. Give a smaller noise_scale if you know it.",
-            UserWarning,
-            stacklevel=3,
-        )
-    if not found.converged and len(found.history) >= model.max_iter:
-        warnings.warn(
-            f"MEIBP did not come to rest in max_iter={model.max_iter} passes; raise "
-            f"max_iter or tol.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

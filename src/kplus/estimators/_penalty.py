@@ -6,9 +6,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from kplus.core.errors import NotFiniteError
+from kplus.estimators._checks import check_weights, refuse_fewer_rows
 from kplus.estimators._dp_means import DPMeans
-from kplus.estimators._input import check_weights, describe_not_finite, open_table
+from kplus.estimators._input import open_table
 from kplus.search.dp_means import farthest_first, find_path
 from kplus.search.job import Job
 from kplus.search.path import PenaltyPath
@@ -45,16 +45,13 @@ def penalty_for(X: Any, n_clusters: int, *, sample_weight: Any = None) -> float:
     >>> DPMeans(penalty).fit(X).n_clusters_
     3
     """
-    probe = DPMeans()
+    probe = DPMeans(n_clusters=n_clusters)
     source = open_table(probe, X, reset=True)
     weights = check_weights(sample_weight, source.n_rows)
     _check_number("n_clusters", n_clusters)
-    if n_clusters > source.n_rows:
-        raise ValueError(f"n_samples={source.n_rows} should be >= {n_clusters=}.")
-    try:
+    refuse_fewer_rows(probe, "n_clusters", source.n_rows)
+    with probe._explaining(source):
         return farthest_first(source, weights, int(n_clusters))
-    except NotFiniteError:
-        raise describe_not_finite(probe, source) from None
 
 
 def penalty_path(
@@ -104,10 +101,8 @@ def penalty_path(
         _check_number("max_clusters", max_clusters)
     seed = check_random_state(probe.random_state).randint(2**31 - 1)
     job = Job(source, weights, np.random.default_rng(seed))
-    try:
+    with probe._explaining(source):
         return find_path(job, np.inf if max_clusters is None else max_clusters)
-    except NotFiniteError:
-        raise describe_not_finite(probe, source) from None
 
 
 def _check_number(name: str, value: Any) -> None:

@@ -15,17 +15,13 @@ class PassReporter:
 
     Parameters
     ----------
-    estimator : estimator with `CallbackSupportMixin`
+    estimator : Estimator
+        Its `_measure` and `_groups` are what lines call the objective and the groups.
+        Where `_n_passes` tells how many passes there will be, lines tell the time left,
+        and so can callbacks.
     fitted : callable
         From a pass, the attributes that make a fitted estimator, for callbacks that
         ask for one.
-    measure : str
-        What the objective is called in `verbose` lines.
-    groups : str
-        What the groups are called there.
-    passes : int, optional
-        How many there will be, if that is known: lines then tell the time left, and so
-        can callbacks.
     """
 
     def __init__(
@@ -33,14 +29,11 @@ class PassReporter:
         estimator: Any,
         X: Any,
         fitted: Callable[[PassInfo], dict[str, Any]],
-        measure: str = "objective",
-        groups: str = "clusters",
-        passes: int | None = None,
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
-        self.measure, self.groups, self.passes = measure, groups, passes
+        self.passes = estimator._n_passes
         self._begun = time.monotonic()
-        self.context = estimator._init_callback_context(max_subtasks=passes)
+        self.context = estimator._init_callback_context(max_subtasks=self.passes)
         self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
     @property
@@ -54,7 +47,8 @@ class PassReporter:
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
-                f"{info.params.K} {self.groups}, {self.measure} {info.objective:.6g}"
+                f"{info.params.K} {estimator._groups}, "
+                f"{estimator._measure} {info.objective:.6g}"
                 f"{self._time_left(info.iteration)}",
                 file=sys.stdout,
             )

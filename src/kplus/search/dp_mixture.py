@@ -71,6 +71,7 @@ class Spec:
 class MixtureFit:
     """A fit: components by falling size, sums of all rows, labels, bounds by pass."""
 
+    family: Family
     params: Components
     total: MixtureStats
     labels: IntArray
@@ -170,6 +171,7 @@ def _run(
         )  # fmt: skip
         labels = np.concatenate([part.labels for part in engine.locals()])
     return MixtureFit(
+        spec.model.family,
         result.params, result.total, labels, -np.array(result.history),
         result.converged, records.entries,
     )  # fmt: skip

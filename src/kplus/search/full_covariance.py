@@ -1,6 +1,6 @@
 """How `DPMeans` with covariance matrices is fitted."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,14 +16,7 @@ from kplus.search import dp_means as spherical
 from kplus.search.job import Fitted, Job
 from kplus.search.runs import by_size, run_job, telling
 
-__all__ = ["FullFitted", "assign", "by_penalty", "distances", "refine"]
-
-
-@dataclass(frozen=True)
-class FullFitted(Fitted):
-    """A fit with covariance matrices; `errors` are squared Mahalanobis distances."""
-
-    covariances: Array
+__all__ = ["assign", "by_penalty", "distances", "refine"]
 
 
 def by_penalty(
@@ -34,7 +27,7 @@ def by_penalty(
     *,
     start: Ellipsoids | None = None,
     random_start: bool = False,
-) -> FullFitted:
+) -> Fitted:
     """Begin with the clusters of a spherical fit, all of variance `floor`.
 
     From one cluster around all rows few others would open: its matrix grows with the
@@ -52,12 +45,8 @@ def by_penalty(
     spheres = Ellipsoids.spheres(fast.centers, floor)
     earlier = fast.history / floor
     if not fast.converged or len(earlier) >= job.max_iter:
-        return FullFitted(
-            lens=fast.lens,
-            centers=fast.centers,
-            means=fast.means,
-            labels=fast.labels,
-            counts=fast.counts,
+        return replace(
+            fast,
             errors=fast.errors / floor,
             penalty=penalty,
             history=earlier,
@@ -73,7 +62,7 @@ def refine(
     start: Ellipsoids,
     *,
     earlier: Array | None = None,
-) -> FullFitted:
+) -> Fitted:
     """Pass over all rows until rest; `earlier` is the history that led to the start."""
     before = np.empty(0) if earlier is None else earlier
     moves: list[Move] = [DropEmptyEllipsoids(), OpenEllipsoids(), RemoveEllipsoid()]
@@ -83,7 +72,7 @@ def refine(
 
 def _settled(
     job: Job, model: FullCovarianceModel, result: FitResult, before: Array
-) -> FullFitted:
+) -> Fitted:
     """Number clusters by size and label rows as `assign` does.
 
     Equal distances go to the lower of the new numbers. Clusters without rows go.
@@ -92,7 +81,7 @@ def _settled(
     order = by_size(params.centers, counts)[: np.count_nonzero(counts)]
     shown = Ellipsoids(params.centers[order], params.covariances[order])
     total, labels = _one_pass(job.source, job.weights, shown, job.n_threads)
-    return FullFitted(
+    return Fitted(
         lens=Lens.on(shown.centers),
         centers=shown.centers,
         means=shown.centers,

@@ -1,12 +1,14 @@
 """What a search is given, and what it returns."""
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, Callback, IntArray
 from kplus.models.dp_means.params import Lens
+from kplus.search.path import PenaltyPath
 from kplus.search.sample import Sample, draw
 
 __all__ = ["Fitted", "Job"]
@@ -39,7 +41,9 @@ class Fitted:
     """A fit in the units of the data.
 
     `errors` are the squared distances of each cluster to its centre; `means` differ
-    from the centres where a fit ended before these came to rest.
+    from the centres where a fit ended before these came to rest. `path` is what the
+    number was chosen from, if it was. With `covariances`, distances are Mahalanobis
+    distances.
     """
 
     lens: Lens
@@ -51,15 +55,27 @@ class Fitted:
     penalty: float
     history: Array
     converged: bool
+    path: PenaltyPath | None = None
+    covariances: Array | None = None
 
     @property
     def objective(self) -> float:
         return float(self.history[-1])
 
-    def at_penalty(self, penalty: float) -> "Fitted":
+    def at_penalty(self, penalty: float) -> Self:
         """The same clusters, charged a penalty each after the first."""
         charge = penalty * (len(self.centers) - 1)
         return replace(self, penalty=penalty, history=self.history + charge)
+
+    def with_earlier(self, counts: Array, errors: Array) -> Self:
+        """Together with rows seen earlier, of the first so many clusters."""
+        after = (0, len(self.counts) - len(counts))
+        return replace(
+            self,
+            counts=self.counts + np.pad(counts, after),
+            errors=self.errors + np.pad(errors, after),
+            history=self.history + errors.sum(),
+        )
 
 
 def _squares_fit(rows: Array) -> bool:

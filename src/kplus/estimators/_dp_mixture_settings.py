@@ -1,7 +1,6 @@
 """What the parameters of `DPMixture` ask for: tables, batches, models, warnings."""
 
 import os
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,11 @@ from kplus.engine import make_engine
 from kplus.engine.blocks import default_block_rows
 from kplus.engine.categories import Coding, count_levels
 from kplus.engine.files import check_path, read_table
+from kplus.estimators import _dp_mixture_state as state
+from kplus.estimators._base import Table, warn
+from kplus.estimators._checks import describe_not_finite, refuse_other_columns
 from kplus.estimators._dp_mixture_state import LastFit
-from kplus.estimators._input import describe_not_finite, open_mixed_table, open_table
+from kplus.estimators._input import open_mixed_table, open_table
 from kplus.models.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.moves.birth import BirthSettings
@@ -31,12 +33,13 @@ from kplus.search.job import Job
 
 __all__ = [
     "best_fit",
-    "check_settings",
+    "check",
     "check_stream",
     "columns_of",
     "cut",
     "describe_problem",
     "labels_of",
+    "last_fit",
     "make_spec",
     "moves_table",
     "open_rows",
@@ -65,12 +68,8 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 # ------------------------------------------------------------------- settings
 
 
-def check_settings(dp: Any) -> None:
+def check(dp: Any) -> None:
     """Refuse parameters that do not go together."""
-    whole = ("n_components", "max_components", "n_active", "birth_rows", "batch_size")
-    for name in whole:
-        if isinstance(getattr(dp, name), bool):
-            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
     for move in dp.moves:
         if move not in MOVES:
             known = ", ".join(map(repr, MOVES))
@@ -159,21 +158,23 @@ def cut(source: Blocks, n_batches: int) -> None:
 # --------------------------------------------------------------------- tables
 
 
+def last_fit(dp: Any) -> LastFit | None:
+    """What a warm start begins with, if there was a fit of the same observations."""
+    return state.last_fit(dp) if dp.warm_start else None
+
+
 def open_rows(
     dp: Any, X: Any, likelihood: Likelihood, last: LastFit | None, *, reset: bool
-) -> tuple[Blocks, Coding | None]:
+) -> Table:
     """Open a table as the observations need it: numbers, or categories as well.
 
     With `reset` this is a new fit; a `last` one decides the codes of categories.
     """
     coding = None if last is None else last.coding
     source, coding = _opened(dp, X, likelihood, coding, reset)
-    if last is not None and source.n_features != last.family.n_columns:
-        raise ValueError(
-            f"warm_start=True, but X has {source.n_features} features and the last fit "
-            f"had {last.family.n_columns}; fit a fresh estimator."
-        )
-    return source, coding
+    if last is not None:
+        refuse_other_columns(source.n_features, last.family.n_columns)
+    return Table(X, source, coding)
 
 
 def _opened(
@@ -206,10 +207,9 @@ def _names_of(X: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
 
 
-def columns_of(
-    source: Blocks, likelihood: Likelihood, coding: Coding | None
-) -> Columns:
+def columns_of(table: Table, likelihood: Likelihood) -> Columns:
     """Names and numbers of categories of the columns."""
+    source, coding = table.source, table.coding
     names = getattr(source, "feature_names", None)
     if names is None:
         names = [f"column {j}" for j in range(source.n_features)]
@@ -289,10 +289,8 @@ def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
     prior = np.full(len(found), given) if given.ndim == 0 else np.diag(given)
     ratio = float(np.median(prior / found))
     if ratio > _WIDE:
-        warnings.warn(
+        warn(
             f"The prior covariance of the components is about {ratio:.3g} times what "
             f"they turned out to be, so that small ones are not worth their price; set "
-            f"a smaller covariance in {type(likelihood).__name__}(...).",
-            UserWarning,
-            stacklevel=3,
+            f"a smaller covariance in {type(likelihood).__name__}(...)."
         )

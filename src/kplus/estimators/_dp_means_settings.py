@@ -1,25 +1,23 @@
-"""Which search the parameters of `DPMeans` ask for."""
+"""What the parameters of `DPMeans` ask for: checks, and which search."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kplus.core.types import Array
+from kplus.estimators._checks import refuse_other_columns
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
 from kplus.search import full_covariance, sequential
 from kplus.search.job import Fitted, Job
-from kplus.search.path import PenaltyPath
 from kplus.search.restarts import best_of
 
-__all__ = ["cap", "check_settings", "check_stream", "find_clusters"]
+__all__ = ["cap", "check", "check_stream", "find_clusters"]
 
 
-def check_settings(dp: Any) -> None:
+def check(dp: Any) -> None:
     """Refuse parameters that do not go together."""
-    for name in ("n_clusters", "max_clusters"):
-        if isinstance(getattr(dp, name), bool):
-            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
     if dp.n_clusters is not None and dp.max_clusters is not None:
         raise ValueError(
             "max_clusters goes with penalty; with n_clusters the number is fixed."
@@ -56,14 +54,14 @@ def check_stream(dp: Any) -> None:
             )
 
 
-def find_clusters(dp: Any, job: Job) -> tuple[Fitted, PenaltyPath | None]:
+def find_clusters(dp: Any, job: Job) -> Fitted:
     """Fit in the way that the parameters ask for; clusters come by falling size."""
     path, K, penalty = None, dp.n_clusters, dp.penalty
     start = _start(dp)
     if K is None and not isinstance(penalty, str):
         return best_of(
             dp.n_init, job, lambda part, again: _by_penalty(dp, part, start, again)
-        ), None
+        )
     if K is None:
         path = search.find_path(job, cap(dp))
         K, penalty = int(path.n_clusters[path.chosen]), path.penalty
@@ -77,7 +75,7 @@ def find_clusters(dp: Any, job: Job) -> tuple[Fitted, PenaltyPath | None]:
     )
     if not isinstance(penalty, str):
         fitted = fitted.at_penalty(penalty)
-    return fitted, path
+    return replace(fitted, path=path)
 
 
 def _by_penalty(dp: Any, job: Job, start: Array | None, random_start: bool) -> Fitted:
@@ -108,11 +106,7 @@ def _start(dp: Any) -> Array | None:
     if not dp.warm_start or not hasattr(dp, "cluster_centers_"):
         return None
     start: Array = dp.cluster_centers_
-    if start.shape[1] != dp.n_features_in_:
-        raise ValueError(
-            f"warm_start=True, but X has {dp.n_features_in_} features and the last fit "
-            f"had {start.shape[1]}; fit a fresh estimator."
-        )
+    refuse_other_columns(dp.n_features_in_, start.shape[1])
     return start[: int(min(len(start), cap(dp)))]
 
 

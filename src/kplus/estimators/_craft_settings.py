@@ -1,15 +1,14 @@
 """What the parameters of `CRAFT` ask for: tables, searches, attributes, warnings."""
 
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from kplus.core.types import Array, Blocks, PassInfo
+from kplus.core.types import Array, Blocks
 from kplus.engine.categories import Coding
-from kplus.estimators._input import open_mixed_table, refuse_empty_columns
+from kplus.estimators._base import Table, warn
+from kplus.estimators._checks import refuse_other_columns
+from kplus.estimators._input import open_mixed_table
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import ClusterSums
 from kplus.models.craft.subspaces import (
@@ -24,20 +23,14 @@ from kplus.search.craft.paper import PaperSpec, row_costs
 from kplus.search.job import Job
 
 __all__ = [
-    "LastFit",
     "attributes",
     "best_fit",
-    "check_columns",
-    "check_rows",
-    "check_settings",
+    "check",
     "check_stream",
-    "last_fit",
     "open_rows",
-    "reconstruct",
     "scores",
     "spec",
-    "warn",
-    "warn_if_restless",
+    "warn_of_table",
 ]
 
 _PAPER_FRACTION = 0.5  # m, which the paper's algorithm cannot do without
@@ -73,11 +66,8 @@ def last_fit(craft: Any) -> LastFit | None:
 # ------------------------------------------------------------------- settings
 
 
-def check_settings(craft: Any) -> None:
+def check(craft: Any) -> None:
     """Refuse parameters that do not go together."""
-    for name in ("n_clusters", "max_clusters"):
-        if isinstance(getattr(craft, name), bool):
-            raise ValueError(f"{name} must be an int of at least 1, not a bool.")
     wished, most = craft.n_clusters, craft.max_clusters
     if wished is not None and most is not None and most < wished:
         raise ValueError(
@@ -153,11 +143,13 @@ def paper_spec(craft: Any, levels: tuple[int | None, ...]) -> PaperSpec:
 # --------------------------------------------------------------------- tables
 
 
-def open_rows(
-    craft: Any, X: Any, coding: Coding | None, *, reset: bool
-) -> tuple[Blocks, Coding | None]:
+def open_rows(craft: Any, X: Any, *, reset: bool) -> Table:
     """Open a table; the coding of an earlier one decides the codes of categories."""
-    return open_mixed_table(
+    last = last_fit(craft) if reset else None
+    coding: Coding | None = None if last is None else last.coding
+    if not reset:
+        coding = craft._coding
+    source, coding = open_mixed_table(
         craft,
         X,
         reset=reset,
@@ -166,36 +158,19 @@ def open_rows(
         coding=coding,
         unknown=craft.handle_unknown,
     )
+    if last is not None:
+        refuse_other_columns(source.n_features, len(last.model.layout.levels))
+    return Table(X, source, coding)
 
 
-def check_columns(source: Blocks, last: LastFit | None) -> None:
-    """Refuse a table for a warm start that is another."""
-    if last is not None and source.n_features != len(last.model.layout.levels):
-        raise ValueError(
-            f"warm_start=True, but X has {source.n_features} features and the last fit "
-            f"had {len(last.model.layout.levels)}; fit a fresh estimator."
-        )
-
-
-def check_rows(craft: Any, source: Blocks, weights: Array | None) -> None:
-    """Refuse tables that no clusters can be found in."""
-    if craft.n_clusters is not None and craft.n_clusters > source.n_rows:
-        raise ValueError(
-            f"n_samples={source.n_rows} should be >= n_clusters={craft.n_clusters}."
-        )
-    refuse_empty_columns(craft, source, weights)
-
-
-def best_fit(
-    craft: Any, job: Job, coding: Coding | None, last: LastFit | None
-) -> CraftFit:
+def best_fit(craft: Any, job: Job, coding: Coding | None) -> CraftFit:
     """The fit that the parameters ask for."""
     levels: tuple[int | None, ...] = (None,) * job.source.n_features
     if coding is not None:
         levels = coding.levels
     if craft.variant == "paper":
         return search.fit_as_published(job, paper_spec(craft, levels), craft.n_init)
-    wanted = spec(craft, levels)
+    wanted, last = spec(craft, levels), last_fit(craft)
     if last is None or craft.n_clusters not in (None, last.sums.K):
         return search.fit(job, wanted)
     return search.refit(job, wanted, last.model.layout, last.sums)
@@ -212,29 +187,14 @@ def scores(craft: Any, source: Blocks) -> Array:
 # ----------------------------------------------------------------- attributes
 
 
-def reconstruct(coding: Coding | None) -> Callable[[PassInfo], dict[str, Any]]:
-    """What a callback's fitted estimator needs, from a pass."""
-
-    def fitted(info: PassInfo) -> dict[str, Any]:
-        return {
-            "n_clusters_": info.params.K,
-            "_model": info.params.model,
-            "_clusters": info.params.clusters,
-            "_coding": coding,
-            "_paper": None,
-        }
-
-    return fitted
-
-
-def attributes(craft: Any, found: CraftFit, coding: Coding | None) -> dict[str, Any]:
+def attributes(craft: Any, found: CraftFit) -> dict[str, Any]:
     """What clusters say about themselves, under the names of attributes."""
     model, sums = found.model, found.sums
     layout = model.layout
     scores = Profile.of(model, sums).gains / sums.counts[:, None]
     whole = sums.sums.sum(axis=0)
     total = float(sums.counts.sum())
-    values: dict[str, Any] = {
+    return {
         "n_clusters_": sums.K,
         "cluster_sizes_": sums.counts.copy(),
         "selected_features_": layout.by_column(_selected(craft, found)),
@@ -242,9 +202,6 @@ def attributes(craft: Any, found: CraftFit, coding: Coding | None) -> dict[str, 
         "n_missing_": layout.missing(whole, total),
         "penalty_": float(model.tariff(whole, total).penalty),
     }
-    if coding is not None:
-        values["categories_"] = coding.categories
-    return values
 
 
 def _selected(craft: Any, found: CraftFit) -> Any:
@@ -263,7 +220,7 @@ def _selected(craft: Any, found: CraftFit) -> Any:
 # ------------------------------------------------------------------- warnings
 
 
-def warn(craft: Any, found: CraftFit, source: Blocks) -> None:
+def warn_of_table(craft: Any, found: CraftFit, source: Blocks) -> None:
     """Say what a user should know of a table and its fit."""
     names = getattr(craft, "feature_names_in_", None)
     if names is None:
@@ -272,25 +229,15 @@ def warn(craft: Any, found: CraftFit, source: Blocks) -> None:
     if craft.numeric == "gaussian":
         _warn_of_spikes(found, names, source)
     if found.sums.blank > 0.0:
-        _say(
+        warn(
             f"Rows without any value (weight {found.sums.blank:g}) tell nothing; they "
             f"are counted in the largest cluster."
         )
     if craft.n_clusters is not None and craft.n_clusters > found.sums.K:
-        _say(
+        warn(
             f"Found {found.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
             f"more of them no feature would be worth its cost. With feature_fraction a "
             f"number of features counts in any case."
-        )
-    warn_if_restless(craft, found)
-
-
-def warn_if_restless(craft: Any, found: CraftFit) -> None:
-    if not found.converged and len(found.history) >= craft.max_iter:
-        _say(
-            f"CRAFT did not come to rest in max_iter={craft.max_iter} passes; raise "
-            f"max_iter or tol.",
-            ConvergenceWarning,
         )
 
 
@@ -304,7 +251,7 @@ def _warn_of_ids(found: CraftFit, names: Any) -> None:
         if seen >= _LEAST_ROWS and used >= _LIKE_AN_ID * seen:
             ids.append(repr(str(names[column])))
     if ids:
-        _say(
+        warn(
             f"Nearly every row has a category of its own in {', '.join(ids)}, as in a "
             f"column of names or of numbers of rows. It tells nothing; drop it."
         )
@@ -325,12 +272,8 @@ def _warn_of_spikes(found: CraftFit, names: Any, source: Blocks) -> None:
         if counts.max() >= _SPIKE * counts.sum():
             spikes.append(repr(str(names[column])))
     if spikes:
-        _say(
+        warn(
             f"More than half of the rows have the same number in {', '.join(spikes)}. "
             f"A Gaussian does not fit such a column, and clusters may come about by it "
             f"alone: try numeric='quantile', or drop it."
         )
-
-
-def _say(text: str, kind: type[Warning] = UserWarning) -> None:
-    warnings.warn(text, kind, stacklevel=4)

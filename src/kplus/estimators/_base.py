@@ -1,0 +1,269 @@
+"""What all estimators share: parameters, and how a fit goes."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClusterMixin, _fit_context
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import get_tags
+from sklearn.utils._param_validation import Interval
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Blocks, PassInfo
+from kplus.engine.categories import Coding
+from kplus.estimators._checks import (
+    check_weights,
+    describe_infinite,
+    describe_not_finite,
+    refuse_bools,
+)
+from kplus.estimators._input import open_table
+from kplus.estimators._progress import PassReporter
+
+__all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "warn"]
+
+AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a user passed, as a fit sees it.
+
+    Attributes
+    ----------
+    X : what was passed
+    source : Blocks
+    coding : Coding or None
+        How categories became numbers, where there are any.
+    survey : Survey or None
+        What is in it, for estimators that look at the table first.
+    offset : (D,) or None
+        What was taken off the columns.
+    """
+
+    X: Any
+    source: Blocks
+    coding: Coding | None = None
+    survey: Any = None
+    offset: Any = None
+
+
+class Estimator(CallbackSupportMixin, BaseEstimator):
+    """The frame of a fit; subclasses fill in the steps.
+
+    `_find` and `_find_more` return what a search found: at least `history`, the
+    measure after each pass, and `converged`.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_init": [AT_LEAST_ONE],
+        "max_iter": [AT_LEAST_ONE],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "batch_size": [AT_LEAST_ONE, None],
+        "warm_start": ["boolean"],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    # The measure is also the name of attributes: objective_, objective_history_.
+    _measure: ClassVar[str] = "objective"
+    _groups: ClassVar[str] = "clusters"
+    _result: ClassVar[str]  # the attribute by which a fitted estimator is told
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    @property
+    def _n_passes(self) -> int | None:
+        """How many passes there will be, if that is known."""
+        return None
+
+    # --------------------------------------------------------- steps of a fit
+
+    def _check_settings(self) -> None:
+        """Refuse parameters that do not go together."""
+        refuse_bools(self)
+
+    def _open(self, X: Any, *, reset: bool) -> Table:
+        """Open a table: of a new fit, or one that must be like that of the fit."""
+        source = open_table(self, X, reset=reset, block_rows=self.batch_size)
+        return Table(X, source)
+
+    def _check_table(self, table: Table, weights: Any) -> None:
+        """Refuse tables that nothing can be found in."""
+
+    def _find(self, table: Table, weights: Any, reporter: PassReporter) -> Any:
+        """The search that the parameters ask for."""
+        raise NotImplementedError
+
+    def _find_more(self, table: Table, weights: Any) -> Any:
+        """The same for a further batch of rows."""
+        raise NotImplementedError
+
+    def _store(self, found: Any, table: Table) -> None:
+        """Set the attributes, all but the measure and its history."""
+        raise NotImplementedError
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        """The attributes that make a fitted estimator in mid-fit, for callbacks."""
+        raise NotImplementedError
+
+    def _store_more(self, found: Any, table: Table) -> None:
+        """The same after a further batch of rows."""
+        self._store(found, table)
+
+    def _warn(self, found: Any, table: Table) -> None:
+        """Say what a user should know of a fit."""
+        self._warn_more(found, table)
+
+    def _warn_more(self, found: Any, table: Table) -> None:
+        """The same after a further batch of rows."""
+        if not found.converged and len(found.history) >= self.max_iter:
+            warn(
+                f"{type(self).__name__} did not come to rest in "
+                f"max_iter={self.max_iter} passes; raise max_iter or tol.",
+                ConvergenceWarning,
+            )
+
+    # ------------------------------------------------------------------ fits
+
+    def _fit(self, X: Any, sample_weight: Any = None) -> Self:
+        self._check_settings()
+        table = self._open(X, reset=True)
+        weights = check_weights(sample_weight, table.source.n_rows)
+        self._check_table(table, weights)
+        reporter = PassReporter(self, X, lambda info: self._described(info, table))
+        with self._explaining(table.source):
+            found = self._find(table, weights, reporter)
+        self._set_history(found.history)
+        self.n_iter_ = len(found.history)
+        self._store(found, table)
+        self._warn(found, table)
+        reporter.close()
+        return self
+
+    def _fit_more(self, X: Any, sample_weight: Any = None) -> Self:
+        self._check_settings()
+        table = self._open(X, reset=False)
+        weights = check_weights(sample_weight, table.source.n_rows)
+        with self._explaining(table.source):
+            found = self._find_more(table, weights)
+        self._set_history(np.append(self._history, found.history))
+        self.n_iter_ += len(found.history)
+        self._store_more(found, table)
+        self._warn_more(found, table)
+        return self
+
+    @contextmanager
+    def _explaining(self, source: Blocks) -> Iterator[None]:
+        """Say which values are at fault where sums turn out not to be finite."""
+        try:
+            yield
+        except NotFiniteError:
+            raise self._explain(source) from None
+
+    def _explain(self, source: Blocks) -> ValueError:
+        """What is wrong with rows whose sums are not finite."""
+        if get_tags(self).input_tags.allow_nan:
+            return describe_infinite(self, source)
+        return describe_not_finite(self, source)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, self._result)
+
+    @property
+    def _history(self) -> Any:
+        return getattr(self, f"{self._measure.replace(' ', '_')}_history_")
+
+    def _set_history(self, history: Any) -> None:
+        name = self._measure.replace(" ", "_")
+        setattr(self, f"{name}_history_", history)
+        setattr(self, f"{name}_", float(history[-1]))
+
+    def _set_or_drop(self, name: str, value: Any) -> None:
+        """Set what not all fits have; None drops that of an earlier fit."""
+        if value is not None:
+            setattr(self, name, value)
+        elif hasattr(self, name):
+            delattr(self, name)
+
+
+class Clusterer(ClusterMixin, Estimator):
+    """What the estimators with clusters share."""
+
+    def _check_stream(self) -> None:
+        """Refuse settings that streams have no place for."""
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find clusters.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            Rows to cluster. A path may name a ``.npy``, ``.csv`` or Parquet file.
+        y : None
+            Ignored.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+
+        Returns
+        -------
+        self : estimator
+        """
+        return self._fit(X, sample_weight)
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add a batch of rows to what was seen before; the class says how.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`; `labels_` are those of this batch.
+
+        Returns
+        -------
+        self : estimator
+        """
+        self._check_stream()
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, sample_weight=sample_weight)
+        return self._fit_more(X, sample_weight)
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Find clusters and return the cluster of each row.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+
+def warn(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's that called, whatever lies in between."""
+    level = 2
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _ours(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
+
+
+def _ours(module: str) -> bool:
+    return module.startswith(("kplus.", "sklearn.", "contextlib"))
