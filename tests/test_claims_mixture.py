@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mixture_reference as mixture
 from kplus import loop
+from kplus.core.types import Position
 from kplus.datasets import make_edge_patches
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
@@ -179,7 +180,9 @@ def test_MO_10_sixteen_components_merge_as_predicted(seed):
     R = mixture.some_shares(300, 16, seed)
     total, records = mixture.stats_of(model, X, R), MoveRecords()
     params = model.posterior(total.N, total.S, total.mass)
-    proposal = MergeComponents(records).propose(model, params, total, params, True)
+    proposal = MergeComponents(records).propose(
+        Position(model, params, total, params, True)
+    )
     assert proposal.K <= 10
     merged = total.regroup(proposal.into, proposal.K)
     brute = [

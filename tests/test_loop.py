@@ -42,12 +42,12 @@ class Sometimes:
         self.name, self.passes, self.log = name, passes, log
         self.asked = 0
 
-    def propose(self, model, params, total, updated, resting):
+    def propose(self, at):
         self.asked += 1
-        self.log.append((self.name, self.asked, resting))
+        self.log.append((self.name, self.asked, at.resting))
         if self.asked not in self.passes:
             return None
-        return Proposal(updated, np.arange(params.K), params.K)
+        return Proposal(at.updated, np.arange(at.params.K), at.params.K)
 
 
 def test_ends_at_rest_with_labels_of_the_centres_returned():
@@ -210,17 +210,15 @@ ROWS = (
 class Once:
     """A move with one proposal, at a pass named, that remembers what it is told."""
 
-    name = "once"
-
     def __init__(self, when, make):
         self.when, self.make, self.asked, self.heard = when, make, 0, []
 
-    def propose(self, model, params, total, updated, resting):
+    def propose(self, at):
         self.asked += 1
-        self.seen = total.copy()
+        self.seen = at.total.copy()
         if self.asked != self.when:
             return None
-        return replace(self.make(updated, total), told=self.hear)
+        return replace(self.make(at.updated, at.total), told=self.hear)
 
     def hear(self, change, kept):
         self.heard.append((change, kept))

@@ -12,6 +12,7 @@ from kplus.core.types import (
     Model,
     Move,
     PassInfo,
+    Position,
     Proposal,
 )
 
@@ -81,7 +82,8 @@ def run(
             resting = undone.resting  # as if it had not been tried
         updated = model.update(params, memo.total)
         for move in moves:
-            proposal = move.propose(model, params, memo.total, updated, resting)
+            at = Position(model, params, memo.total, updated, resting)
+            proposal = move.propose(at)
             if proposal is not None:
                 snapshots = None
                 if proposal.trial:
@@ -96,7 +98,8 @@ def run(
             break
         params = updated
     if finish is not None:
-        proposal = finish.propose(model, params, memo.total, params, True)
+        at = Position(model, params, memo.total, params, resting=True)
+        proposal = finish.propose(at)
         if proposal is not None:
             params = _adopt(proposal, memo, engine)
             params = _one_pass(model, engine, params, memo, groups)

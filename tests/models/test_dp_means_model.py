@@ -145,7 +145,8 @@ def test_spare_never_promises_more_than_a_removal_costs(seed, either_way, monkey
     original = RemoveCluster.propose
     checked = []
 
-    def propose(self, model, params, total, updated, resting):
+    def propose(self, at):
+        params, total = at.params, at.total
         costs = reference.removal_costs(params.lens.view(X), params.centers, weights)
         if params.K > 1:
             slack = 1e-6 * np.abs(costs) + 1e-9
@@ -156,7 +157,7 @@ def test_spare_never_promises_more_than_a_removal_costs(seed, either_way, monkey
                     total.spare[again], costs[again], rtol=1e-4, atol=1e-5
                 )
                 checked.append(again.sum())
-        return original(self, model, params, total, updated, resting)
+        return original(self, at)
 
     monkeypatch.setattr(RemoveCluster, "propose", propose)
     run(X, weights, DPMeansModel(0.2 * penalty))

@@ -5,6 +5,7 @@ import pytest
 
 from craft_objective import objective_of, statistics_of
 from kplus import loop
+from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.craft.layout import Layout
@@ -38,7 +39,7 @@ def sums_of(model, X, weights, labels, K):
 
 def propose(move, model, total, resting=True):
     updated = model.of(total)
-    return move.propose(model, updated, total, updated, resting)
+    return move.propose(Position(model, updated, total, updated, resting))
 
 
 def brute(model, X, weights, labels, K):

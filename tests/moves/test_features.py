@@ -6,6 +6,7 @@ import pytest
 import feature_reference as obvious
 from kplus import loop
 from kplus.core.memo import add_up
+from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.features.model import FeatureModel
@@ -27,7 +28,7 @@ def at_optimum(X, Z, weights=None):
 
 
 def propose(move, total, params, penalty=1.0, resting=True):
-    return move.propose(FeatureModel(penalty), params, total, params, resting)
+    return move.propose(Position(FeatureModel(penalty), params, total, params, resting))
 
 
 def rows(gaps, seed=0, n=30, K=3, weighted=False):

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kplus import loop
+from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.columns import Gaps, whole
@@ -53,7 +54,7 @@ def fitted(prior, X, Z, rounds=8):
 
 
 def proposed(name, params, total, resting=True):
-    return MOVES[name]().propose(MEIBPModel(), params, total, params, resting)
+    return MOVES[name]().propose(Position(MEIBPModel(), params, total, params, resting))
 
 
 def check_exact(proposal, X, Z):
@@ -176,7 +177,7 @@ def test_nothing_is_left_whose_loss_would_pay(prior, infer, seed):
     X, Z = planted(seed, N=int(rng.integers(4, 30)), noise=rng.uniform(0.1, 2.0))
     params, total = fitted(prior, X, Z)
     model = MEIBPModel(infer, infer, infer)
-    if DropFeature().propose(model, params, total, params, True) is not None:
+    if DropFeature().propose(Position(model, params, total, params, True)) is not None:
         return
     before = model.bound(params, total)
     for k in range(3):

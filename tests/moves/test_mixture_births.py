@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
+from kplus.core.types import Position
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.stats import Collected
 from kplus.moves import birth
@@ -80,7 +81,7 @@ def test_a_birth_leaves_all_that_is_old():
     move = born(X, records)
     params, total = asked(model, X, np.ones((180, 1)), move)
     updated = model.update(params, total)
-    proposal = move.propose(model, params, total, updated, False)
+    proposal = move.propose(Position(model, params, total, updated, False))
     K, new = proposal.K, proposal.params
     assert K == 1 + 3
     assert not proposal.exact
@@ -134,7 +135,7 @@ def test_rows_without_weight_take_no_part_in_births():
     move = born(X, weights=weights)
     params, total = asked(model, X, np.ones((180, 1)), move, weights)
     updated = model.update(params, total)
-    proposal = move.propose(model, params, total, updated, False)
+    proposal = move.propose(Position(model, params, total, updated, False))
     assert proposal.K == 1 + 2
     np.testing.assert_allclose(np.sort(proposal.loan.N[1:]), [60.0, 120.0], rtol=0.02)
 
@@ -146,7 +147,7 @@ def test_no_more_are_born_than_the_cap_allows(cap, K):
     move = born(X, settings=replace(FEW, max_components=cap))
     params, total = asked(model, X, np.ones((180, 1)), move)
     updated = model.update(params, total)
-    proposal = move.propose(model, params, total, updated, False)
+    proposal = move.propose(Position(model, params, total, updated, False))
     assert proposal.K == K
     assert (move.planned(proposal.params) is None) == (cap == K)
 
@@ -172,7 +173,9 @@ def test_every_target_is_in_the_records():
     move = born(X, records)
     R = labelled(np.repeat([0, 1, 1], 60))
     params, total = asked(model, X, R, move)
-    proposal = move.propose(model, params, total, model.update(params, total), False)
+    proposal = move.propose(
+        Position(model, params, total, model.update(params, total), False)
+    )
     assert proposal.K == 2 + 2
     proposal.told(-1.0, True)
     found = {(entry.target, entry.accepted) for entry in records.entries}
@@ -184,7 +187,9 @@ def test_a_birth_that_fails_is_in_the_records():
     model, records = FLAT.model(X), MoveRecords()
     move = born(X, records)
     params, total = asked(model, X, np.ones((200, 1)), move)
-    proposal = move.propose(model, params, total, model.update(params, total), False)
+    proposal = move.propose(
+        Position(model, params, total, model.update(params, total), False)
+    )
     assert proposal is None
     assert [(e.kind, e.target, e.accepted) for e in records.entries] == [
         ("birth", (0,), False)
@@ -204,7 +209,9 @@ def test_later_rows_of_a_stream_are_born_where_they_stand_apart(center, K):
     total = one_pass(model, second, params)
     assert create(model, second, np.ones(60), 1.0, 8, 20, move.rng).K == 1
     total += earlier
-    proposal = move.propose(model, params, total, model.update(params, total), False)
+    proposal = move.propose(
+        Position(model, params, total, model.update(params, total), False)
+    )
     if K is None:
         assert [entry.accepted for entry in records.entries] == [False]
         # The component has grown, so that it may be tried again, but not born.
@@ -249,7 +256,7 @@ def test_rows_of_merged_targets_are_taken_once(monkeypatch):
     assert len(Collected.joined(total.collected).rows) == 360
     total = total.regroup(np.array([0, 0]), 1)
     params = model.posterior(total.N, total.S, total.mass)
-    move.propose(model, params, total, model.update(params, total), False)
+    move.propose(Position(model, params, total, model.update(params, total), False))
     assert len(taken) == 1
     assert len(taken[0]) == len(np.unique(taken[0], axis=0)) == 180
 
@@ -263,7 +270,7 @@ def test_targets_without_rows_are_not_asked_for_again():
     asked_for = set(params.plan.targets)
     for _ in range(4):
         updated = model.update(params, total)
-        proposal = move.propose(model, params, total, updated, False)
+        proposal = move.propose(Position(model, params, total, updated, False))
         if proposal is None:
             break
         params = proposal.params

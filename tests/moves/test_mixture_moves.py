@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
+from kplus.core.types import Position
 from kplus.models.dp_mixture.params import Plan
 from kplus.models.dp_mixture.stats import MixtureStats, pair_index
 from kplus.moves import delete, merge
@@ -44,7 +45,7 @@ def propose(move, model, total, params=None, resting=True):
     if params is None:
         params = model.posterior(total.N.copy(), total.S.copy(), total.mass)
     updated = model.update(params, total)
-    return move.propose(model, params, total, updated, resting)
+    return move.propose(Position(model, params, total, updated, resting))
 
 
 # ------------------------------------------------------------------------- merges
@@ -258,14 +259,12 @@ def test_a_delete_that_does_not_pay_is_taken_back(monkeypatch, n_active, n_group
 class Shameless:
     """Hides from a move what rows would lose."""
 
-    name = "delete"
-
     def __init__(self, move):
         self.move = move
 
-    def propose(self, model, params, total, updated, resting):
-        bare = replace(total, spare=np.zeros(total.K))
-        return self.move.propose(model, params, bare, updated, resting)
+    def propose(self, at):
+        bare = replace(at.total, spare=np.zeros(at.total.K))
+        return self.move.propose(replace(at, total=bare))
 
 
 def test_nothing_is_deleted_where_every_component_is_needed():
@@ -320,12 +319,16 @@ def test_components_are_presented_by_size_and_without_empty_ones():
     R[:10] = np.eye(5)[3]
     total = stats_of(model, X, R)
     params = model.posterior(total.N, total.S, total.mass)
-    proposal = PresentComponents(True).propose(model, params, total, params, True)
+    proposal = PresentComponents(True).propose(
+        Position(model, params, total, params, True)
+    )
     assert proposal.K == 3
     np.testing.assert_array_equal(proposal.into, [-1, 2, -1, 0, 1])
     np.testing.assert_array_equal(proposal.params.N, [70.0, 60.0, 50.0])
     assert proposal.params.plan.frozen
     assert proposal.params.plan.everyone
-    kept = PresentComponents(False).propose(model, params, total, params, True)
+    kept = PresentComponents(False).propose(
+        Position(model, params, total, params, True)
+    )
     np.testing.assert_array_equal(kept.into, [3, 2, 4, 0, 1])
     assert kept.K == 5

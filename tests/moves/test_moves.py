@@ -8,6 +8,7 @@ import pytest
 import reference
 from kplus import loop
 from kplus.core.memo import add_up
+from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.fast import DPMeansModel
@@ -40,7 +41,11 @@ def value(X, params, penalty, weights=None):
 def propose(move, X, model, params, weights=None, resting=True):
     total, _ = visit(X, model, params, weights)
     updated = model.update(params, total)
-    return move.propose(model, params, total, updated, resting), total, updated
+    return (
+        move.propose(Position(model, params, total, updated, resting)),
+        total,
+        updated,
+    )
 
 
 # -------------------------------------------------------------------------- open

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 import reference
 from kplus import DPMeans
+from kplus.core.types import Position
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
@@ -233,7 +234,7 @@ def test_opened_rows_are_far_apart_and_taken_out_of_their_clusters():
     model = FullCovarianceModel(100.0, 1.0)
     result, _ = one_pass(model, start, X)
     params, total = result.params, result.total
-    proposal = OpenEllipsoids().propose(model, params, total, params, False)
+    proposal = OpenEllipsoids().propose(Position(model, params, total, params, False))
     np.testing.assert_array_equal(proposal.params.centers[16:, 0], [-40.0, 30.5])
     np.testing.assert_array_equal(proposal.params.covariances[16:], 1.0)
     assert proposal.params.centers[0, 0] == 0.0  # without the row at -40

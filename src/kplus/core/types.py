@@ -7,7 +7,7 @@ them over blocks of rows and hands back the results in block order. One loop
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ __all__ = [
     "Model",
     "Move",
     "PassInfo",
+    "Position",
     "Proposal",
     "Summary",
 ]
@@ -90,6 +91,7 @@ class Summary(Protocol):
         """Carry over to `K` groups: old group k becomes ``into[k]``, -1 drops it."""
 
 
+M = TypeVar("M")
 P = TypeVar("P")
 S = TypeVar("S", bound=Summary)
 
@@ -156,20 +158,32 @@ class Proposal:
     told: Callable[[float, bool], None] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Position(Generic[M, P, S]):
+    """Where a fit stands between two passes: what a move may go by.
+
+    Attributes
+    ----------
+    params, total
+        The parameters of the last pass, and the sums over rows under them.
+    updated
+        The parameters for the next pass, which a proposal replaces.
+    resting : bool
+        The fit would stop here if nothing is proposed.
+    """
+
+    model: M
+    params: P
+    total: S
+    updated: P
+    resting: bool
+
+
 class Move(Protocol):
     """A change of the number of groups, tried between two passes."""
 
-    name: str
-
-    def propose(
-        self, model: Any, params: Any, total: Any, updated: Any, resting: bool
-    ) -> Proposal | None:
-        """Return a change that lowers the objective, or None.
-
-        `params` are those under which `total` was summed; `updated` are the
-        parameters for the next pass, which the proposal replaces; `resting` says
-        that the fit would stop here if nothing is proposed.
-        """
+    def propose(self, at: Position[Any, Any, Any]) -> Proposal | None:
+        """Return a change that lowers the objective, or None."""
 
 
 class Engine(Protocol):

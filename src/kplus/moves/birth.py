@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kplus.core.types import Array, Blocks, IntArray, Proposal
+from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import Collected, MixtureStats, pair_index
@@ -59,8 +59,6 @@ class BornComponents:
     end of the pass (Eq. 26 to 30).
     """
 
-    name = "birth"
-
     def __init__(
         self,
         source: Blocks,
@@ -74,13 +72,9 @@ class BornComponents:
         self._best, self._unrewarded, self._round = -np.inf, 0, 0
 
     def propose(
-        self,
-        model: DPMixtureModel,
-        params: Components,
-        total: MixtureStats,
-        updated: Components,
-        resting: bool,
+        self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
+        model, total, updated = at.model, at.total, at.updated
         self._judge(model.best_bound(total), total)
         collected = Collected.joined(total.collected).lowest(model.n_collect)
         targets = np.unique(collected.targets[collected.targets >= 0])

@@ -1,11 +1,9 @@
 """Changes to the clusters of a mixed table between two passes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import IntArray, Proposal
+from kplus.core.types import IntArray, Position, Proposal
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
 
@@ -25,42 +23,28 @@ def _regrouped(
     return Proposal(model.of(total.regroup(into, K)), into, K, exact=exact)
 
 
-@dataclass
 class DropClusters:
     """Drop clusters without rows."""
 
-    name = "drop"
-
     def propose(
-        self,
-        model: CraftModel,
-        params: Clusters,
-        total: ClusterSums,
-        updated: Clusters,
-        resting: bool,
+        self, at: Position[CraftModel, Clusters, ClusterSums]
     ) -> Proposal | None:
+        total = at.total
         empty = np.flatnonzero(total.counts <= 0.0)
         if not len(empty):
             return None
         into = without(total.K, empty)
-        return _regrouped(model, total, into, total.K - len(empty), exact=True)
+        return _regrouped(at.model, total, into, total.K - len(empty), exact=True)
 
 
-@dataclass
 class JoinClusters:
     """At rest, join the two clusters that gain most by it."""
 
-    name = "join"
-
     def propose(
-        self,
-        model: CraftModel,
-        params: Clusters,
-        total: ClusterSums,
-        updated: Clusters,
-        resting: bool,
+        self, at: Position[CraftModel, Clusters, ClusterSums]
     ) -> Proposal | None:
-        if not resting or total.K < 2:
+        model, total, updated = at.model, at.total, at.updated
+        if not at.resting or total.K < 2:
             return None
         now = float(updated.prices.sum())
         tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
@@ -76,21 +60,14 @@ class JoinClusters:
         return proposal
 
 
-@dataclass
 class SortClusters:
     """Number clusters by size, largest first; a `finish` of the loop."""
 
-    name = "sort"
-
     def propose(
-        self,
-        model: CraftModel,
-        params: Clusters,
-        total: ClusterSums,
-        updated: Clusters,
-        resting: bool,
+        self, at: Position[CraftModel, Clusters, ClusterSums]
     ) -> Proposal | None:
+        total = at.total
         into = by_size(total)
         if np.array_equal(into, np.arange(total.K)):
             return None
-        return _regrouped(model, total, into, total.K, exact=True)
+        return _regrouped(at.model, total, into, total.K, exact=True)

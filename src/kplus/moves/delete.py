@@ -3,7 +3,7 @@
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -24,21 +24,15 @@ class DeleteComponent:
     stick. The next pass shows the exact bound, and the loop takes back what failed.
     """
 
-    name = "delete"
-
     def __init__(self, records: MoveRecords) -> None:
         self.records = records
         self._failed: list[float] = []
 
     def propose(
-        self,
-        model: DPMixtureModel,
-        params: Components,
-        total: MixtureStats,
-        updated: Components,
-        resting: bool,
+        self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
-        if not resting or total.K < 2:
+        model, total, updated = at.model, at.total, at.updated
+        if not at.resting or total.K < 2:
             return None
         family, N = model.family, updated.N
         own = updated.expected.total(N, updated.S) - family.evidence(N, updated.S)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
     FullCovarianceModel,
@@ -18,21 +18,15 @@ __all__ = ["DropEmptyEllipsoids", "OpenEllipsoids", "RemoveEllipsoid"]
 class DropEmptyEllipsoids:
     """Drop the clusters that lost all their rows."""
 
-    name = "drop"
-
     def propose(
-        self,
-        model: FullCovarianceModel,
-        params: Ellipsoids,
-        total: Scatters,
-        updated: Ellipsoids,
-        resting: bool,
+        self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.counts <= 0.0)
+        updated = at.updated
+        empty = np.flatnonzero(at.total.counts <= 0.0)
         if not len(empty):
             return None
-        into = without(params.K, empty)
-        kept = updated.regroup(into, updated.centers[:0], model.floor)
+        into = without(at.params.K, empty)
+        kept = updated.regroup(into, updated.centers[:0], at.model.floor)
         return Proposal(kept, into, kept.K)
 
 
@@ -43,16 +37,10 @@ class OpenEllipsoids:
     it, so every opening lowers the objective by itself.
     """
 
-    name = "open"
-
     def propose(
-        self,
-        model: FullCovarianceModel,
-        params: Ellipsoids,
-        total: Scatters,
-        updated: Ellipsoids,
-        resting: bool,
+        self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
     ) -> Proposal | None:
+        model, params, total = at.model, at.params, at.total
         found = total.candidates
         if not len(found):
             return None
@@ -102,20 +90,14 @@ class RemoveEllipsoid:
     measured: the objective falls by what the removal is worth at least.
     """
 
-    name = "remove"
-
     def propose(
-        self,
-        model: FullCovarianceModel,
-        params: Ellipsoids,
-        total: Scatters,
-        updated: Ellipsoids,
-        resting: bool,
+        self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
     ) -> Proposal | None:
-        if not resting or params.K == 1:
+        model, params = at.model, at.params
+        if not at.resting or params.K == 1:
             return None
         saved = model.penalty * (1.0 + params.stein(model.floor))
-        gain = saved - total.spare
+        gain = saved - at.total.spare
         worst = int(np.argmax(gain))
         if gain[worst] <= 1e-12 * saved[worst]:
             return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array, Proposal
+from kplus.core.types import Array, Position, Proposal
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features, regroup_features
 from kplus.models.features.stats import FeatureSums
@@ -15,23 +15,16 @@ __all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]
 _SAME = 1e-9  # sums of the same rows differ by rounding at most
 
 
-@dataclass
 class TidyFeatures:
     """Drop features that no row has, fuse those with the same rows.
 
     Neither changes the fit; both save the penalty.
     """
 
-    name = "tidy"
-
     def propose(
-        self,
-        model: FeatureModel,
-        params: Features,
-        total: FeatureSums,
-        updated: Features,
-        resting: bool,
+        self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
+        total, updated = at.total, at.updated
         into = np.full(total.K, -1)
         same = _same_rows(total)
         K = 0
@@ -59,7 +52,6 @@ def _same_rows(total: FeatureSums) -> NDArray[np.bool_]:
     return same
 
 
-@dataclass
 class RemoveFeature:
     """At rest, remove the feature worth least if it is worth less than λ².
 
@@ -67,23 +59,17 @@ class RemoveFeature:
     ‖A_k‖²/[(ZᵀZ)⁻¹]_kk.
     """
 
-    name = "remove"
-
     def propose(
-        self,
-        model: FeatureModel,
-        params: Features,
-        total: FeatureSums,
-        updated: Features,
-        resting: bool,
+        self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
-        if not resting or total.K == 0:
+        total, updated = at.total, at.updated
+        if not at.resting or total.K == 0:
             return None
         H = _inverse(total.S)
         own = np.diagonal(H, axis1=-2, axis2=-1)  # (K,) or (D, K)
         losses = np.sum(updated.A.T**2 / own, axis=0)
         k = int(np.argmin(losses))
-        if losses[k] >= model.penalty * (1.0 - 1e-9):
+        if losses[k] >= at.model.penalty * (1.0 - 1e-9):
             return None
         share = (
             (H[..., :, k] / H[..., k, k, None]).T
@@ -114,25 +100,20 @@ class OpenFeatures:
     """
 
     most: int
-    name = "open"
 
     def propose(
-        self,
-        model: FeatureModel,
-        params: Features,
-        total: FeatureSums,
-        updated: Features,
-        resting: bool,
+        self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
+        total, updated = at.total, at.updated
         room = self.most - total.K
         found = total.candidates
-        if not resting or room <= 0 or not len(found.rows):
+        if not at.resting or room <= 0 or not len(found.rows):
             return None
         new: list[Array] = []
         for cost, residual in zip(found.costs, found.residuals, strict=True):
             left = _left_by(residual, new)
             before = float(residual @ residual)
-            if before > 0.0 and cost * float(left @ left) / before > model.penalty:
+            if before > 0.0 and cost * float(left @ left) / before > at.model.penalty:
                 new.append(left)
             if len(new) == room:
                 break

@@ -1,12 +1,10 @@
 """Changes to the features of an Indian buffet process between two passes."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from kplus.core.types import Array, IntArray, Proposal
+from kplus.core.types import Array, IntArray, Position, Proposal
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
 from kplus.models.ibp.stats import BuffetSums
 
@@ -16,45 +14,26 @@ _REFITTED = 3  # of the features that are missed least
 _SLACK = 10.0  # what scales that follow may add to a hope, in nats
 
 
-@dataclass
 class DropEmpty:
     """Drop features that no row has; the bound leaves them out already."""
 
-    name = "empty"
-
-    def propose(
-        self,
-        model: MEIBPModel,
-        params: Buffet,
-        total: BuffetSums,
-        updated: Buffet,
-        resting: bool,
-    ) -> Proposal | None:
-        held = total.counts > 0.0
+    def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
+        held = at.total.counts > 0.0
         if held.all():
             return None
-        return _renumbering(updated, np.where(held, np.cumsum(held) - 1, -1))
+        return _renumbering(at.updated, np.where(held, np.cumsum(held) - 1, -1))
 
 
-@dataclass
 class DropFeature:
     """At rest, drop a feature if the bound is higher without it, all else refitted.
 
     Rows keep their other features, so that the sums tell the bound exactly.
     """
 
-    name = "drop"
-
-    def propose(
-        self,
-        model: MEIBPModel,
-        params: Buffet,
-        total: BuffetSums,
-        updated: Buffet,
-        resting: bool,
-    ) -> Proposal | None:
+    def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
+        model, total, updated = at.model, at.total, at.updated
         K = total.K
-        if not resting or K == 0 or not np.all(total.counts > 0.0):
+        if not at.resting or K == 0 or not np.all(total.counts > 0.0):
             return None
         most = hopes(updated, total)
         now = model.bound(updated, total)

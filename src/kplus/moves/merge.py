@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray, Proposal
+from kplus.core.types import Array, IntArray, Position, Proposal
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats, pair_index
@@ -26,23 +26,17 @@ class MergeComponents:
     the likeliest partners of each are considered, until the fit rests.
     """
 
-    name = "merge"
-
     def __init__(self, records: MoveRecords) -> None:
         self.records = records
 
     def propose(
-        self,
-        model: DPMixtureModel,
-        params: Components,
-        total: MixtureStats,
-        updated: Components,
-        resting: bool,
+        self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
+        model, total, updated = at.model, at.total, at.updated
         if total.K < 2:
             return None
         before = model.best_bound(total)
-        pairs = _partners(model, updated, everyone=resting or total.K <= _FEW)
+        pairs = _partners(model, updated, everyone=at.resting or total.K <= _FEW)
         changes = pair_changes(model, total, updated.concentration, pairs)
         merges = choose_merges(total, pairs, changes, _ROUNDING * abs(before))
         while True:

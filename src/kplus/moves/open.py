@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from kplus.core.regroup import without
-from kplus.core.types import Array, Proposal
+from kplus.core.types import Array, Position, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import Candidates, ClusterSums
@@ -58,16 +58,10 @@ class OpenClusters:
     it, so every opening lowers the objective by itself.
     """
 
-    name = "open"
-
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
+        model, params, total = at.model, at.params, at.total
         if not len(total.candidates):
             return None
         most = int(min(max(1, params.K // 8), model.max_clusters - params.K))
@@ -81,22 +75,16 @@ class OpenClusters:
 class RefillClusters:
     """Where the number of clusters is fixed: move empty ones to the costliest rows."""
 
-    name = "refill"
-
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
+        params, total = at.params, at.total
         empty = np.flatnonzero(total.empty(params.mass))
         if not len(empty):
             return None
         if not params.scout:
             same = np.arange(params.K)
-            return Proposal(replace(updated, scout=True), same, params.K)
+            return Proposal(replace(at.updated, scout=True), same, params.K)
         rows = spread_out(total.candidates, 0.0, len(empty))
         if not len(rows):
             return None

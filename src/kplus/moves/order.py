@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import IntArray, Proposal
+from kplus.core.types import IntArray, Position, Proposal
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -25,26 +25,20 @@ class PresentComponents:
     them, as `predict` does.
     """
 
-    name = "present"
-
     def __init__(self, tidy: bool, lightest: float = 1.0) -> None:
         self.tidy, self.lightest = tidy, lightest
 
     def propose(
-        self,
-        model: DPMixtureModel,
-        params: Components,
-        total: MixtureStats,
-        updated: Components,
-        resting: bool,
+        self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
+        total = at.total
         into = np.empty(total.K, np.int64)
         into[_ranked(total)] = np.arange(total.K)
         K = total.K
         if self.tidy:
             K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))
         into = np.where(into < K, into, -1)
-        shown = carried_over(model, params, total.regroup(into, K), into)
+        shown = carried_over(at.model, at.params, total.regroup(into, K), into)
         plan = Plan(everyone=True, frozen=True)
         return Proposal(replace(shown, plan=plan), into, K)
 

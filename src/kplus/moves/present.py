@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -20,24 +20,18 @@ class PresentClusters:
     to what `predict` will say.
     """
 
-    name = "present"
-
     def __init__(self, keep_order: bool = False) -> None:
         self.keep_order = keep_order
 
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
+        params = at.params
         stored = params.lens.back(params.centers)
         if self.keep_order:
             order = np.arange(params.K)
         else:
-            order = np.lexsort((*stored.T[::-1], -total.counts))
+            order = np.lexsort((*stored.T[::-1], -at.total.counts))
         into = np.empty(params.K, dtype=np.int64)
         into[order] = np.arange(params.K)
         rounded = params.moved_to(params.lens.view(stored))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_means.fast import ROUNDING, DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -18,17 +18,11 @@ _AT_ONCE = 16  # clusters costed exactly in one pass
 class DropEmpty:
     """Drop the clusters that lost all their rows."""
 
-    name = "drop"
-
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
-        empty = np.flatnonzero(total.empty(params.mass))
+        params, updated = at.params, at.updated
+        empty = np.flatnonzero(at.total.empty(params.mass))
         if not len(empty) or len(empty) == params.K:
             return None
         into = without(params.K, empty)
@@ -44,17 +38,11 @@ class RemoveCluster:
     the doubtful clusters exactly, a few at a time.
     """
 
-    name = "remove"
-
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
-        if not resting or params.K == 1:
+        model, params, total = at.model, at.params, at.total
+        if not at.resting or params.K == 1:
             return None
         costs = np.full(params.K, np.nan) if params.costed is None else params.costed
         if params.recheck is not None:

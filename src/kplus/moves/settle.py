@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -15,17 +15,11 @@ __all__ = ["SettleOnMeans"]
 class SettleOnMeans:
     """At rest under overshooting steps: put the centres on the means and go on so."""
 
-    name = "settle"
-
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
-        if not resting or params.relax == 1.0:
+        params = at.params
+        if not at.resting or params.relax == 1.0:
             return None
-        plain = replace(params.moved_to(model.means(params, total)), relax=1.0)
+        plain = replace(params.moved_to(at.model.means(params, at.total)), relax=1.0)
         return Proposal(plain, np.arange(params.K), params.K)

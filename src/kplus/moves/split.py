@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import Array, IntArray, Proposal
+from kplus.core.types import Array, IntArray, Position, Proposal
 from kplus.kernels.split import group_rows, split_cluster
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
@@ -51,8 +51,6 @@ class SplitClusters:
         Told K, squared error and counts each time the fit is at rest.
     """
 
-    name = "split"
-
     def __init__(
         self,
         Y: Array,
@@ -69,16 +67,12 @@ class SplitClusters:
         self._pairs = np.zeros((0, 2, D))
 
     def propose(
-        self,
-        model: DPMeansModel,
-        params: Centers,
-        total: ClusterSums,
-        updated: Centers,
-        resting: bool,
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
-        if not resting:
+        params, total = at.params, at.total
+        if not at.resting:
             return None
-        errors = model.squared_error(params, total)
+        errors = at.model.squared_error(params, total)
         self.watch(float(errors.sum()), total.counts)
         if self.target <= params.K:
             return None
@@ -88,7 +82,7 @@ class SplitClusters:
         chosen = chosen[self._gains[chosen] > 1e-12 * errors.sum()]
         if not len(chosen):
             return None
-        return self._split(updated, chosen)
+        return self._split(at.updated, chosen)
 
     def _refresh(self, params: Centers, errors: Array) -> None:
         """Split afresh, on trial, the clusters that changed since the last time."""

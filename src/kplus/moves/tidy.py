@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.regroup import without
-from kplus.core.types import Proposal
+from kplus.core.types import Position, Proposal
 from kplus.models.dp_means.sequential import Means, Tally
 
 __all__ = ["TidyUp"]
@@ -14,13 +14,10 @@ __all__ = ["TidyUp"]
 class TidyUp:
     """Drop the clusters that lost all their rows; no rest while passes open some."""
 
-    name = "tidy"
-
-    def propose(
-        self, model: Any, params: Means, total: Tally, updated: Means, resting: bool
-    ) -> Proposal | None:
+    def propose(self, at: Position[Any, Means, Tally]) -> Proposal | None:
+        params, total = at.params, at.total
         empty = np.flatnonzero(total.members == 0)
         if not len(empty) and not len(total.born):
             return None
         into = without(params.K, empty)
-        return Proposal(updated.regroup(into), into, params.K - len(empty))
+        return Proposal(at.updated.regroup(into), into, params.K - len(empty))
