@@ -145,7 +145,7 @@ def test_births_and_deaths(seed):
         into[kept] = np.arange(len(kept))
         born = params.lens.view(X[rng.choice(len(X), 4, replace=False)])
         params = params.moved_to(params.centers + 0.02 * rng.normal(size=(K, 3)))
-        params = params.regroup(into, born)
+        params = params.regroup(into).grown(born)
         state = DPMeansModel(1.0).regroup_local(state, into, params.K)
         check_labels(X, params, Visit(X, params, state))
 

@@ -49,7 +49,7 @@ class DPMeansLaws(Laws):
         return reference.objective(Y, labels, params.centers, penalty, w)
 
     def renumbered(self, params, into):
-        return params.regroup(into, params.centers[:0])
+        return params.regroup(into)
 
     def scale(self, params, table):
         return float(np.sum(table.weight() @ self.seen(params, table) ** 2))

@@ -268,7 +268,7 @@ def test_lens_on_extreme_scales(scale):
 def test_centres_renumbered_and_born():
     params = Centers.start(Lens(np.zeros(1), 1.0), np.array([[1.0], [2.0], [3.0]]))
     params = params.moved_to(params.centers + 0.5)
-    after = params.regroup(np.array([1, -1, 0]), np.array([[9.0]]))
+    after = params.regroup(np.array([1, -1, 0])).grown(np.array([[9.0]]))
     np.testing.assert_array_equal(after.centers, [[3.5], [1.5], [9.0]])
     np.testing.assert_array_equal(after.refs, [[3.0], [1.0], [9.0]])
     assert after.travel[2] == 0.0

@@ -1,14 +1,32 @@
 """Renumbering of groups: ``into[k_old] = k_new``, -1 drops a group."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.types import IntArray
 
-__all__ = ["without"]
+__all__ = ["joined", "relabelled", "without"]
 
 
-def without(K: int, drop: IntArray) -> IntArray:
-    """Renumber K groups without some of them; the others keep their order."""
+def without(K: int, drop: NDArray[Any] | int) -> IntArray:
+    """Renumber K groups without some of them; the others keep their order.
+
+    Which is told by a number, by numbers or by a mask.
+    """
     kept = np.ones(K, np.bool_)
     kept[drop] = False
     return np.where(kept, np.cumsum(kept) - 1, -1)
+
+
+def joined(K: int, first: int, second: int) -> IntArray:
+    """Renumber K groups of which the second becomes part of the first."""
+    into = without(K, second)
+    into[second] = into[first]
+    return into
+
+
+def relabelled(labels: IntArray, into: IntArray) -> IntArray:
+    """The labels of rows after a renumbering; -1, no group, stays -1."""
+    return np.append(into, -1).astype(labels.dtype)[labels]

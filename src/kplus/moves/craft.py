@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.core.regroup import without
+from kplus.core.regroup import joined, without
 from kplus.core.types import IntArray, Position, Proposal
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
@@ -12,15 +12,13 @@ __all__ = ["DropClusters", "JoinClusters", "SortClusters", "by_size"]
 
 def by_size(total: ClusterSums) -> IntArray:
     """New numbers of the clusters, largest first, equals by their sums."""
-    into = np.empty(total.K, dtype=np.int64)
-    into[np.lexsort((*total.sums.T[::-1], -total.counts))] = np.arange(total.K)
-    return into
+    return np.argsort(np.lexsort((*total.sums.T[::-1], -total.counts)))
 
 
 def _regrouped(
-    model: CraftModel, total: ClusterSums, into: IntArray, K: int, *, exact: bool
+    model: CraftModel, total: ClusterSums, into: IntArray, K: int
 ) -> Proposal:
-    return Proposal(model.of(total.regroup(into, K)), into, K, exact=exact)
+    return Proposal(model.of(total.regroup(into, K)), into, K, exact=True)
 
 
 class DropClusters:
@@ -34,7 +32,7 @@ class DropClusters:
         if not len(empty):
             return None
         into = without(total.K, empty)
-        return _regrouped(at.model, total, into, total.K - len(empty), exact=True)
+        return _regrouped(at.model, total, into, total.K - len(empty))
 
 
 class JoinClusters:
@@ -52,9 +50,8 @@ class JoinClusters:
             total.sums, total.counts, updated.prices, tariff
         )
         first, second = pairs[np.argmin(changes)]
-        into = without(total.K, np.array([second]))
-        into[second] = into[first]
-        proposal = _regrouped(model, total, into, total.K - 1, exact=True)
+        into = joined(total.K, first, second)
+        proposal = _regrouped(model, total, into, total.K - 1)
         if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
             return None
         return proposal
@@ -70,4 +67,4 @@ class SortClusters:
         into = by_size(total)
         if np.array_equal(into, np.arange(total.K)):
             return None
-        return _regrouped(at.model, total, into, total.K, exact=True)
+        return _regrouped(at.model, total, into, total.K)

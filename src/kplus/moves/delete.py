@@ -44,7 +44,7 @@ class DeleteComponent:
         target = int(np.argmax(gains))
         if not gains[target] > 0.0:
             return None
-        into = without(total.K, np.array([target]))
+        into = without(total.K, target)
         rest = total.regroup(into, total.K - 1)
         new = carried_over(model, updated, rest, into)
 

@@ -1,4 +1,4 @@
-"""Open, drop and remove clusters that have covariance matrices of their own."""
+"""Open and remove clusters that have covariance matrices of their own."""
 
 import numpy as np
 
@@ -12,22 +12,7 @@ from kplus.models.dp_means.full_covariance import (
 from kplus.models.dp_means.stats import Candidates
 from kplus.moves.open import spread_out
 
-__all__ = ["DropEmptyEllipsoids", "OpenEllipsoids", "RemoveEllipsoid"]
-
-
-class DropEmptyEllipsoids:
-    """Drop the clusters that lost all their rows."""
-
-    def propose(
-        self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
-    ) -> Proposal | None:
-        updated = at.updated
-        empty = np.flatnonzero(at.total.counts <= 0.0)
-        if not len(empty):
-            return None
-        into = without(at.params.K, empty)
-        kept = updated.regroup(into, updated.centers[:0], at.model.floor)
-        return Proposal(kept, into, kept.K)
+__all__ = ["OpenEllipsoids", "RemoveEllipsoid"]
 
 
 class OpenEllipsoids:
@@ -47,9 +32,8 @@ class OpenEllipsoids:
         most = int(min(max(1, params.K // 8), model.max_clusters - params.K))
         opened = spread_out(found, model.penalty * model.floor, most)
         stayed = self._without(model, params, total, _with_copies(found, opened))
-        into = np.arange(params.K)
-        born = stayed.regroup(into, opened.y, model.floor)
-        return Proposal(born, into, born.K)
+        born = stayed.grown(opened.y, model.floor)
+        return Proposal(born, np.arange(params.K), born.K)
 
     @staticmethod
     def _without(
@@ -101,6 +85,6 @@ class RemoveEllipsoid:
         worst = int(np.argmax(gain))
         if gain[worst] <= 1e-12 * saved[worst]:
             return None
-        into = without(params.K, np.array([worst]))
-        kept = params.regroup(into, params.centers[:0], model.floor)
+        into = without(params.K, worst)
+        kept = params.regroup(into)
         return Proposal(kept, into, kept.K)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features, regroup_features
@@ -77,8 +78,7 @@ class RemoveFeature:
             else (H[:, k, None] / H[k, k])
         )
         A = np.delete(updated.A - share * updated.A[k], k, axis=0)
-        into = np.arange(total.K) - (np.arange(total.K) > k)
-        into[k] = -1
+        into = without(total.K, k)
         return Proposal(replace(updated, A=A), into, total.K - 1, exact=True)
 
 

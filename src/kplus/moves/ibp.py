@@ -4,11 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from kplus.core.types import Array, IntArray, Position, Proposal
+from kplus.core.regroup import without
+from kplus.core.types import Array, Position, Proposal
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
 from kplus.models.ibp.stats import BuffetSums
 
-__all__ = ["DropEmpty", "DropFeature", "hopes", "without"]
+__all__ = ["DropEmpty", "DropFeature", "hopes"]
 
 _REFITTED = 3  # of the features that are missed least
 _SLACK = 10.0  # what scales that follow may add to a hope, in nats
@@ -18,10 +19,13 @@ class DropEmpty:
     """Drop features that no row has; the bound leaves them out already."""
 
     def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
-        held = at.total.counts > 0.0
-        if held.all():
+        empty = at.total.counts <= 0.0
+        if not empty.any():
             return None
-        return _renumbering(at.updated, np.where(held, np.cumsum(held) - 1, -1))
+        into = without(at.total.K, empty)
+        K = int(np.count_nonzero(~empty))
+        fewer = renumbered(at.updated, into, K, at.updated.factors.mean[:0])
+        return Proposal(fewer, into, K, exact=True)
 
 
 class DropFeature:
@@ -47,13 +51,6 @@ class DropFeature:
             if model.bound(refitted, sums) > now:
                 return Proposal(refitted, into, K - 1, exact=True)
         return None
-
-
-def without(K: int, k: int) -> IntArray:
-    """The renumbering that drops feature k."""
-    into = np.arange(K) - (np.arange(K) > k)
-    into[k] = -1
-    return into
 
 
 def hopes(params: Buffet, total: BuffetSums) -> Array:
@@ -83,9 +80,3 @@ def _twins(total: BuffetSums) -> NDArray[np.bool_]:
     alike = same.all(axis=0) & (total.counts[:, None] == total.counts)
     twins: NDArray[np.bool_] = alike.sum(axis=1) > 1
     return twins
-
-
-def _renumbering(params: Buffet, into: IntArray) -> Proposal:
-    K = int(np.count_nonzero(into >= 0))
-    new = renumbered(params, into, K, params.factors.mean[:0])
-    return Proposal(new, into, K, exact=True)

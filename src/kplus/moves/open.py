@@ -68,7 +68,7 @@ class OpenClusters:
         opened = spread_out(total.candidates, model.penalty, most)
         means = means_without(params, total, total.candidates, opened)
         into = np.arange(params.K)
-        born = params.moved_to(means).regroup(into, opened.y)
+        born = params.moved_to(means).grown(opened.y)
         return Proposal(born, into, born.K)
 
 
@@ -79,7 +79,7 @@ class RefillClusters:
         self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
         params, total = at.params, at.total
-        empty = np.flatnonzero(total.empty(params.mass))
+        empty = np.flatnonzero(at.model.empty(params, total))
         if not len(empty):
             return None
         if not params.scout:
@@ -91,4 +91,4 @@ class RefillClusters:
         into = without(params.K, empty[: len(rows)])
         means = means_without(params, total, total.candidates, rows)
         moved = params.moved_to(means)
-        return Proposal(moved.regroup(into, rows.y), into, params.K)
+        return Proposal(moved.regroup(into).grown(rows.y), into, params.K)

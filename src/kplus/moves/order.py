@@ -32,8 +32,7 @@ class PresentComponents:
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
         total = at.total
-        into = np.empty(total.K, np.int64)
-        into[_ranked(total)] = np.arange(total.K)
+        into = np.argsort(_ranked(total))
         K = total.K
         if self.tidy:
             K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))

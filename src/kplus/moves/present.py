@@ -32,8 +32,7 @@ class PresentClusters:
             order = np.arange(params.K)
         else:
             order = np.lexsort((*stored.T[::-1], -at.total.counts))
-        into = np.empty(params.K, dtype=np.int64)
-        into[order] = np.arange(params.K)
+        into = np.argsort(order)
         rounded = params.moved_to(params.lens.view(stored))
-        shown = replace(rounded.regroup(into, stored[:0]), relax=1.0)
+        shown = replace(rounded.regroup(into), relax=1.0)
         return Proposal(shown, into, params.K)

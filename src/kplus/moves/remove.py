@@ -1,6 +1,7 @@
 """Remove clusters that do not pay."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +17,14 @@ _AT_ONCE = 16  # clusters costed exactly in one pass
 
 
 class DropEmpty:
-    """Drop the clusters that lost all their rows."""
+    """Drop the clusters that lost all their rows; of spheres or of ellipsoids."""
 
-    def propose(
-        self, at: Position[DPMeansModel, Centers, ClusterSums]
-    ) -> Proposal | None:
-        params, updated = at.params, at.updated
-        empty = np.flatnonzero(at.total.empty(params.mass))
-        if not len(empty) or len(empty) == params.K:
+    def propose(self, at: Position[Any, Any, Any]) -> Proposal | None:
+        empty = at.model.empty(at.params, at.total)
+        if not empty.any() or empty.all():
             return None
-        into = without(params.K, empty)
-        kept = updated.regroup(into, updated.centers[:0])
+        into = without(len(empty), empty)
+        kept = at.updated.regroup(into)
         return Proposal(kept, into, kept.K)
 
 
@@ -57,6 +55,6 @@ class RemoveCluster:
             recheck[doubtful[np.argsort(total.spare[doubtful])[:_AT_ONCE]]] = True
             asked = replace(params, recheck=recheck, costed=costs)
             return Proposal(asked, np.arange(params.K), params.K)
-        into = without(params.K, np.array([worst]))
-        kept = params.regroup(into, params.centers[:0])  # costed at these centres
+        into = without(params.K, worst)
+        kept = params.regroup(into)  # costed at these centres
         return Proposal(kept, into, kept.K)

@@ -105,5 +105,5 @@ class SplitClusters:
         born = self._pairs[chosen].reshape(-1, self.Y.shape[1])
         self._gains, self._known = self._gains[kept], self._known[kept]
         self._pairs = self._pairs[kept]
-        split = updated.regroup(into, born)
+        split = updated.regroup(into).grown(born)
         return Proposal(split, into, split.K)

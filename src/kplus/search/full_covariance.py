@@ -11,7 +11,8 @@ from kplus.models.dp_means.full_covariance import (
     Scatters,
 )
 from kplus.models.dp_means.params import Lens
-from kplus.moves.ellipsoids import DropEmptyEllipsoids, OpenEllipsoids, RemoveEllipsoid
+from kplus.moves.ellipsoids import OpenEllipsoids, RemoveEllipsoid
+from kplus.moves.remove import DropEmpty
 from kplus.search import dp_means as spherical
 from kplus.search.job import Fitted, Job
 from kplus.search.runs import by_size, run_job, telling
@@ -65,7 +66,7 @@ def refine(
 ) -> Fitted:
     """Pass over all rows until rest; `earlier` is the history that led to the start."""
     before = np.empty(0) if earlier is None else earlier
-    moves: list[Move] = [DropEmptyEllipsoids(), OpenEllipsoids(), RemoveEllipsoid()]
+    moves: list[Move] = [DropEmpty(), OpenEllipsoids(), RemoveEllipsoid()]
     result, _ = run_job(job, model, start, moves, earlier=len(before))
     return _settled(job, model, result, before)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.craft import (
     add_up,
@@ -181,7 +182,7 @@ class CraftModel:
         return total.changed == 0
 
     def regroup_local(self, local: IntArray, into: IntArray, K: int) -> IntArray:
-        return np.where(local >= 0, into[local], -1)
+        return relabelled(local, into)
 
 
 def _blank_rows(X: Array) -> IntArray:

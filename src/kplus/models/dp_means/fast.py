@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.lloyd import Bounds, Sums, meet_rows, screen_rows, visit_rows
 from kplus.models.dp_means.params import Centers
@@ -174,10 +176,16 @@ class DPMeansModel:
 
     def means(self, params: Centers, total: ClusterSums) -> Array:
         """Mean of the rows of each cluster; the old centre where there are none."""
-        counts, full = total.counts + params.mass, ~total.empty(params.mass)
+        counts, full = total.counts + params.mass, ~self.empty(params, total)
         means = params.centers.copy()
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return means
+
+    def empty(self, params: Centers, total: ClusterSums) -> NDArray[np.bool_]:
+        """Clusters without rows; weights need not cancel to the last bit."""
+        counts = total.counts + params.mass
+        empty: NDArray[np.bool_] = counts <= 1e-12 * counts.max()
+        return empty
 
     def advance(
         self, params: Centers, total: ClusterSums, latest: ClusterSums
@@ -208,10 +216,9 @@ class DPMeansModel:
         travel = np.full(K, np.nan)
         if local.travel is not None:
             travel[into[kept]] = local.travel[kept]
-        number = np.append(into, -1).astype(np.int32)  # -1 stays -1
-        labels, seconds = number[local.labels], number[local.seconds]
+        seconds = relabelled(local.seconds, into)
         return RowState(
-            labels,
+            relabelled(local.labels, into),
             seconds,
             local.upper,
             np.where(seconds < 0, local.lower, local.near),

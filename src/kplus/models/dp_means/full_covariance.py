@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.models.dp_means.sequential import Labels
 from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, shortlist
@@ -78,12 +79,16 @@ class Ellipsoids:
             np.einsum("nd,nd->n", Z, Z, out=out[:, k])
         return out
 
-    def regroup(self, into: IntArray, born: Array, floor: float) -> "Ellipsoids":
-        """Drop clusters where `into` is -1, and append spheres at `born`."""
-        kept, new = into >= 0, Ellipsoids.spheres(born, floor)
+    def regroup(self, into: IntArray) -> "Ellipsoids":
+        """Without the clusters that `into` drops; the others keep their order."""
+        return Ellipsoids(self.centers[into >= 0], self.covariances[into >= 0])
+
+    def grown(self, born: Array, variance: float) -> "Ellipsoids":
+        """With more clusters, which begin as spheres at the points given."""
+        new = Ellipsoids.spheres(born, variance)
         return Ellipsoids(
-            np.concatenate([self.centers[kept], new.centers]),
-            np.concatenate([self.covariances[kept], new.covariances]),
+            np.concatenate([self.centers, new.centers]),
+            np.concatenate([self.covariances, new.covariances]),
         )
 
 
@@ -226,7 +231,7 @@ class FullCovarianceModel:
 
     def update(self, params: Ellipsoids, total: Scatters) -> Ellipsoids:
         """Means, and Σ_k = Σ0 + S_k/λ²; an empty cluster stays."""
-        full = total.counts > 0.0
+        full = ~self.empty(params, total)
         return self.best(params, full, total.counts, total.sums, total.outers)
 
     def best(
@@ -247,6 +252,11 @@ class FullCovarianceModel:
         covariances[full] = self.floor * np.eye(D) + scatter / self.penalty
         return Ellipsoids(centers, covariances)
 
+    def empty(self, params: Ellipsoids, total: Scatters) -> NDArray[np.bool_]:
+        """Clusters without rows."""
+        empty: NDArray[np.bool_] = total.counts <= 0.0
+        return empty
+
     def advance(
         self, params: Ellipsoids, total: Scatters, latest: Scatters
     ) -> Ellipsoids:
@@ -254,7 +264,7 @@ class FullCovarianceModel:
 
     def objective(self, params: Ellipsoids, total: Scatters) -> float:
         """See the module; only clusters that have rows count."""
-        full = total.counts > 0.0
+        full = ~self.empty(params, total)
         shape = float(params.stein(self.floor)[full].sum()) + np.count_nonzero(full) - 1
         return float(total.costs.sum()) + self.penalty * shape
 
@@ -262,8 +272,7 @@ class FullCovarianceModel:
         return total.moved == 0
 
     def regroup_local(self, local: Labels, into: IntArray, K: int) -> Labels:
-        labels = np.where(local.labels >= 0, into[local.labels], -1)
-        return Labels(labels.astype(np.int32))
+        return Labels(relabelled(local.labels, into))
 
 
 def _tiles(block: Block) -> Iterator[tuple[int, Array, Array]]:

@@ -196,16 +196,29 @@ class Centers:
             self, centers=centers, travel=travel, scout=False, recheck=None, costed=None
         )
 
-    def regroup(self, into: IntArray, born: Array) -> "Centers":
-        """Renumber clusters (-1 drops one) and append those newly born."""
+    def regroup(self, into: IntArray) -> "Centers":
+        """Renumber clusters; -1 drops one."""
         kept = np.flatnonzero(into >= 0)
         order = kept[np.argsort(into[kept])]
         return replace(
             self,
-            centers=np.concatenate([self.centers[order], born]),
-            refs=np.concatenate([self.refs[order], born]),
-            travel=np.concatenate([self.travel[order], np.zeros(len(born))]),
-            mass=np.concatenate([self.mass[order], np.zeros(len(born))]),
+            centers=self.centers[order],
+            refs=self.refs[order],
+            travel=self.travel[order],
+            mass=self.mass[order],
+            scout=False,
+            recheck=None,
+            costed=None,
+        )
+
+    def grown(self, born: Array) -> "Centers":
+        """With more clusters, which begin at the points given."""
+        return replace(
+            self,
+            centers=np.concatenate([self.centers, born]),
+            refs=np.concatenate([self.refs, born]),
+            travel=np.concatenate([self.travel, np.zeros(len(born))]),
+            mass=np.concatenate([self.mass, np.zeros(len(born))]),
             scout=False,
             recheck=None,
             costed=None,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.sequential import (
     Live,
@@ -203,8 +204,7 @@ class _Sequential:
         return total.moved == 0
 
     def regroup_local(self, local: Labels, into: IntArray, K: int) -> Labels:
-        labels = np.where(local.labels >= 0, into[local.labels], -1)
-        return Labels(labels.astype(np.int32))
+        return Labels(relabelled(local.labels, into))
 
 
 class SerialModel(_Sequential):

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 
@@ -132,12 +131,6 @@ class ClusterSums:
         self.sums -= other.sums
         self.squares -= other.squares
         return self
-
-    def empty(self, mass: Array) -> NDArray[np.bool_]:
-        """Clusters without rows; weights need not cancel to the last bit."""
-        counts = self.counts + mass
-        least: NDArray[np.bool_] = counts <= 1e-12 * counts.max()
-        return least
 
     def copy(self) -> "ClusterSums":
         return ClusterSums(

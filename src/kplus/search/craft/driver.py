@@ -173,7 +173,7 @@ def _over_all_rows(
     clusters, sums = result.params, result.total
     alive = sums.counts > 0.0
     if not alive.all():  # the last pass emptied some
-        into = without(sums.K, np.flatnonzero(~alive))
+        into = without(sums.K, ~alive)
         sums = sums.regroup(into, int(alive.sum()))
         clusters, labels = clusters.take(alive), into[labels]
     return CraftFit(

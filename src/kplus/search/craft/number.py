@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kplus.core.regroup import joined
 from kplus.core.types import Array, IntArray
 from kplus.search.craft.splits import Split, best_split, spread_seeds
 from kplus.search.craft.table import Partition, Table
@@ -191,8 +192,4 @@ class Search:
 
 def _join(at: Partition, i: int, j: int) -> IntArray:
     """Labels with clusters i < j made one; higher numbers than j move down."""
-    into = np.arange(at.K)
-    into[j] = i
-    into[j + 1 :] -= 1
-    labels: IntArray = into[at.labels]
-    return labels
+    return joined(at.K, i, j)[at.labels]

@@ -175,8 +175,7 @@ def sorted_by_size(fit: PaperFit, weights: Array) -> PaperFit:
     K = len(fit.chosen)
     sizes = np.bincount(fit.labels, weights=weights, minlength=K)
     order = np.argsort(-sizes, kind="stable")
-    into = np.empty(K, dtype=np.int64)
-    into[order] = np.arange(K)
+    into = np.argsort(order)
     clusters = Clusters(*(np.ascontiguousarray(part[order]) for part in fit.clusters))
     return replace(fit, labels=into[fit.labels], clusters=clusters)
 

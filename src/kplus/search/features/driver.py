@@ -116,8 +116,7 @@ def _over_all_rows(
 
 def _sorted(sums: FeatureSums) -> FeatureSums:
     """Number features by how many rows have them, most first."""
-    into = np.empty(sums.K, dtype=np.int64)
-    into[np.argsort(-sums.counts, kind="stable")] = np.arange(sums.K)
+    into = np.argsort(np.argsort(-sums.counts, kind="stable"))
     return sums.regroup(into, sums.K)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus import loop
+from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.engine import make_engine
 from kplus.engine.blocks import ArrayBlocks
@@ -14,7 +15,7 @@ from kplus.models.ibp.columns import Gaps, whole
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.stats import BuffetSums
-from kplus.moves.ibp import DropEmpty, DropFeature, hopes, without
+from kplus.moves.ibp import DropEmpty, DropFeature, hopes
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits
 
