@@ -12,15 +12,15 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
-from kplus.models.features.model import Allocation, FeatureModel
-from kplus.models.features.params import Features, regroup_columns, regroup_features
+from kplus.models.features.model import FeatureModel
+from kplus.models.features.params import Features
 from kplus.models.features.stats import (
     MOST_CANDIDATES,
     Candidates,
     FeatureSums,
-    solve,
-    times,
 )
+from kplus.models.linear.bits import Allocation, regroup_columns
+from kplus.models.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 from test_laws import Laws, law, tables
 
@@ -67,7 +67,7 @@ class FeatureLaws(Laws):
         return [TidyFeatures(), RemoveFeature(), OpenFeatures(self.most)]
 
     def statistics(self, total):
-        return [total.S, total.T, np.array(total.error), total.counts]
+        return [total.by_column(), total.T, np.array(total.error), total.counts]
 
     def close(self, some, others, scale):
         """In the units of the features: T are sums of data, the error of squares."""
@@ -261,9 +261,10 @@ def summarized(X, A, *, weights=None, exact=False, penalty=0.0, most=0, rows=7):
 
 def check_sums(total, X, Z, weights=None, atol=1e-10):
     S, T, error, counts = obvious.sums(X, Z, total.A, weights)
-    if S.ndim > total.S.ndim:
+    found = total.by_column()
+    if S.ndim > found.ndim:
         S = S[0]
-    np.testing.assert_allclose(total.S, np.broadcast_to(S, total.S.shape), atol=atol)
+    np.testing.assert_allclose(found, np.broadcast_to(S, found.shape), atol=atol)
     np.testing.assert_allclose(total.T, T, atol=atol)
     assert total.error == pytest.approx(error, rel=1e-9, abs=atol)
     np.testing.assert_allclose(total.counts, counts, atol=atol)
@@ -400,7 +401,7 @@ def updated(X, Z, A, weights=None):
     """A after one update from sums about A."""
     model = FeatureModel()
     S, T, error, counts = obvious.sums(X, Z, A, weights)
-    total = FeatureSums(A, S, T, error, float(len(X)), counts)
+    total = FeatureSums(A, *as_groups(S, X.shape[1]), T, error, float(len(X)), counts)
     return model.update(Features(A), total).A, total
 
 
@@ -432,13 +433,15 @@ def test_update_survives_features_that_depend_on_each_other(kind, gaps):
     np.testing.assert_allclose(found, A + step, atol=1e-9)
 
 
-def test_solve_and_times():
+def test_steps_to_the_best_features():
     rng = np.random.default_rng(0)
     B = rng.normal(size=(5, 3))
     S, T = B.T @ B, rng.normal(size=(3, 2))
-    np.testing.assert_allclose(solve(S, times(S, T)), T, atol=1e-10)
-    each = np.stack([S, 2.0 * S])
-    np.testing.assert_allclose(solve(each, times(each, T)), T, atol=1e-10)
+    np.testing.assert_allclose(solve(S, S @ T), T, atol=1e-10)
+    each, group = as_groups(np.stack([S, 2.0 * S]), 2)
+    products = by_columns(each, group, T)
+    sums = FeatureSums(0.0 * T, each, group, products, 0.0, 5.0, np.ones(3))
+    np.testing.assert_allclose(sums.step(), T, atol=1e-10)
     assert solve(np.zeros((0, 0)), np.zeros((0, 2))).shape == (0, 2)
     np.testing.assert_array_equal(solve(np.zeros((3, 3)), T), 0.0)
 

@@ -8,9 +8,9 @@ from hypothesis import given
 import meibp_reference as obvious
 from kplus import loop
 from kplus.core.memo import add_up
-from kplus.models.features.params import regroup_columns
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
+from kplus.models.linear.bits import regroup_columns
 from kplus.moves.ibp import DropEmpty, DropFeature
 from test_laws import Laws, Table, law, tables
 
@@ -188,7 +188,7 @@ class MEIBPLaws(Laws):
                 changed.append(total.changed)
                 params = model.update(params, total)
         assert changed[-1] == 0
-        assert total.rows == table.n
+        assert total.weight == table.n
 
 
 def _kept(held, K):

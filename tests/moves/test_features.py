@@ -10,15 +10,17 @@ from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features, regroup_columns
+from kplus.models.features.params import Features
 from kplus.models.features.stats import Candidates, FeatureSums
+from kplus.models.linear.bits import regroup_columns
+from kplus.models.linear.sums import as_groups
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 
 
 def sums_of(X, Z, A, weights=None):
     S, T, error, counts = obvious.sums(X, Z, A, weights)
     weight = float(len(X)) if weights is None else weights.sum()
-    return FeatureSums(A, S, T, error, weight, counts)
+    return FeatureSums(A, *as_groups(S, X.shape[1]), T, error, weight, counts)
 
 
 def at_optimum(X, Z, weights=None):

@@ -162,7 +162,7 @@ def test_missing_entries_count_for_nothing(settings):
     X = obvious.with_gaps(X, 0.15)
     result = found(X, **settings)
     check(X, result, exact=settings.get("assignment") != "flips")
-    assert result.sums.S.ndim == 3
+    assert result.sums.by_column().ndim == 3
 
 
 @every_way
@@ -318,7 +318,7 @@ def test_a_stream_is_the_sums_over_all_rows():
     Z = _followed(X[:60], X[60:], first, after)
     S, T, error, counts = obvious.sums(X, Z, after.components)
     np.testing.assert_allclose(after.sums.counts, counts)
-    np.testing.assert_allclose(after.sums.S, S, atol=1e-9)
+    np.testing.assert_allclose(after.sums.by_column(), S, atol=1e-9)
     np.testing.assert_allclose(after.sums.T, T, atol=1e-8)
     assert after.sums.error == pytest.approx(error, rel=1e-9)
     np.testing.assert_allclose(obvious.features(X, Z), after.components, atol=1e-8)

@@ -30,6 +30,7 @@ from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
+from kplus.models.linear.sums import as_groups
 from kplus.search import features as search
 from kplus.search.features import FeatureFit, FeatureSpec
 
@@ -183,7 +184,8 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
         sums = self._sums
-        return {"S": sums.S, "T": sums.T, "error": sums.error, "weight": sums.weight}
+        kept = {"T": sums.T, "error": sums.error, "weight": sums.weight}
+        return {"S": sums.by_column(), **kept}
 
     def _from_state(self, state: dict[str, Any]) -> None:
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
@@ -196,9 +198,11 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
                 "T": (T, (K, D)),
             }
         )
+        S, group = as_groups(S, D)
         self._sums = FeatureSums(
             A=self.components_,
             S=S,
+            group=group,
             T=T,
             error=float(state["error"]),
             weight=float(state["weight"]),

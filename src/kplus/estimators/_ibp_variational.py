@@ -188,7 +188,7 @@ class IBPVariational(BuffetFeatures):
         return search.fit(job_of(self, table.source, weights, reporter), _spec(self))
 
     def _attributes(self, found: VariationalFit) -> dict[str, Any]:
-        counts = found.sums.moments.counts
+        counts = found.sums.counts
         return {**_reported(found.params, counts), "converged_": found.converged}
 
     def _attributes_of(self, params: MeanField, n_rows: int) -> dict[str, Any]:

@@ -208,7 +208,7 @@ class MEIBP(BuffetFeatures):
 
     def _attributes(self, found: BuffetFit) -> dict[str, Any]:
         return {
-            **self._attributes_of(found.params, found.sums.rows),
+            **self._attributes_of(found.params, int(found.sums.weight)),
             "feature_counts_": found.sums.counts,
             "converged_": found.converged,
         }

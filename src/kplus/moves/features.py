@@ -3,17 +3,15 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
 from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features, regroup_features
+from kplus.models.features.params import Features
 from kplus.models.features.stats import FeatureSums
+from kplus.models.linear.sums import regroup_features
 
 __all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]
-
-_SAME = 1e-9  # sums of the same rows differ by rounding at most
 
 
 class TidyFeatures:
@@ -27,7 +25,7 @@ class TidyFeatures:
     ) -> Proposal | None:
         total, updated = at.total, at.updated
         into = np.full(total.K, -1)
-        same = _same_rows(total)
+        same = total.same_rows()
         K = 0
         for k in np.flatnonzero(total.counts > 0.0):
             twin = int(np.argmax(same[k]))  # the first, k itself if there is no other
@@ -42,23 +40,8 @@ class TidyFeatures:
         return Proposal(replace(updated, A=A), into, K, exact=True)
 
 
-def _same_rows(total: FeatureSums) -> NDArray[np.bool_]:
-    """Which pairs of features have the same rows: as many jointly as alone."""
-    S, counts = total.S, total.counts
-    own = np.diagonal(S, axis1=-2, axis2=-1)[..., None, :]
-    joint = np.abs(S - own) <= _SAME * own
-    both = joint & np.swapaxes(joint, -2, -1)
-    alike = np.abs(counts[:, None] - counts) <= _SAME * counts
-    same: NDArray[np.bool_] = (both.all(axis=0) if both.ndim == 3 else both) & alike
-    return same
-
-
 class RemoveFeature:
-    """At rest, remove the feature worth least if it is worth less than λ².
-
-    Without feature k and with the others refitted the error rises by
-    ‖A_k‖²/[(ZᵀZ)⁻¹]_kk.
-    """
+    """At rest, remove the feature worth least if it is worth less than λ²."""
 
     def propose(
         self, at: Position[FeatureModel, Features, FeatureSums]
@@ -66,29 +49,15 @@ class RemoveFeature:
         total, updated = at.total, at.updated
         if not at.resting or total.K == 0:
             return None
-        H = _inverse(total.S)
-        own = np.diagonal(H, axis1=-2, axis2=-1)  # (K,) or (D, K)
-        losses = np.sum(updated.A.T**2 / own, axis=0)
+        losses = total.losses(updated.A)
         k = int(np.argmin(losses))
         if losses[k] >= at.model.penalty * (1.0 - 1e-9):
             return None
-        share = (
-            (H[..., :, k] / H[..., k, k, None]).T
-            if H.ndim == 3
-            else (H[:, k, None] / H[k, k])
-        )
+        H = total.inverses()
+        share = (H[:, :, k] / H[:, k, k, None])[total.group].T
         A = np.delete(updated.A - share * updated.A[k], k, axis=0)
         into = without(total.K, k)
         return Proposal(replace(updated, A=A), into, total.K - 1, exact=True)
-
-
-def _inverse(S: Array) -> Array:
-    """S⁻¹; features that depend on others get a huge diagonal, hence are worth 0."""
-    K = S.shape[-1]
-    scale = float(np.max(np.trace(S, axis1=-2, axis2=-1))) / K
-    ridge = 1e-10 * max(scale, 1e-200) * np.eye(K)
-    inverse: Array = np.linalg.inv(S + ridge)
-    return inverse
 
 
 @dataclass

@@ -1,7 +1,6 @@
 """Changes to the features of an Indian buffet process between two passes."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kplus.core.regroup import without
@@ -59,24 +58,11 @@ def hopes(params: Buffet, total: BuffetSums) -> Array:
     That is what a feature costs in the priors, less what its squares explain that the
     others, refitted without regard to any prior, cannot.
     """
-    N, counts, A = total.rows, total.counts, params.factors.mean
+    N, counts, A = total.weight, total.counts, params.factors.mean
     column = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     prior = column + np.log(params.alpha) - np.log(total.K)
     costs = -params.factors.own_gains(params.spread) - prior
-    K = total.K
-    scale = np.trace(total.S, axis1=1, axis2=2)[:, None, None] / K
-    H = np.linalg.inv(total.S + 1e-9 * np.maximum(scale, 1e-9) * np.eye(K))
-    own = np.diagonal(H, axis1=1, axis2=2)[total.group].T
-    explained = np.sum(A * A / own, axis=1)
-    explained[_twins(total)] = 0.0
+    explained = total.losses(A)
+    explained[total.same_rows().sum(axis=1) > 1] = 0.0
     most: Array = costs - 0.5 * explained / params.noise
     return most
-
-
-def _twins(total: BuffetSums) -> NDArray[np.bool_]:
-    """Which features have the same rows as another."""
-    own = np.diagonal(total.S, axis1=1, axis2=2)
-    same = (own[:, :, None] == total.S) & (own[:, None, :] == total.S)
-    alike = same.all(axis=0) & (total.counts[:, None] == total.counts)
-    twins: NDArray[np.bool_] = alike.sum(axis=1) > 1
-    return twins

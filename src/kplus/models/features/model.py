@@ -1,7 +1,6 @@
 """BP-means and K-features as a model of the loop."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,27 +8,14 @@ from numpy.typing import NDArray
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.allocate import allocate_gaps, allocate_rows
-from kplus.models.features.params import Features, regroup_columns
-from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums, solve
+from kplus.models.features.params import Features
+from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
+from kplus.models.linear.bits import Allocation
+from kplus.models.linear.sums import as_groups
 
-__all__ = ["Allocation", "FeatureModel"]
+__all__ = ["FeatureModel"]
 
 _ROUNDING = 1e-18
-
-
-@dataclass(frozen=True, slots=True)
-class Allocation:
-    """Z of a block's rows, eight bits a byte."""
-
-    packed: NDArray[np.uint8]
-    K: int
-
-    @classmethod
-    def of(cls, Z: NDArray[np.uint8]) -> "Allocation":
-        return cls(np.packbits(Z, axis=1), Z.shape[1])
-
-    def unpack(self) -> NDArray[np.uint8]:
-        return np.unpackbits(self.packed, axis=1, count=self.K)
 
 
 @dataclass(frozen=True)
@@ -75,9 +61,11 @@ class FeatureModel:
         error = float(errors @ weights)
         if not np.isfinite(error):
             raise NotFiniteError("A row")
+        by_group, group = as_groups(S, D)
         sums = FeatureSums(
             A=params.A,
-            S=S,
+            S=by_group,
+            group=group,
             T=T,
             error=error,
             weight=float(weights.sum()),
@@ -109,8 +97,7 @@ class FeatureModel:
         return Candidates(rows + start, costs[rows], residuals)
 
     def update(self, params: Features, total: FeatureSums) -> Features:
-        step = solve(total.S, total.about(params.A).T)
-        return replace(params, A=params.A + step)
+        return replace(params, A=params.A + total.about(params.A).step())
 
     def advance(
         self, params: Features, total: FeatureSums, latest: FeatureSums
@@ -124,5 +111,5 @@ class FeatureModel:
     def settled(self, total: FeatureSums) -> bool:
         return total.changed == 0
 
-    def regroup_local(self, local: Any, into: IntArray, K: int) -> Allocation:
-        return Allocation.of(regroup_columns(local.unpack(), into, K))
+    def regroup_local(self, local: Allocation, into: IntArray, K: int) -> Allocation:
+        return local.regroup(into, K)

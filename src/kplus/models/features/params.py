@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 from kplus.kernels.allocate import factor
 
-__all__ = ["EXACT_FEATURES", "Features", "regroup_columns", "regroup_features"]
+__all__ = ["EXACT_FEATURES", "Features"]
 
 EXACT_FEATURES = 25  # up to so many, the best z of all 2^K is found fast enough
 
@@ -48,19 +47,3 @@ class Features:
             order, R = factor(self.G)
             return order, R
         return np.empty(0, np.int64), np.empty((0, 0))
-
-
-def regroup_features(A: Array, into: IntArray, K: int) -> Array:
-    """Features after a renumbering: those with the same new number are added."""
-    new = np.zeros((K, A.shape[1]))
-    np.add.at(new, into[into >= 0], A[into >= 0])
-    return new
-
-
-def regroup_columns(Z: NDArray[np.uint8], into: IntArray, K: int) -> NDArray[np.uint8]:
-    """Columns of Z after a renumbering; a new one begins empty."""
-    new = np.zeros((len(Z), K), dtype=np.uint8)
-    for old, number in enumerate(into):
-        if number >= 0:
-            new[:, number] |= Z[:, old]
-    return new

@@ -1,4 +1,4 @@
-"""The sums over rows that features need."""
+"""The sums over rows that BP-means and K-features need."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.models.features.params import regroup_features
+from kplus.models.linear.sums import LinearSums
 
-__all__ = ["MOST_CANDIDATES", "Candidates", "FeatureSums", "solve", "times"]
+__all__ = ["MOST_CANDIDATES", "Candidates", "FeatureSums"]
 
 MOST_CANDIDATES = 32
 
@@ -35,133 +35,19 @@ class Candidates:
 
 
 @dataclass
-class FeatureSums:
-    """ZᵀWZ, and ZᵀW(X − ZA) and ‖X − ZA‖² for some features A.
+class FeatureSums(LinearSums):
+    """Sums over rows, and the costliest rows of the last pass."""
 
-    Sums about features keep their digits where ZᵀX and ‖X‖² would not: a base
-    feature may be a million times larger than what differs between rows. They can be
-    had about any other features (`about`), exactly.
-
-    Attributes
-    ----------
-    A : (K, D)
-        The features about which the sums are taken.
-    S : (K, K), or (D, K, K) where entries are missing
-        Weight of the rows that have features i and j (and column d).
-    T : (K, D)
-        Weighted residuals of the rows with each feature.
-    error : float
-        Weighted squared residuals.
-    weight : float
-        Of the rows.
-    counts : (K,)
-        Weight of the rows with each feature.
-    changed, candidates
-        Report of the last pass: rows whose z changed, the costliest rows.
-    """
-
-    A: Array
-    S: Array
-    T: Array
-    error: float
-    weight: float
-    counts: Array
-    changed: int = 0
     candidates: Candidates = field(default_factory=lambda: Candidates.none(0))
 
-    @property
-    def K(self) -> int:
-        return len(self.A)
-
     def begin_pass(self) -> None:
-        self.changed = 0
+        super().begin_pass()
         self.candidates = Candidates.none(self.A.shape[1])
 
-    def __iadd__(self, other: Self) -> Self:
-        return self._plus(other, 1.0)
-
-    def __isub__(self, other: Self) -> Self:
-        return self._plus(other, -1.0)
-
     def _plus(self, other: Self, sign: float) -> Self:
-        if other.A is not self.A:
-            other = other.about(self.A)
-        mine, theirs = _same_form(self.S, other.S, self.A.shape[1])
-        self.S = mine + sign * theirs
-        self.T += sign * other.T
-        self.error += sign * other.error
-        self.weight += sign * other.weight
-        self.counts += sign * other.counts
-        self.changed += other.changed
         self.candidates = self.candidates.merge(other.candidates)
-        return self
-
-    def copy(self) -> Self:
-        return replace(
-            self, S=self.S.copy(), T=self.T.copy(), counts=self.counts.copy()
-        )
-
-    def about(self, A: Array) -> Self:
-        """The same sums about other features."""
-        step = A - self.A
-        moved = times(self.S, step)
-        error = self.error - 2.0 * np.vdot(step, self.T) + np.vdot(step, moved)
-        return replace(self, A=A, T=self.T - moved, error=max(float(error), 0.0))
+        return super()._plus(other, sign)
 
     def regroup(self, into: IntArray, K: int) -> Self:
-        """Carry over to K features; those without a new number leave their rows."""
-        gone = np.flatnonzero(into < 0)
-        sums = self
-        if len(gone):
-            without = self.A.copy()
-            without[gone] = 0.0  # with a zero feature z no longer matters
-            sums = self.about(without)
-        old = np.flatnonzero(into >= 0)
-        new = into[old]
-        keep, first = np.unique(new, return_index=True)
-        pick = old[first]  # fused features have the same rows
-        S = np.zeros((*self.S.shape[:-2], K, K))
-        S[..., keep[:, None], keep] = sums.S[..., pick[:, None], pick]
-        T, counts = np.zeros((K, self.T.shape[1])), np.zeros(K)
-        T[keep], counts[keep] = sums.T[pick], sums.counts[pick]
-        A = regroup_features(sums.A, into, K)
-        return replace(
-            sums, A=A, S=S, T=T, counts=counts, candidates=Candidates.none(A.shape[1])
-        )
-
-
-def times(S: Array, A: Array) -> Array:
-    """SA, column by column where each column has its own S."""
-    if S.ndim == 2:
-        product: Array = S @ A
-        return product
-    columns: Array = np.einsum("dij,jd->id", S, A)
-    return columns
-
-
-def solve(S: Array, T: Array) -> Array:
-    """The shortest solution of SΔ = T, however the features depend on each other."""
-    if S.ndim == 2:
-        return _solve_one(S, T)
-    return np.stack([_solve_one(s, t) for s, t in zip(S, T.T, strict=True)], axis=1)
-
-
-def _solve_one(S: Array, T: Array) -> Array:
-    if not len(S):
-        return np.zeros_like(T)
-    values, vectors = np.linalg.eigh(S)
-    useful = values > 1e-11 * max(float(values[-1]), 0.0)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=useful)
-    left = vectors.T @ T
-    scaled = left * (inverse if T.ndim == 1 else inverse[:, None])
-    solution: Array = vectors @ scaled
-    return solution
-
-
-def _same_form(mine: Array, theirs: Array, D: int) -> tuple[Array, Array]:
-    """Sums of complete rows count for every column where others have gaps."""
-    if mine.ndim == theirs.ndim:
-        return mine, theirs
-    if mine.ndim == 2:
-        return np.broadcast_to(mine, (D, *mine.shape)).copy(), theirs
-    return mine, np.broadcast_to(theirs, (D, *theirs.shape))
+        none = Candidates.none(self.A.shape[1])
+        return replace(super().regroup(into, K), candidates=none)

@@ -12,7 +12,7 @@ import numpy as np
 from kplus.core.types import Array, IntArray
 from kplus.kernels.factor_updates import refresh
 from kplus.models.ibp.moments import truncated_entropy, truncated_moments
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.sums import LinearSums, by_columns
 
 __all__ = ["Factors", "GaussianFactors", "TruncatedFactors"]
 
@@ -40,7 +40,7 @@ class Factors(Protocol):
     def grams(self, group: IntArray, n_groups: int) -> Array:
         """E[A_g A_gᵀ] over the columns of each group, (n_groups, K, K)."""
 
-    def uncertainty(self, sums: BuffetSums) -> float:
+    def uncertainty(self, sums: LinearSums) -> float:
         """E‖X − ZA‖² − ‖X − Z E[A]‖²."""
 
     def gain(self, spread: float) -> float:
@@ -49,7 +49,7 @@ class Factors(Protocol):
     def own_gains(self, spread: float) -> Array:
         """By how much that falls if a factor is left out, for each."""
 
-    def refreshed(self, sums: BuffetSums, noise: float, spread: float) -> Self:
+    def refreshed(self, sums: LinearSums, noise: float, spread: float) -> Self:
         """The best distribution for the rows summed, or one nearer to it."""
 
     def regroup(self, into: IntArray, K: int, new: Array, noise: float) -> Self:
@@ -99,7 +99,7 @@ class TruncatedFactors:
             grams[g].flat[:: K + 1] += variance[:, own].sum(axis=1)
         return grams
 
-    def uncertainty(self, sums: BuffetSums) -> float:
+    def uncertainty(self, sums: LinearSums) -> float:
         held = np.diagonal(sums.S, axis1=1, axis2=2)  # (groups, K)
         return float(np.vdot(held[sums.group].T, self._moments[1]))
 
@@ -113,7 +113,7 @@ class TruncatedFactors:
         gains: Array = prior - 0.5 * squares / spread + self._entropies
         return gains
 
-    def refreshed(self, sums: BuffetSums, noise: float, spread: float) -> Self:
+    def refreshed(self, sums: LinearSums, noise: float, spread: float) -> Self:
         """Coordinate updates (Eqs. 14 and 15), round after round."""
         sums = sums.about(self.mean)
         order = np.argsort(sums.group, kind="stable")
@@ -122,7 +122,7 @@ class TruncatedFactors:
         mu, variance = np.empty_like(mean), np.empty_like(mean)
         step = np.empty(mean.shape[1])
         # While many rows change their features, precise factors are of no use.
-        unsettled = sums.changed > _FEW * sums.rows
+        unsettled = sums.changed > _FEW * sums.weight
         for _ in range(_FIRST_ROUNDS if unsettled else _MAX_ROUNDS):
             moved = refresh(sums.S, starts, T, noise, spread, mu, variance, mean, step)
             if moved < _AT_REST:
@@ -177,13 +177,8 @@ class GaussianFactors:
             grams[g] = part @ part.T + np.tensordot(widths, self.covariance, axes=1)
         return grams
 
-    def uncertainty(self, sums: BuffetSums) -> float:
-        pairs, widths = np.unique(
-            np.stack([sums.group, self.group]), axis=1, return_counts=True
-        )
-        theirs, mine = pairs
-        shared = np.einsum("gij,gij->g", sums.S[theirs], self.covariance[mine])
-        return float(widths @ shared)
+    def uncertainty(self, sums: LinearSums) -> float:
+        return sums.product(self.covariance, self.group)
 
     def gain(self, spread: float) -> float:
         K = len(self.mean)
@@ -201,7 +196,7 @@ class GaussianFactors:
         gains: Array = prior + entropy
         return gains
 
-    def refreshed(self, sums: BuffetSums, noise: float, spread: float) -> Self:
+    def refreshed(self, sums: LinearSums, noise: float, spread: float) -> Self:
         """The posterior given Z, exactly."""
         K = len(self.mean)
         sums = sums.about(self.mean)
@@ -211,10 +206,7 @@ class GaussianFactors:
         covariance = np.linalg.inv(precision)
         covariance = 0.5 * (covariance + covariance.swapaxes(1, 2))
         pull = sums.T / noise - self.mean / spread
-        mean = self.mean.copy()
-        for g, matrix in enumerate(covariance):
-            own = np.flatnonzero(sums.group == g)
-            mean[:, own] += matrix @ pull[:, own]
+        mean = self.mean + by_columns(covariance, sums.group, pull)
         return type(self)(mean, covariance, sums.group)
 
     def regroup(self, into: IntArray, K: int, new: Array, noise: float) -> Self:

@@ -7,8 +7,9 @@ from typing import Self
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.models.features.stats import FeatureSums
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.sums import by_columns
 
 __all__ = ["BernoulliSums", "Factors", "MeanField", "Rotated", "expected_error"]
 
@@ -101,40 +102,14 @@ class MeanField:
 
 
 @dataclass
-class BernoulliSums:
-    """Expected sums over rows.
+class BernoulliSums(BuffetSums):
+    """Expected sums over rows, of bits that have probabilities; with their entropy."""
 
-    Attributes
-    ----------
-    moments : FeatureSums
-        E[ZᵀZ], and E[Zᵀ(X − ZM)] and E‖X − ZM‖² for some features M.
-    entropy : float
-        Of q(Z).
-    observed : float
-        Number of entries that are not missing.
-    """
+    entropy: float = 0.0
 
-    moments: FeatureSums
-    entropy: float
-    observed: float
-
-    def begin_pass(self) -> None:
-        self.moments.begin_pass()
-
-    def __iadd__(self, other: Self) -> Self:
-        self.moments += other.moments
-        self.entropy += other.entropy
-        self.observed += other.observed
-        return self
-
-    def __isub__(self, other: Self) -> Self:
-        self.moments -= other.moments
-        self.entropy -= other.entropy
-        self.observed -= other.observed
-        return self
-
-    def copy(self) -> Self:
-        return replace(self, moments=self.moments.copy())
+    def _plus(self, other: Self, sign: float) -> Self:
+        self.entropy += sign * other.entropy
+        return super()._plus(other, sign)
 
     def regroup(self, into: IntArray, K: int) -> Self:
         raise NotImplementedError("The number of features is the truncation.")
@@ -144,48 +119,26 @@ class Rotated:
     """q(A) for any variances, from one decomposition of each E[ZᵀZ]."""
 
     def __init__(self, total: BernoulliSums) -> None:
-        S, n_columns = total.moments.S, total.moments.T.shape[1]
-        self.group: IntArray = np.zeros(n_columns, np.int64)
-        if S.ndim == 2:
-            S = S[None]
-        else:
-            S, self.group = _distinct(S)
-        values, self.vectors = np.linalg.eigh(S)
+        values, self.vectors = np.linalg.eigh(total.S)
         self.values = np.maximum(values, 0.0)
 
     def with_factors(self, params: MeanField, total: BernoulliSums) -> MeanField:
         """The Gaussians with precision S/σ_X² + 1/σ_A² and the means that follow.
 
-        The step from the present mean is solved for, not the mean: see `FeatureSums`.
+        The step from the present mean is solved for, not the mean: see `LinearSums`.
         """
-        mean, group = params.factors.mean, self.group
-        T = total.moments.about(mean).T
+        mean, group = params.factors.mean, total.group
+        T = total.about(mean).T
         slope = T / params.noise - mean / params.factor
         inverse = 1.0 / (self.values / params.noise + 1.0 / params.factor)
         covs = (self.vectors * inverse[:, None, :]) @ self.vectors.transpose(0, 2, 1)
-        step = np.empty_like(mean)
-        for g, cov in enumerate(covs):
-            step[:, group == g] = cov @ slope[:, group == g]
+        step = by_columns(covs, group, slope)
         log_det = float(np.log(inverse).sum(axis=1)[group].sum())
         return replace(params, factors=Factors(mean + step, covs, group, log_det))
 
 
-def _distinct(S: Array) -> tuple[Array, IntArray]:
-    """Matrices that differ, and which of them each one is.
-
-    Columns that miss the same rows have the same sums, to the bit.
-    """
-    known: dict[bytes, int] = {}
-    group = np.array([known.setdefault(one.tobytes(), len(known)) for one in S])
-    first = np.unique(group, return_index=True)[1]
-    return S[first], group
-
-
 def expected_error(params: MeanField, total: BernoulliSums) -> float:
     """E‖X − ZA‖² over the observed entries."""
-    factors, moments = params.factors, total.moments
-    if moments.A is not factors.mean:
-        moments = moments.about(factors.mean)
-    if moments.S.ndim == 2:
-        return moments.error + float(np.vdot(moments.S, factors.spread))
-    return moments.error + float(np.vdot(moments.S, factors.covs[factors.group]))
+    factors = params.factors
+    sums = total if total.A is factors.mean else total.about(factors.mean)
+    return sums.error + sums.product(factors.covs, factors.group)

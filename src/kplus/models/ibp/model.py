@@ -9,12 +9,11 @@ from scipy.special import gammaln
 
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.submodular import rows_double_greedy, rows_local_search
-from kplus.models.features.model import Allocation
-from kplus.models.features.params import regroup_columns
-from kplus.models.ibp.columns import Gaps, whole
 from kplus.models.ibp.factors import Factors
 from kplus.models.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.bits import Allocation
+from kplus.models.linear.gaps import Gaps, whole
 
 __all__ = ["Buffet", "MEIBPModel", "Served", "renumbered", "sums_of"]
 
@@ -173,7 +172,7 @@ class MEIBPModel:
             spread = factors.squares / factors.mean.size
         held = np.count_nonzero(total.counts)
         if self.infer_alpha and held:
-            alpha = held / harmonic(total.rows)
+            alpha = held / harmonic(total.weight)
         slopes = _slopes(total)
         lasting = _lasting(total, slopes, alpha)
         return Buffet(factors, noise, spread, alpha, slopes, lasting)
@@ -196,15 +195,14 @@ class MEIBPModel:
             held = np.flatnonzero(counts > 0.0)
             factors = kept_factors(factors, held)
             counts = counts[held]
-        prior = log_prior(counts, total.rows, params.alpha)
+        prior = log_prior(counts, total.weight, params.alpha)
         return float(likelihood + factors.gain(params.spread) + prior)
 
     def settled(self, total: BuffetSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
     def regroup_local(self, local: Served, into: IntArray, K: int) -> Served:
-        Z = regroup_columns(local.unpack(), into, K)
-        return replace(local, allocation=Allocation.of(Z))
+        return replace(local, allocation=local.allocation.regroup(into, K))
 
 
 def sums_of(
@@ -223,7 +221,7 @@ def sums_of(
         T=ones.T @ R,
         error=float(np.vdot(R, R)),
         observed=gaps.observed,
-        rows=len(X),
+        weight=float(len(X)),
         counts=ones.sum(axis=0),
     )
 
@@ -251,7 +249,7 @@ def renumbered(params: Buffet, into: IntArray, K: int, new: Array) -> Buffet:
 def _slopes(total: BuffetSums) -> Array:
     """Slopes of the prior at the counts. Features that no row has are not to be had."""
     held = total.counts > 0.0
-    slopes = count_slopes(np.where(held, total.counts, 1.0), total.rows)
+    slopes = count_slopes(np.where(held, total.counts, 1.0), total.weight)
     return np.where(held, slopes, _NEVER)
 
 
@@ -264,7 +262,7 @@ def _lasting(
     the prior of Z, as q(A) costs something; of ln K! it wins at least the average
     feature's share. It takes very few rows or a large alpha.
     """
-    N, K = total.rows, total.K
+    N, K = total.weight, total.K
     counts = np.maximum(total.counts, 1.0)
     columns = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     worth = columns + np.log(alpha) - gammaln(K + 1.0) / max(K, 1)

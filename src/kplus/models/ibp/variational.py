@@ -16,13 +16,13 @@ from scipy.special import entr
 from kplus.core.memo import add_up
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.ibp_bernoulli import ascend_rows, seed_rows
-from kplus.models.features.stats import FeatureSums
 from kplus.models.ibp.mean_field import (
     BernoulliSums,
     MeanField,
     Rotated,
     expected_error,
 )
+from kplus.models.linear.gaps import Gaps, whole
 
 __all__ = ["VariationalModel"]
 
@@ -117,7 +117,7 @@ class VariationalModel:
 
     def with_buffet(self, params: MeanField, total: BernoulliSums) -> MeanField:
         """The best q(π), and α where it is inferred."""
-        counts, N = total.moments.counts, total.moments.weight
+        counts, N = total.counts, total.weight
         return replace(
             params, buffet=params.buffet.updated(counts, N, self.infer_alpha)
         )
@@ -141,7 +141,7 @@ class VariationalModel:
             + factors.squares / params.factor
             - factors.log_det
         )
-        counts, N = total.moments.counts, total.moments.weight
+        counts, N = total.counts, total.weight
         features = params.buffet.bound(counts, N) + total.entropy
         return float(likelihood - divergence + features)
 
@@ -166,24 +166,30 @@ class _Tile:
     ----------
     X : (n, D)
         Missing entries are 0.
-    known : (n, D) or None
-        1.0 where an entry is observed; None: everywhere.
-    pattern : (n,)
-        Rows with the same number have the same columns.
+    missing : (n, D) or None
+        Which they are; None: there are none.
+    gaps : Gaps
+        The same by groups of columns and patterns of rows.
     spread, gram : (P, K, K)
         `Factors.spread` and `Factors.gram` over the columns of each pattern.
     """
 
     params: MeanField
     X: Array
-    known: Array | None
-    pattern: IntArray
+    missing: NDArray[np.bool_] | None
+    gaps: Gaps
     spread: Array
     gram: Array
 
+    @property
+    def pattern(self) -> IntArray:
+        return self.gaps.pattern
+
     def residuals(self, nu: Array) -> Array:
         R: Array = self.X - nu @ self.params.factors.mean
-        return R if self.known is None else R * self.known
+        if self.missing is not None:
+            R[self.missing] = 0.0
+        return R
 
     def rest(self, nu: Array) -> Array:
         """b − Gν, by way of the residuals: large features cost no digits."""
@@ -218,18 +224,20 @@ class _Tile:
 
     def sums(self, nu: Array) -> BernoulliSums:
         R, M = self.residuals(nu), self.params.factors.mean
-        own = nu * (1.0 - nu)  # variances of the bits
-        counts = nu.sum(axis=0)
-        if self.known is None:
-            S: Array = nu.T @ nu
-            V: Array = own.sum(axis=0)[:, None]
-            np.fill_diagonal(S, counts)
-        else:
-            S, V = _pairs(nu, self.known), own.T @ self.known
-        observed = float(R.size if self.known is None else self.known.sum())
-        error = float(np.vdot(R, R) + np.sum(V * M**2))
-        moments = FeatureSums(M, S, nu.T @ R - V * M, error, float(len(nu)), counts)
-        return BernoulliSums(moments, float(_entropies(nu).sum()), observed)
+        held = self.gaps.known[self.pattern]  # (n, groups)
+        own = (nu * (1.0 - nu)).T @ held  # variances of the bits
+        V: Array = own[:, self.gaps.group]
+        return BernoulliSums(
+            A=M,
+            S=_expected_gram(nu, held),
+            group=self.gaps.group,
+            T=nu.T @ R - V * M,
+            error=float(np.vdot(R, R) + np.sum(V * M**2)),
+            weight=float(len(nu)),
+            counts=nu.sum(axis=0),
+            observed=self.gaps.observed,
+            entropy=float(_entropies(nu).sum()),
+        )
 
 
 def _tiles(params: MeanField, X: Array) -> Iterator[tuple[slice, _Tile]]:
@@ -237,37 +245,29 @@ def _tiles(params: MeanField, X: Array) -> Iterator[tuple[slice, _Tile]]:
     factors, n = params.factors, len(X)
     missing = np.isnan(X)
     if not missing.any():
-        everyone = np.zeros(n, np.int64)
         spread, gram = factors.spread[None], factors.gram[None]
-        yield slice(0, n), _Tile(params, X, None, everyone, spread, gram)
+        yield slice(0, n), _Tile(params, X, None, whole(*X.shape), spread, gram)
         return
     size = max(_TILE // params.K**2, 32)
     for start in range(0, n, size):
         part = slice(start, min(start + size, n))
-        known = (~missing[part]).astype(np.float64)
-        first, pattern = _patterns(missing[part])
-        spread, gram = factors.within(known[first])
+        gaps = Gaps.of(missing[part])
+        spread, gram = factors.within(gaps.known[:, gaps.group])
         filled = np.where(missing[part], 0.0, X[part])
-        yield part, _Tile(params, filled, known, pattern, spread, gram)
+        yield part, _Tile(params, filled, missing[part], gaps, spread, gram)
 
 
-def _patterns(missing: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:
-    """Where each pattern of gaps first occurs, and the pattern of each row."""
-    _, first, pattern = np.unique(
-        np.packbits(missing, axis=1), axis=0, return_index=True, return_inverse=True
-    )
-    return first, pattern.reshape(-1)
-
-
-def _pairs(nu: Array, known: Array) -> Array:
-    """E[ZᵀZ] over the rows that have each column, (D, K, K)."""
+def _expected_gram(nu: Array, held: Array) -> Array:
+    """E[ZᵀZ] over the rows that have each group of columns, (groups, K, K)."""
     n, K = nu.shape
+    if held.shape[1] == 1 and held.all():
+        S: Array = nu.T @ nu
+        np.fill_diagonal(S, nu.sum(axis=0))
+        return S[None]
     pairs = nu[:, :, None] * nu[:, None, :]
     pairs[:, np.arange(K), np.arange(K)] = nu
-    first, pattern = _patterns(known.T == 0.0)
-    S = (known.T[first] @ pairs.reshape(n, -1)).reshape(-1, K, K)
-    by_column: Array = S[pattern]
-    return by_column
+    by_group: Array = (held.T @ pairs.reshape(n, -1)).reshape(-1, K, K)
+    return by_group
 
 
 def _entropies(nu: Array) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.models.features.stats import solve
+from kplus.models.linear.sums import solve
 from kplus.search.features import number, seeds
 from kplus.search.features.local import iterate, rounds
 from kplus.search.features.rows import Found, Rows

@@ -9,11 +9,11 @@ from kplus import loop
 from kplus.core.types import Array, Blocks, Callback, PassInfo
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.models.ibp.columns import Gaps
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.gaps import Gaps
 from kplus.moves.ibp import DropEmpty, DropFeature
 from kplus.search.ibp.rows import (
     RowFit,

@@ -11,10 +11,10 @@ from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.engine import make_engine
 from kplus.engine.blocks import ArrayBlocks
-from kplus.models.ibp.columns import Gaps, whole
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.gaps import Gaps, columns_of, whole
 from kplus.moves.ibp import DropEmpty, DropFeature, hopes
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits
@@ -181,8 +181,7 @@ def _least_squares(sums: BuffetSums) -> Array:
     """Features that explain most, for sums about zero."""
     K, D = sums.T.shape
     A = np.zeros((K, D))
-    for g, S in enumerate(sums.S):
-        own = np.flatnonzero(sums.group == g)
+    for S, own in zip(sums.S, columns_of(sums.group, len(sums.S)), strict=True):
         firm = S + _RIDGE * np.eye(K)
         A[:, own] = np.linalg.solve(firm, sums.T[:, own])
     return A

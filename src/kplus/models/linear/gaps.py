@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 
-__all__ = ["Gaps", "common_groups", "whole"]
+__all__ = ["Gaps", "columns_of", "common_groups", "whole"]
 
 
 @dataclass(frozen=True)
@@ -75,3 +75,9 @@ def common_groups(a: IntArray, b: IntArray) -> tuple[IntArray, IntArray, IntArra
     pairs: NDArray[Any] = np.stack([a, b], axis=1)
     old, group = np.unique(pairs, axis=0, return_inverse=True)
     return group.reshape(-1), old[:, 0], old[:, 1]
+
+
+def columns_of(group: IntArray, n_groups: int) -> list[IntArray]:
+    """The columns of each group."""
+    ends = np.cumsum(np.bincount(group, minlength=n_groups))
+    return np.split(np.argsort(group, kind="stable"), ends[:-1])

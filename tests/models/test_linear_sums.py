@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplus.models.ibp.columns import Gaps, common_groups, whole
 from kplus.models.ibp.model import sums_of
-from kplus.models.ibp.stats import by_columns
+from kplus.models.linear.gaps import Gaps, common_groups, whole
+from kplus.models.linear.sums import by_columns
 
 drawn = st.integers(0, 2**20)
 
@@ -59,7 +59,7 @@ def check(sums, X, Z, A, atol=1e-10):
     np.testing.assert_allclose(sums.T, T, atol=atol)
     assert sums.error == pytest.approx(error, rel=1e-10, abs=atol)
     assert sums.observed == entries
-    assert sums.rows == N
+    assert sums.weight == N
     np.testing.assert_array_equal(sums.counts, counts)
 
 

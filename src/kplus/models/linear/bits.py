@@ -1,0 +1,37 @@
+"""Which rows have which features: Z."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import IntArray
+
+__all__ = ["Allocation", "regroup_columns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Z of a block's rows, eight bits a byte."""
+
+    packed: NDArray[np.uint8]
+    K: int
+
+    @classmethod
+    def of(cls, Z: NDArray[np.uint8]) -> "Allocation":
+        return cls(np.packbits(Z, axis=1), Z.shape[1])
+
+    def unpack(self) -> NDArray[np.uint8]:
+        return np.unpackbits(self.packed, axis=1, count=self.K)
+
+    def regroup(self, into: IntArray, K: int) -> "Allocation":
+        return Allocation.of(regroup_columns(self.unpack(), into, K))
+
+
+def regroup_columns(Z: NDArray[np.uint8], into: IntArray, K: int) -> NDArray[np.uint8]:
+    """Columns of Z after a renumbering; a new one begins empty."""
+    new = np.zeros((len(Z), K), dtype=np.uint8)
+    for old, number in enumerate(into):
+        if number >= 0:
+            new[:, number] |= Z[:, old]
+    return new
