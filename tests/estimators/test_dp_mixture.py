@@ -28,9 +28,9 @@ def some_rows(name, n=120, seed=0):
     """Two groups of rows that suit the family."""
     rng = np.random.default_rng(seed)
     z = rng.integers(0, 2, n)[:, None]
-    if name in ("bernoulli", "categorical"):
+    if NAMES[name].values in ("bits", "categories"):
         return (rng.random((n, 8)) < np.where(z, 0.9, 0.1)).astype(float)
-    if name in ("poisson", "multinomial"):
+    if NAMES[name].values == "counts":
         return rng.poisson(np.where(z, [20.0, 1, 1, 9], [1.0, 20, 9, 1]))
     if name == "zero_mean_gaussian":
         return rng.normal(size=(n, 3)) * np.where(z, [9.0, 1, 1], [1.0, 1, 9])

@@ -16,10 +16,6 @@ from kplus import DPMixture
 from kplus.core.errors import DataError
 from kplus.observations.names import NAMES
 
-TAKE_MISSING = {
-    "diag_gaussian", "spherical_gaussian", "bernoulli", "categorical", "poisson",
-    "mixed",
-}  # fmt: skip
 MOVES = [
     (), ("merge",), ("delete",), ("merge", "delete"), ("birth",),
     ("birth", "merge", "delete"),
@@ -66,11 +62,12 @@ class Trial:
 def values(name, rng, n, D):
     """Rows in up to three groups that suit the observations."""
     group = rng.integers(0, 3, n)[:, None]
-    if name == "bernoulli":
+    kind = NAMES[name].values
+    if kind == "bits":
         return (rng.random((n, D)) < 0.2 + 0.3 * group).astype(float)
-    if name == "categorical":
+    if kind == "categories":
         return np.minimum(rng.integers(0, 4, (n, D)), group + 1.0)
-    if name in ("poisson", "multinomial"):
+    if kind == "counts":
         return rng.poisson(4.0 ** (group * np.arange(D) % 4)).astype(float)
     return rng.normal(size=(n, D)) + 9.0 * group * rng.integers(0, 2, D)
 
@@ -117,9 +114,8 @@ SCALES = ["huge", "tiny", "far"]
 def tables(draw, name):
     rng = np.random.default_rng(draw(st.integers(0, 2**20)))
     n, D = draw(st.integers(1, 30)), draw(st.integers(1, 4))
-    numbers = "gaussian" in name or name == "mixed"
-    kind = draw(st.sampled_from([*SPOILS, *(SCALES if numbers else [])]))
-    missing = name in TAKE_MISSING and draw(st.booleans())
+    kind = draw(st.sampled_from([*SPOILS, *([] if NAMES[name].coded else SCALES)]))
+    missing = NAMES[name].missing and draw(st.booleans())
     X = scaled(spoiled(values(name, rng, n, D), kind, rng, missing), kind)
     weights = {
         "none": None,

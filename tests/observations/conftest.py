@@ -102,6 +102,11 @@ def case(request):
     return request.param
 
 
+@pytest.fixture
+def cases():
+    return {case.name: case for case in CASES}
+
+
 @pytest.fixture(params=[c for c in CASES if c.missing], ids=lambda case: case.name)
 def missing_case(request):
     return request.param

@@ -133,7 +133,7 @@ def test_bad_pseudo_counts(setting, hint):
 @pytest.mark.parametrize("name", NAMES)
 def test_families_by_name(name):
     found = by_name(name)
-    assert type(found).__name__ == NAMES[name]
+    assert type(found).__name__ == NAMES[name].cls
     assert by_name(found) is found
 
 

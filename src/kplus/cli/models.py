@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Choice
 from kplus.engine.categories import Coding
+from kplus.observations.names import NAMES
 
 __all__ = [
     "BUFFETS",
@@ -44,7 +45,6 @@ _FEATURES = ("bp-means", "k-features", *BUFFETS)
 _CRAFT_ONLY = ("numeric", "feature_fraction", "sharing")
 _BUFFET_ONLY = ("negative", "factor_prior", "noise_scale", "sweeps", "burn_in")
 _NUMERIC = ("gaussian", "quantile", "yeo-johnson")
-_COUNTED = ("bernoulli", "categorical", "poisson", "multinomial")
 
 
 @dataclass(frozen=True)
@@ -213,8 +213,6 @@ def _check_sweeps(options: FitOptions) -> None:
 
 
 def _check_dp_mixture(options: FitOptions) -> None:
-    from kplus.observations.names import NAMES
-
     kind = options.observations
     if options.penalty is not None:
         raise CommandError(
@@ -230,7 +228,7 @@ def _check_dp_mixture(options: FitOptions) -> None:
             f"--observations {kind} takes numbers, not categories such as "
             f"{options.categorical[0]!r}; say --observations mixed."
         )
-    if options.scale and kind in _COUNTED:
+    if options.scale and kind is not None and NAMES[kind].coded:
         raise CommandError(
             f"--scale would turn the values into other numbers than --observations "
             f"{kind} takes; leave it out."
@@ -243,8 +241,8 @@ def accepted(options: FitOptions) -> str:
         return "mixed"
     if options.model != "dp-mixture":
         return "numbers"
-    kinds = {None: "mixed", "mixed": "mixed", "categorical": "categories"}
-    return kinds.get(options.observations, "numbers")
+    values = NAMES[options.observations or "mixed"].values
+    return values if values in ("mixed", "categories") else "numbers"
 
 
 def make_model(options: FitOptions, coding: Coding | None) -> Any:

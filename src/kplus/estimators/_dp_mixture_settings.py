@@ -54,14 +54,6 @@ _BATCH_ROWS = 1000  # rows in a batch at least ...
 _N_BATCHES = 20  # ... and so many batches at most
 _N_ACTIVE = 4
 _LIKELY_COMPONENTS = 100  # to guess the memory of a fit without a cap
-_TAKE_MISSING = (
-    "diag_gaussian",
-    "spherical_gaussian",
-    "bernoulli",
-    "categorical",
-    "poisson",
-    "mixed",
-)
 _WIDE = 10.0  # a prior variance of so many times that of the components is too wide
 
 
@@ -92,12 +84,11 @@ def check_stream(dp: Any) -> None:
 
 def tag_observations(tags: Any, observations: Any) -> None:
     """Tell scikit-learn which values the observations take."""
-    name = observations
-    if not isinstance(observations, str):
-        name = {v: k for k, v in NAMES.items()}.get(type(observations).__name__)
-    tags.allow_nan = name in _TAKE_MISSING
-    tags.categorical = name in ("categorical", "mixed")
-    tags.positive_only = name in ("bernoulli", "categorical", "poisson", "multinomial")
+    for name, about in NAMES.items():
+        if observations == name or type(observations).__name__ == about.cls:
+            tags.allow_nan = about.missing
+            tags.categorical = about.values in ("categories", "mixed")
+            tags.positive_only = about.coded
 
 
 def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:

@@ -1,10 +1,13 @@
 """The classes that a model file may hold, and where each one lives.
 
 A file names a class by a key of these tables and nothing else is ever
-imported. To make another estimator or value class storable, add its line.
+imported. To make another estimator or value class storable, add its line; families of
+observations come from their own list.
 """
 
 from importlib import import_module
+
+from kplus.observations.names import NAMES, home
 
 __all__ = ["ESTIMATORS", "RECORDS", "find_class", "is_listed"]
 
@@ -26,26 +29,10 @@ RECORDS = {
     "Clusters": "kplus.models.craft.params",
     "CraftModel": "kplus.models.craft.model",
     "Layout": "kplus.models.craft.layout",
-    # Observations as users choose them, and with their priors settled.
-    "Bernoulli": "kplus.observations",
-    "BernoulliFamily": "kplus.observations.bernoulli",
-    "Categorical": "kplus.observations",
-    "CategoricalFamily": "kplus.observations.categorical",
-    "DiagGaussian": "kplus.observations",
-    "DiagGaussianFamily": "kplus.observations.diag_gaussian",
-    "Gaussian": "kplus.observations",
-    "GaussianFamily": "kplus.observations.gaussian",
-    "Mixed": "kplus.observations",
-    "MixedFamily": "kplus.observations.mixed",
-    "Multinomial": "kplus.observations",
-    "MultinomialFamily": "kplus.observations.multinomial",
-    "Poisson": "kplus.observations",
-    "PoissonFamily": "kplus.observations.poisson",
-    "SphericalGaussian": "kplus.observations",
-    "SphericalGaussianFamily": "kplus.observations.spherical_gaussian",
-    "ZeroMeanGaussian": "kplus.observations",
-    "ZeroMeanGaussianFamily": "kplus.observations.zero_mean_gaussian",
 }
+# Observations as users choose them, and with their priors settled.
+for _name, _about in NAMES.items():
+    RECORDS[_about.cls] = RECORDS[f"{_about.cls}Family"] = home(_name)
 
 
 def find_class(name: str, table: dict[str, str]) -> type:
