@@ -17,7 +17,7 @@ from kplus.observations.columns import (
     rescaled_sum,
 )
 from kplus.observations.defaults import CATEGORY_STRENGTH
-from kplus.observations.family import Columns, Expected, FeatureFamily
+from kplus.observations.family import Columns, Expected, ObservedFamily
 
 __all__ = ["Bernoulli", "BernoulliFamily"]
 
@@ -82,30 +82,15 @@ def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class BernoulliFamily(FeatureFamily):
-    """See `Bernoulli`. t(x) = [observed, x], with zeros where a value is missing."""
+class BernoulliFamily(ObservedFamily):
+    """See `Bernoulli`."""
 
     names: tuple[str, ...]
     ones: Array
     zeros: Array
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.ones)
-
-    @property
-    def n_stats(self) -> int:
-        return 2 * len(self.ones)
-
     def check(self, X: Array) -> None:
         _refuse_others(X, self.names)
-
-    def features(self, X: Array) -> Array:
-        seen = ~np.isnan(X)
-        F = np.empty((len(X), self.n_stats))
-        F[:, : self.n_columns] = seen
-        F[:, self.n_columns :] = np.where(seen, X, 0.0)
-        return F
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
         n, ones = np.split(np.maximum(S, 0.0), 2, axis=1)

@@ -98,10 +98,6 @@ class CategoricalFamily(FeatureFamily):
     pseudo_counts: Array  # of all columns, one after the other
 
     @property
-    def n_columns(self) -> int:
-        return len(self.levels)
-
-    @property
     def n_stats(self) -> int:
         return len(self.pseudo_counts)
 

@@ -19,6 +19,7 @@ __all__ = [
     "Family",
     "FeatureFamily",
     "Likelihood",
+    "ObservedFamily",
 ]
 
 
@@ -137,6 +138,12 @@ class Family(Protocol):
 class FeatureFamily:
     """Scores and sums through t(x), for families whose t(x) is short."""
 
+    names: tuple[str, ...]  # of the columns
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.names)
+
     def features(self, X: Array) -> Array:
         raise NotImplementedError
 
@@ -168,3 +175,18 @@ class FeatureFamily:
         out = np.zeros((len(members.starts) - 1, F.shape[1]))
         add_features(F, members.starts, members.rows, members.weights, out)
         return out
+
+
+class ObservedFamily(FeatureFamily):
+    """t(x) = [observed, x], with zeros where a value is missing."""
+
+    @property
+    def n_stats(self) -> int:
+        return 2 * self.n_columns
+
+    def features(self, X: Array) -> Array:
+        D, seen = self.n_columns, ~np.isnan(X)
+        F = np.empty((len(X), self.n_stats))
+        F[:, :D] = seen
+        F[:, D : 2 * D] = np.where(seen, X, 0.0)
+        return F

@@ -14,9 +14,9 @@ from kplus.observations.columns import (
     refuse_values,
     row_weights,
 )
+from kplus.observations.counts import log_factorials, refuse_no_counts
 from kplus.observations.defaults import PSEUDO_COUNT
 from kplus.observations.family import Columns, Expected, FeatureFamily
-from kplus.observations.poisson import refuse_no_counts
 
 __all__ = ["Multinomial", "MultinomialFamily"]
 
@@ -89,10 +89,6 @@ class MultinomialFamily(FeatureFamily):
     row_total: float  # of the sample, on average
 
     @property
-    def n_columns(self) -> int:
-        return len(self.pseudo_counts)
-
-    @property
     def n_stats(self) -> int:
         return len(self.pseudo_counts)
 
@@ -100,8 +96,8 @@ class MultinomialFamily(FeatureFamily):
         _refuse_no_counts(X, self.names)
 
     def log_base(self, X: Array) -> Array:
-        X = X.astype(np.float64)
-        out: Array = gammaln(X.sum(axis=1) + 1.0) - gammaln(X + 1.0).sum(axis=1)
+        totals = X.sum(axis=1, dtype=np.float64)
+        out: Array = gammaln(totals + 1.0) - log_factorials(X)
         return out
 
     def features(self, X: Array) -> Array:

@@ -9,14 +9,13 @@ from scipy.special import digamma, gammaln, kl_div
 from kplus.core.types import Array, IntArray
 from kplus.observations.columns import (
     Setting,
-    observed_sums,
     per_column,
     refuse_categories,
-    refuse_values,
     rescaled_sum,
 )
+from kplus.observations.counts import count_means, log_factorials, refuse_no_counts
 from kplus.observations.defaults import POISSON_STRENGTH
-from kplus.observations.family import Columns, Expected, FeatureFamily
+from kplus.observations.family import Columns, Expected, ObservedFamily
 
 __all__ = ["Poisson", "PoissonFamily"]
 
@@ -60,8 +59,7 @@ class Poisson:
         refuse_categories(columns, "poisson")
         refuse_no_counts(sample, columns.names, "poisson")
         D = sample.shape[1]
-        n, total = observed_sums(sample, weights)
-        means = (total + 0.5) / (n + 1.0)
+        means = count_means(sample, weights)
         shape, rate = self.shape, self.rate
         if shape is None:
             most = POISSON_STRENGTH * np.minimum(1.0, means)
@@ -71,46 +69,19 @@ class Poisson:
         return PoissonFamily(columns.names, shape, rate)
 
 
-def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
-    """Raise at numbers that are no counts."""
-    bad = ~((X >= 0) & (np.floor(X) == X) & np.isfinite(X) | np.isnan(X))
-    why = (
-        f"observations={family!r} takes counts, whole numbers from 0 on; use "
-        "'diag_gaussian' or 'gaussian' for other numbers, or 'mixed' for both."
-    )
-    refuse_values(X, bad, names, why)
-
-
 @dataclass(frozen=True, eq=False)
-class PoissonFamily(FeatureFamily):
-    """See `Poisson`. t(x) = [observed, x], with zeros where a value is missing."""
+class PoissonFamily(ObservedFamily):
+    """See `Poisson`."""
 
     names: tuple[str, ...]
     shape: Array
     rate: Array
 
-    @property
-    def n_columns(self) -> int:
-        return len(self.shape)
-
-    @property
-    def n_stats(self) -> int:
-        return 2 * len(self.shape)
-
     def check(self, X: Array) -> None:
         refuse_no_counts(X, self.names, "poisson")
 
     def log_base(self, X: Array) -> Array:
-        counts = np.where(np.isnan(X), 0.0, X).astype(np.float64)
-        out: Array = -gammaln(counts + 1.0).sum(axis=1)
-        return out
-
-    def features(self, X: Array) -> Array:
-        seen = ~np.isnan(X)
-        F = np.empty((len(X), self.n_stats))
-        F[:, : self.n_columns] = seen
-        F[:, self.n_columns :] = np.where(seen, X, 0.0)
-        return F
+        return -log_factorials(X)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
         n, total = np.split(np.maximum(S, 0.0), 2, axis=1)
