@@ -5,27 +5,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray
+from kplus.core.types import Array
 from kplus.observations.columns import refuse_categories
 from kplus.observations.defaults import MEAN_STRENGTH, VARIANCE_SHARE
 from kplus.observations.family import Columns
-from kplus.observations.units import Units, column_moments
-from kplus.observations.wishart import (
-    LOG_2PI,
-    Quadratic,
-    QuadraticFamily,
+from kplus.observations.normal_wishart import (
+    NormalWishart,
+    NormalWishartFamily,
     check_finite,
-    draw_wishart_normals,
-    expected_covariances,
-    factor,
-    log_gamma_ratio,
-    mean_log_det,
-    pack,
-    precision_factors,
     prior_scatter,
-    student_t,
-    unpack,
 )
+from kplus.observations.units import Units, column_moments
+from kplus.observations.wishart import pack, unpack
 
 __all__ = ["Gaussian", "GaussianFamily"]
 
@@ -84,7 +75,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class GaussianFamily(QuadraticFamily):
+class GaussianFamily(NormalWishartFamily):
     """See `Gaussian`; works in units y = (x - origin) · inv, in which m0 = 0.
 
     t(y) = [y, triangle of y yᵀ].
@@ -102,34 +93,18 @@ class GaussianFamily(QuadraticFamily):
     def units(self) -> Units:
         return Units(self.origin, self.inv)
 
-    def _posterior(self, N: Array, S: Array) -> tuple[Array, Array, Array, Array]:
-        """κ, ν, means and B of each component."""
+    def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D = self.n_columns
         strength = self.mean_strength + N
         means = S[:, :D] / strength[:, None]
         spread = pack(means[:, :, None] * means[:, None, :])
         B = self.scatter + unpack(S[:, D:] - strength[:, None] * spread, D)
-        return strength, self.dof + N, means, B
+        return NormalWishart(strength, self.dof + N, means, B)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        D = self.n_columns
-        strength, dof, _, B = self._posterior(N, S)
-        log_det = factor(B)[1]
-        out: Array = (
-            -0.5 * D * np.log(np.pi) * N
-            + log_gamma_ratio(dof, self.dof, D)
-            + 0.5 * (self.dof * self._log_det0 - dof * log_det)
-            + 0.5 * D * np.log(self.mean_strength / strength)
-        )
+        ratio = self.mean_strength / (self.mean_strength + N)
+        out: Array = super().evidence(N, S) + 0.5 * self.n_columns * np.log(ratio)
         return out
-
-    def expect(self, N: Array, S: Array) -> Quadratic:
-        D = self.n_columns
-        strength, dof, means, B = self._posterior(N, S)
-        L, log_det = factor(B)
-        const = 0.5 * (mean_log_det(dof, log_det, D) - D * LOG_2PI - D / strength)
-        whiten = precision_factors(L, np.sqrt(dof))
-        return Quadratic(const, means, whiten, linear=True)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].
@@ -139,29 +114,3 @@ class GaussianFamily(QuadraticFamily):
         shift = self.units.view(X) - self.units.view(seed[None])
         out: Array = np.sum((shift @ self._prior_whiten) ** 2, axis=1)
         return out
-
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
-        D = self.n_columns
-        strength, dof, means, B = self._posterior(N, S)
-        free = dof - D + 1.0
-        shape = B * ((strength + 1.0) / (strength * free))[:, None, None]
-        return (
-            student_t(self.units.view(X), means, shape, free)
-            + self.log_base(X)[:, None]
-        )
-
-    def draw(
-        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
-    ) -> Array:
-        strength, dof, means, B = self._posterior(N, S)
-        Y = draw_wishart_normals(means, strength, dof, B, counts, rng)
-        return self.units.back(Y)
-
-    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        _, dof, means, B = self._posterior(N, S)
-        covariances = expected_covariances(B, dof, self.inv)
-        return {
-            "means_": self.units.back(means),
-            "covariances_": covariances,
-            "precisions_cholesky_": precision_factors(factor(covariances)[0]),
-        }

@@ -1,48 +1,26 @@
-"""What the two Gaussian families with full covariances share.
+"""Symmetric matrices, Wishart distributions and multivariate t distributions.
 
 A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
 """
 
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.kernels.gaussian import (
-    fill_quadratic,
-    gather_outer,
-    gather_scores,
-    invert_factors,
-    near_best,
-)
-from kplus.kernels.posterior import gather_pairs
-from kplus.observations.family import ByComponent
-from kplus.observations.units import Units
+from kplus.kernels.gaussian import invert_factors
 
 __all__ = [
-    "LOG_2PI",
-    "Quadratic",
-    "QuadraticFamily",
-    "check_finite",
-    "draw_wishart_normals",
-    "expected_covariances",
     "factor",
     "log_gamma_ratio",
     "mean_log_det",
     "pack",
     "precision_factors",
-    "prior_scatter",
     "student_t",
+    "triangle",
     "unpack",
 ]
-
-LOG_2PI = float(np.log(2.0 * np.pi))
-_TILE_BYTES = 2**19  # t(y) of a tile stays in the cache
-_ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
 
 @lru_cache(maxsize=32)
@@ -108,45 +86,6 @@ def precision_factors(L: Array, scale: Array | None = None) -> Array:
     return out.reshape(L.shape)
 
 
-def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> Array:
-    """B0 = (ν0 - D - 1) E[Σ], in the units of the family."""
-    D = len(default)
-    if not dof > D - 1:
-        raise ValueError(f"dof must exceed n_features - 1 = {D - 1}, not {dof}.")
-    if covariance is None:
-        wished = np.diag(default)
-    else:
-        given = np.asarray(covariance, np.float64)
-        wished = given * np.eye(D) if given.ndim == 0 else given
-    if wished.shape != (D, D):
-        raise ValueError(
-            f"covariance has shape {wished.shape}, X has {D} columns; give a number or "
-            f"an array of shape ({D}, {D})."
-        )
-    scatter = max(dof - D - 1.0, 1.0) * wished * units.inv[:, None] * units.inv
-    try:
-        np.linalg.cholesky(scatter)
-    except np.linalg.LinAlgError:
-        raise ValueError(
-            "covariance must be symmetric and positive definite."
-        ) from None
-    return scatter
-
-
-def check_finite(X: Array) -> None:
-    """Matrices of all columns have no use for a row with a value missing."""
-    if not np.isfinite(X.sum(dtype=np.float64)) and not np.all(np.isfinite(X)):
-        raise NotFiniteError("A row")
-
-
-def expected_covariances(B: Array, dof: Array, inv: Array) -> Array:
-    """E[Σ] in the units of the data; B/ν where the expectation does not exist."""
-    D = B.shape[-1]
-    free = dof - D - 1.0
-    out: Array = B / np.where(free > 0.0, free, dof)[:, None, None]
-    return out / (inv[:, None] * inv)
-
-
 def student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
     """Log densities of multivariate t distributions, (n, K)."""
     D = Y.shape[1]
@@ -161,167 +100,3 @@ def student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
     )
     out += const - 0.5 * log_det
     return out
-
-
-def draw_wishart_normals(
-    means: Array,
-    strength: Array,
-    dof: Array,
-    B: Array,
-    counts: IntArray,
-    rng: np.random.Generator,
-) -> Array:
-    """Rows of the posterior predictive: each from parameters drawn for it alone.
-
-    A multivariate t is a Gaussian divided by the root of a χ² over its degrees of
-    freedom. An infinite `strength` stands for a mean known for sure.
-    """
-    D = means.shape[1]
-    free = dof - D + 1.0
-    L, _ = factor(B * ((1.0 + 1.0 / strength) / free)[:, None, None])
-    parts = []
-    for k, count in enumerate(counts):
-        normal = rng.standard_normal((count, D)) @ L[k].T
-        wide = np.sqrt(free[k] / rng.chisquare(free[k], size=count))
-        parts.append(means[k] + normal * wide[:, None])
-    return np.concatenate(parts) if parts else np.empty((0, D))
-
-
-@dataclass(frozen=True)
-class Quadratic:
-    """const_k - ½ |(y - mean_k) whiten_k|², the expected log-likelihood of a Gaussian.
-
-    ``whiten whitenᵀ`` is the expected precision. `linear` says whether t(y) begins with
-    y itself or is the triangle of y yᵀ alone.
-    """
-
-    const: Array  # (K,)
-    means: Array  # (K, D)
-    whiten: Array  # (K, D, D)
-    linear: bool
-
-    @cached_property
-    def _natural(self) -> tuple[Array, Array]:
-        D = self.means.shape[1]
-        precision = self.whiten @ np.swapaxes(self.whiten, 1, 2)
-        triangle_part = -pack(precision)
-        rows, columns = triangle(D)
-        triangle_part[:, rows == columns] *= 0.5
-        if not self.linear:
-            return triangle_part, self.const
-        pull = np.einsum("kij,kj->ki", precision, self.means)
-        bias = self.const - 0.5 * np.einsum("ki,ki->k", pull, self.means)
-        return np.concatenate([pull, triangle_part], axis=1), bias
-
-    @cached_property
-    def rough(self) -> tuple[Array, float]:
-        """eta in float32, and how far off a product is for a t(y) of norm 1."""
-        norms = np.sqrt(np.einsum("km,km->k", self.eta, self.eta))
-        with np.errstate(over="ignore"):
-            return self.eta.astype(np.float32), float(_ROUGH * norms.max())
-
-    @property
-    def eta(self) -> Array:
-        return self._natural[0]
-
-    @property
-    def bias(self) -> Array:
-        return self._natural[1]
-
-    def total(self, N: Array, S: Array) -> Array:
-        """See `Expected.total`."""
-        out: Array = np.einsum("km,km->k", self.eta, S) + self.bias * N
-        return out
-
-
-class QuadraticFamily:
-    """What rows y with t(y) = [y (if `linear`), triangle of y yᵀ] have in common."""
-
-    linear: ClassVar[bool]
-    inv: Array
-    scatter: Array  # B0, the inverse of the Wishart's scale matrix
-
-    @property
-    def units(self) -> Units:
-        raise NotImplementedError
-
-    @property
-    def n_columns(self) -> int:
-        return len(self.inv)
-
-    @property
-    def n_stats(self) -> int:
-        D = self.n_columns
-        return self._offset + D * (D + 1) // 2
-
-    @property
-    def _offset(self) -> int:
-        return self.n_columns if self.linear else 0
-
-    @cached_property
-    def _log_det0(self) -> float:
-        return float(factor(self.scatter)[1])
-
-    @cached_property
-    def _prior_whiten(self) -> Array:
-        """Turns distances into those under the prior's E[Σ], up to a factor."""
-        return precision_factors(factor(self.scatter)[0])
-
-    def check(self, X: Array) -> None:
-        check_finite(X)
-
-    def log_base(self, X: Array) -> Array:
-        return np.full(len(X), self.units.log_inv.sum())
-
-    def features(self, X: Array) -> Array:
-        Y = self.units.view(X)
-        out = np.empty((len(Y), self.n_stats))
-        fill_quadratic(Y, self._offset, out)
-        return out
-
-    def scores(
-        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
-    ) -> Array:
-        """All scores by a product of t(y), those of candidates by gathering rows."""
-        Y, K = self.units.view(X), len(expected.const)
-        if candidates is None:
-            out = np.empty((len(Y), K))
-            _product(Y, self._offset, expected.eta, out)
-            out += expected.bias
-            return out
-        out = np.full(candidates.shape, -np.inf)
-        starts, rows, slots = gather_pairs(candidates, K)
-        gather_scores(
-            Y, starts, rows, slots, expected.means, expected.whiten, expected.const, out
-        )
-        return out
-
-    def shortlist(
-        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
-    ) -> IntArray | None:
-        """Products in float32 cost half; they only rule components out."""
-        Y = self.units.view(X)
-        eta, error = expected.rough
-        scores = np.empty((len(Y), len(expected.const)), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            _product(Y, self._offset, eta, scores)
-            squares = np.einsum("nd,nd->n", Y, Y)
-        bias = expected.bias + log_weights
-        out: IntArray = near_best(scores, bias, squares, error, margin)
-        return out
-
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        out = np.zeros((len(members.starts) - 1, self.n_stats))
-        gather_outer(self.units.view(X), *members, self._offset, out)
-        return out
-
-
-def _product(Y: Array, offset: int, eta: Array, out: Array) -> None:
-    """t(y) · eta, with t(y) made for some rows at a time: it is long."""
-    tile = max(16, _TILE_BYTES // (eta.itemsize * eta.shape[1]))
-    buffer = np.empty((min(tile, len(Y)), eta.shape[1]), eta.dtype)
-    for start in range(0, len(Y), tile):
-        rows = Y[start : start + tile].astype(eta.dtype, copy=False)
-        part = buffer[: len(rows)]
-        fill_quadratic(rows, offset, part)
-        np.dot(part, eta.T, out=out[start : start + tile])

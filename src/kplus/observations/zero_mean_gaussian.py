@@ -5,26 +5,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray
+from kplus.core.types import Array
 from kplus.observations.columns import refuse_categories
 from kplus.observations.defaults import VARIANCE_SHARE
 from kplus.observations.family import Columns
-from kplus.observations.units import Units, column_moments
-from kplus.observations.wishart import (
-    LOG_2PI,
-    Quadratic,
-    QuadraticFamily,
+from kplus.observations.normal_wishart import (
+    NormalWishart,
+    NormalWishartFamily,
     check_finite,
-    draw_wishart_normals,
-    expected_covariances,
-    factor,
-    log_gamma_ratio,
-    mean_log_det,
-    precision_factors,
     prior_scatter,
-    student_t,
-    unpack,
 )
+from kplus.observations.units import Units, column_moments
+from kplus.observations.wishart import unpack
 
 __all__ = ["ZeroMeanGaussian", "ZeroMeanGaussianFamily"]
 
@@ -76,7 +68,7 @@ class ZeroMeanGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class ZeroMeanGaussianFamily(QuadraticFamily):
+class ZeroMeanGaussianFamily(NormalWishartFamily):
     """See `ZeroMeanGaussian`; in units y = x · inv, t(y) = triangle of y yᵀ."""
 
     inv: Array
@@ -89,28 +81,11 @@ class ZeroMeanGaussianFamily(QuadraticFamily):
     def units(self) -> Units:
         return Units(np.zeros(self.n_columns), self.inv)
 
-    def _posterior(self, N: Array, S: Array) -> tuple[Array, Array]:
-        """ν and B of each component (Eq. 18 of the supplement)."""
-        return self.dof + N, self.scatter + unpack(S, self.n_columns)
-
-    def evidence(self, N: Array, S: Array) -> Array:
-        D = self.n_columns
-        dof, B = self._posterior(N, S)
-        log_det = factor(B)[1]
-        out: Array = (
-            -0.5 * D * np.log(np.pi) * N
-            + log_gamma_ratio(dof, self.dof, D)
-            + 0.5 * (self.dof * self._log_det0 - dof * log_det)
-        )
-        return out
-
-    def expect(self, N: Array, S: Array) -> Quadratic:
-        D = self.n_columns
-        dof, B = self._posterior(N, S)
-        L, log_det = factor(B)
-        const = 0.5 * (mean_log_det(dof, log_det, D) - D * LOG_2PI)
-        whiten = precision_factors(L, np.sqrt(dof))
-        return Quadratic(const, np.zeros((len(N), D)), whiten, linear=False)
+    def _posterior(self, N: Array, S: Array) -> NormalWishart:
+        """ν and B as in Eq. 18 of the supplement."""
+        sure, means = np.full(len(N), np.inf), np.zeros((len(N), self.n_columns))
+        B = self.scatter + unpack(S, self.n_columns)
+        return NormalWishart(sure, self.dof + N, means, B)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """1 - cos² of the angle to the seed under the prior's E[Σ]; sizes count not."""
@@ -122,27 +97,3 @@ class ZeroMeanGaussianFamily(QuadraticFamily):
         )
         out: Array = np.maximum(1.0 - cosines, 0.0)
         return out
-
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
-        dof, B = self._posterior(N, S)
-        free = dof - self.n_columns + 1.0
-        means = np.zeros((len(N), self.n_columns))
-        scores = student_t(self.units.view(X), means, B / free[:, None, None], free)
-        return scores + self.log_base(X)[:, None]
-
-    def draw(
-        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
-    ) -> Array:
-        dof, B = self._posterior(N, S)
-        means = np.zeros((len(N), self.n_columns))
-        sure = np.full(len(N), np.inf)
-        return self.units.back(draw_wishart_normals(means, sure, dof, B, counts, rng))
-
-    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        dof, B = self._posterior(N, S)
-        covariances = expected_covariances(B, dof, self.inv)
-        return {
-            "means_": np.zeros((len(N), self.n_columns)),
-            "covariances_": covariances,
-            "precisions_cholesky_": precision_factors(factor(covariances)[0]),
-        }
