@@ -249,6 +249,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_clusters_ = len(found.centers)
         self.cluster_sizes_ = found.counts
         self.penalty_ = float(found.penalty)
+        self.converged_ = found.converged
         self._set_or_drop("path_", found.path)
         self._set_or_drop("covariances_", found.covariances)
         self._lens = found.lens

@@ -54,23 +54,23 @@ class DPMixture(Clusterer):
     n_active : int, "auto" or None, default="auto"
         Most components that share in a row. None: all of them, at the cost of time
         where components are many. "auto" is 4.
-    batch_size : int or None, default=None
-        Rows read at a time. Components are updated after each such batch; by default
-        there are up to 20 of 1000 rows or more.
     memory_limit : float or None, default=None
         Most bytes for the sums of all batches: batches are larger where they would
         exceed it. See Notes.
     learning_delay, learning_decay : float, default=10.0, 0.5
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
+    birth_rows : int, default=5000
+        Most rows of a component that new ones are made from (N′ of the paper).
+    n_init : int, default=1
+        Starts, of which the best is kept.
     max_iter : int, default=300
         Most passes over all rows.
     tol : float, default=1e-5
         Stop when a pass gains less than that. In nats a row; and no move must be left
         to try.
-    birth_rows : int, default=5000
-        Most rows of a component that new ones are made from (N′ of the paper).
-    n_init : int, default=1
-        Starts, of which the best is kept.
+    batch_size : int or None, default=None
+        Rows read at a time. Components are updated after each such batch; by default
+        there are up to 20 of 1000 rows or more.
     warm_start : bool, default=False
         Start `fit` from the last one. From its components, and with its prior.
     n_jobs : int or None, default=None
@@ -190,14 +190,14 @@ class DPMixture(Clusterer):
         max_components=None,
         concentration=1.0,
         n_active="auto",
-        batch_size=None,
         memory_limit=None,
         learning_delay=10.0,
         learning_decay=0.5,
-        max_iter=300,
-        tol=1e-5,
         birth_rows=5000,
         n_init=1,
+        max_iter=300,
+        tol=1e-5,
+        batch_size=None,
         warm_start=False,
         n_jobs=None,
         random_state=None,
@@ -210,14 +210,14 @@ class DPMixture(Clusterer):
         self.max_components = max_components
         self.concentration = concentration
         self.n_active = n_active
-        self.batch_size = batch_size
         self.memory_limit = memory_limit
         self.learning_delay = learning_delay
         self.learning_decay = learning_decay
-        self.max_iter = max_iter
-        self.tol = tol
         self.birth_rows = birth_rows
         self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
         self.warm_start = warm_start
         self.n_jobs = n_jobs
         self.random_state = random_state

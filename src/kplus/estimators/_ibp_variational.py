@@ -59,11 +59,11 @@ class IBPVariational(BuffetFeatures):
         Most passes over all rows.
     tol : float, default=1e-7
         Stop when a pass gains less than that. As a share of the bound.
-    n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
     batch_size : int or None, default=None
         Rows read at a time. By default what suits the processor's cache. The result
         depends on it by rounding only.
+    n_jobs : int or None, default=None
+        Threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
@@ -157,8 +157,8 @@ class IBPVariational(BuffetFeatures):
         n_init=1,
         max_iter=500,
         tol=1e-7,
-        n_jobs=None,
         batch_size=None,
+        n_jobs=None,
         random_state=None,
         verbose=0,
     ):
@@ -171,8 +171,8 @@ class IBPVariational(BuffetFeatures):
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.n_jobs = n_jobs
         self.batch_size = batch_size
+        self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 

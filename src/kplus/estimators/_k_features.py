@@ -42,6 +42,8 @@ class KFeatures(LatentFeatures):
     effort : float, default=1.0
         How long to search for a better optimum: 0 runs the plain algorithm from the
         start, 2 takes about twice the default.
+    sparse_output : bool, default=False
+        Whether `transform` returns a sparse array (CSR).
     n_init : int, default=1
         Starts, of which the best is kept.
     max_iter : int, default=300
@@ -49,8 +51,6 @@ class KFeatures(LatentFeatures):
     tol : float, default=0.0
         Stop when a pass gains less than that. As a share of the objective; 0 waits
         until no row changes.
-    sparse_output : bool, default=False
-        Whether `transform` returns a sparse array (CSR).
     batch_size : int or None, default=None
         Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
@@ -130,10 +130,10 @@ class KFeatures(LatentFeatures):
         init="auto",
         assignment="auto",
         effort=1.0,
+        sparse_output=False,
         n_init=1,
         max_iter=300,
         tol=0.0,
-        sparse_output=False,
         batch_size=None,
         warm_start=False,
         n_jobs=None,
@@ -147,10 +147,10 @@ class KFeatures(LatentFeatures):
         self.init = init
         self.assignment = assignment
         self.effort = effort
+        self.sparse_output = sparse_output
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
-        self.sparse_output = sparse_output
         self.batch_size = batch_size
         self.warm_start = warm_start
         self.n_jobs = n_jobs
