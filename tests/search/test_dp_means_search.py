@@ -10,11 +10,12 @@ from kplus.core.errors import NotFiniteError
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
-from kplus.search.job import Fitted, Job
+from kplus.search.dp_means.fitted import Fitted
+from kplus.search.dp_means.seeds import plus_plus
+from kplus.search.dp_means.splits import grow, swap
+from kplus.search.job import Job
 from kplus.search.restarts import best_of
 from kplus.search.sample import Sample, draw
-from kplus.search.seeds import plus_plus
-from kplus.search.splits import grow, swap
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

@@ -17,8 +17,8 @@ from kplus.models.dp_means.full_covariance import (
     Scatters,
 )
 from kplus.moves.ellipsoids import OpenEllipsoids
-from kplus.search.dp_means import Job
-from kplus.search.full_covariance import by_penalty, refine
+from kplus.search.dp_means.full_covariance import by_penalty, refine
+from kplus.search.job import Job
 from kplus.search.runs import run_job
 
 

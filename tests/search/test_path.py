@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import reference
 from kplus import DPMeans, penalty_path
 from kplus.models.dp_means.params import Lens
-from kplus.search.path import most_clusters, trace
-from kplus.search.splits import Growth
+from kplus.search.dp_means.path import most_clusters, trace
+from kplus.search.dp_means.splits import Growth
 
 PLAIN = Lens(np.zeros(1), 1.0)
 

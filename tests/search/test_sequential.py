@@ -14,10 +14,10 @@ from kplus.loop import run
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally
 from kplus.moves.tidy import TidyUp
-from kplus.search.dp_means import Job, by_number, by_penalty
-from kplus.search.runs import one_by_one
-from kplus.search.sequential import collapsed, collapsed_number, refine, serial
-from kplus.search.splits import labels_of
+from kplus.search.dp_means import by_number, by_penalty
+from kplus.search.dp_means.sequential import collapsed, collapsed_number, refine, serial
+from kplus.search.job import Job
+from kplus.search.runs import labels_of, one_by_one
 
 
 def job(X, weights=None, block_rows=None, **settings):

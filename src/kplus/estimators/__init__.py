@@ -9,7 +9,7 @@ from kplus.estimators._ibp_variational import IBPVariational
 from kplus.estimators._k_features import KFeatures
 from kplus.estimators._meibp import MEIBP
 from kplus.estimators._penalty import penalty_for, penalty_path
-from kplus.search.path import PenaltyPath
+from kplus.search.dp_means.path import PenaltyPath
 
 __all__ = [
     "CRAFT",

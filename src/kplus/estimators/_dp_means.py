@@ -19,8 +19,8 @@ from kplus.estimators._progress import PassReporter
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
-from kplus.search import full_covariance
-from kplus.search.job import Fitted
+from kplus.search.dp_means import full_covariance
+from kplus.search.dp_means.fitted import Fitted
 
 __all__ = ["DPMeans"]
 

@@ -9,8 +9,9 @@ from kplus.core.types import Array
 from kplus.estimators._checks import refuse_other_columns
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
-from kplus.search import full_covariance, sequential
-from kplus.search.job import Fitted, Job
+from kplus.search.dp_means import full_covariance, sequential
+from kplus.search.dp_means.fitted import Fitted
+from kplus.search.job import Job
 from kplus.search.restarts import best_of
 
 __all__ = ["cap", "check", "check_stream", "find_clusters"]

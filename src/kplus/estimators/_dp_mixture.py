@@ -19,6 +19,7 @@ from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
 from kplus.search import dp_mixture as search
+from kplus.search.restarts import best_of
 
 __all__ = ["DPMixture"]
 
@@ -264,7 +265,12 @@ class DPMixture(Clusterer):
         )
         spec = settings.make_spec(self, family, table.source)
         start = settings.warm_start(last, spec)
-        return settings.best_fit(self.n_init, job, spec, start)
+        return best_of(
+            self.n_init,
+            job,
+            lambda part, again: search.fit(part, spec, start),
+            lambda found: -float(found.history[-1]),
+        )
 
     def _find_more(self, table: Table, weights: Array | None) -> search.MixtureFit:
         job = job_of(self, table.source, weights)

@@ -27,12 +27,9 @@ from kplus.moves.records import MoveRecord
 from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
-from kplus.search import dp_mixture as search
-from kplus.search.dp_mixture import MixtureFit, Spec
-from kplus.search.job import Job
+from kplus.search.dp_mixture import Spec
 
 __all__ = [
-    "best_fit",
     "check",
     "check_stream",
     "columns_of",
@@ -224,16 +221,6 @@ def describe_problem(dp: Any, source: Blocks) -> ValueError:
 
 
 # ----------------------------------------------------------------------- fits
-
-
-def best_fit(n_init: int, job: Job, spec: Spec, start: Components | None) -> MixtureFit:
-    """Fit `n_init` times and return the highest bound, the first among equals."""
-    if n_init == 1:
-        return search.fit(job, spec, start)
-    fits = [
-        search.fit(replace(job, rng=rng), spec, start) for rng in job.rng.spawn(n_init)
-    ]
-    return max(fits, key=lambda fit: float(fit.history[-1]))
 
 
 def warm_start(last: LastFit | None, spec: Spec) -> Components | None:

@@ -10,8 +10,8 @@ from kplus.estimators._checks import check_weights, refuse_fewer_rows
 from kplus.estimators._dp_means import DPMeans
 from kplus.estimators._input import open_table
 from kplus.search.dp_means import farthest_first, find_path
+from kplus.search.dp_means.path import PenaltyPath
 from kplus.search.job import Job
-from kplus.search.path import PenaltyPath
 
 __all__ = ["penalty_for", "penalty_path"]
 

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.types import Array, Callback, FitResult, IntArray, Move, PassInfo
-from kplus.engine import make_engine
+from kplus.core.types import Callback, FitResult, IntArray, Move, PassInfo
+from kplus.engine import BlockEngine, make_engine
 from kplus.loop import run
 from kplus.search.job import Job
-from kplus.search.splits import labels_of
 
-__all__ = ["by_size", "one_by_one", "run_job", "telling"]
+__all__ = ["labels_of", "one_by_one", "run_job", "telling"]
 
 
 def run_job(
@@ -61,6 +60,6 @@ def one_by_one(job: Job) -> list[list[int]]:
     return [*([index] for index in range(n_blocks)), []]
 
 
-def by_size(centers: Array, counts: Array) -> IntArray:
-    """Clusters by falling size, equals by their centres."""
-    return np.lexsort((*centers.T[::-1], -counts))
+def labels_of(engine: BlockEngine) -> IntArray:
+    """The label of every row."""
+    return np.concatenate([local.labels for local in engine.locals()])

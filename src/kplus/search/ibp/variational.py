@@ -1,6 +1,5 @@
 """From a table to a variational posterior: a start from a sample, then passes."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,6 +19,7 @@ from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.job import Job
+from kplus.search.restarts import best_of
 from kplus.search.runs import telling
 from kplus.search.sample import draw
 
@@ -71,29 +71,19 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
                 job, source=ArrayBlocks(sample), max_iter=passes, callback=None
             )
             start = _best_of(few, starts).params
-        elif spec.n_init == 1:
-            start = starts.draw(job.rng.spawn(1)[0], spec.random_start)
-        else:
-            return _best_of(job, starts)
-        return _to_rest(job, starts.model, start)
+            return _to_rest(job, starts.model, start)
+        return _best_of(job, starts)
 
 
 def _best_of(job: Job, starts: "_Starts") -> VariationalFit:
-    """The fit with the highest bound, the first among equals.
-
-    The first start is as asked for, the others are random. They run side by side, each
-    in one thread; the first one is watched.
-    """
+    """The fit with the highest bound; the first start is as asked, others random."""
     spec = starts.spec
 
-    def one(i: int, rng: np.random.Generator) -> VariationalFit:
-        start = starts.draw(rng, spec.random_start or i > 0)
-        alone = replace(job, n_threads=1, callback=job.callback if i == 0 else None)
-        return _to_rest(alone, starts.model, start)
+    def one(part: Job, again: bool) -> VariationalFit:
+        start = starts.draw(part.rng.spawn(1)[0], spec.random_start or again)
+        return _to_rest(part, starts.model, start)
 
-    numbers, rngs = range(spec.n_init), job.rng.spawn(spec.n_init)
-    with ThreadPoolExecutor(job.n_threads) as pool:
-        return max(pool.map(one, numbers, rngs), key=lambda end: end.history[-1])
+    return best_of(spec.n_init, job, one, lambda end: -float(end.history[-1]))
 
 
 def _model(spec: VariationalSpec, sample: Array) -> VariationalModel:

@@ -13,9 +13,10 @@ from kplus.models.dp_means.full_covariance import (
 from kplus.models.dp_means.params import Lens
 from kplus.moves.ellipsoids import OpenEllipsoids, RemoveEllipsoid
 from kplus.moves.remove import DropEmpty
-from kplus.search import dp_means as spherical
-from kplus.search.job import Fitted, Job
-from kplus.search.runs import by_size, run_job, telling
+from kplus.search.dp_means import driver as spherical
+from kplus.search.dp_means.fitted import Fitted, by_size
+from kplus.search.job import Job
+from kplus.search.runs import run_job, telling
 
 __all__ = ["assign", "by_penalty", "distances", "refine"]
 

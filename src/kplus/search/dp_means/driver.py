@@ -22,12 +22,13 @@ from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.present import PresentClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
-from kplus.search.job import Fitted, Job
-from kplus.search.path import PenaltyPath, most_clusters, trace
-from kplus.search.runs import run_job
+from kplus.search.dp_means.fitted import Fitted
+from kplus.search.dp_means.path import PenaltyPath, most_clusters, trace
+from kplus.search.dp_means.seeds import plus_plus
+from kplus.search.dp_means.splits import grow, swap
+from kplus.search.job import Job
+from kplus.search.runs import labels_of, run_job
 from kplus.search.sample import Sample, draw
-from kplus.search.seeds import plus_plus
-from kplus.search.splits import grow, labels_of, swap
 
 __all__ = [
     "assign",

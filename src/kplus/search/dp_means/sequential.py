@@ -9,10 +9,11 @@ from kplus.core.types import Array, FitResult, IntArray
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
 from kplus.moves.tidy import TidyUp
-from kplus.search.dp_means import assign, by_number, by_penalty
-from kplus.search.job import Fitted, Job
-from kplus.search.runs import by_size, one_by_one, run_job
-from kplus.search.seeds import plus_plus
+from kplus.search.dp_means.driver import assign, by_number, by_penalty
+from kplus.search.dp_means.fitted import Fitted, by_size
+from kplus.search.dp_means.seeds import plus_plus
+from kplus.search.job import Job
+from kplus.search.runs import one_by_one, run_job
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray, Move
-from kplus.engine import BlockEngine, SerialEngine
+from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.loop import run
 from kplus.models.dp_means.fast import DPMeansModel
@@ -18,6 +18,7 @@ from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import RefillClusters
 from kplus.moves.split import SplitClusters, best_splits
+from kplus.search.runs import labels_of
 from kplus.search.sample import Sample
 
 __all__ = ["Growth", "grow", "swap"]
@@ -38,11 +39,6 @@ class Growth:
     sse: Array
     entropy: Array  # -Σ W_k log(W_k / W)
     centers: Array
-
-
-def labels_of(engine: BlockEngine) -> IntArray:
-    """The label of every row."""
-    return np.concatenate([local.labels for local in engine.locals()])
 
 
 def grow(

@@ -11,7 +11,7 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.models.dp_means.params import Lens
-from kplus.search.splits import Growth
+from kplus.search.dp_means.splits import Growth
 
 __all__ = ["PenaltyPath", "most_clusters", "trace"]
 
