@@ -283,7 +283,7 @@ def test_scatters_add_subtract_and_regroup():
     start = Ellipsoids.spheres(X[:4], 1.0)
     whole = one_pass(model, start, X)[0].total
     parts = one_pass(model, start, X, block_rows=11)[0].total
-    names = ("counts", "sums", "outers", "costs", "spare")
+    names = ("counts", "sums", "outers", "squares", "spare")
     for name in names:
         np.testing.assert_allclose(
             getattr(whole, name), getattr(parts, name), rtol=1e-10, atol=1e-10

@@ -1,17 +1,19 @@
 """The clusters of a mixed table: what they are like, and what features are worth."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array, IntArray
+from kplus.core.group_sums import GroupSums
+from kplus.core.types import Array
 
 __all__ = ["ClusterSums", "Clusters"]
 
 
 @dataclass
-class ClusterSums:
+class ClusterSums(GroupSums):
     """What the rows of each cluster add up to.
 
     Attributes
@@ -27,43 +29,24 @@ class ClusterSums:
         Report of the last pass: rows that changed their cluster.
     """
 
+    statistics = ("sums", "counts")
+
     sums: Array
     counts: Array
     blank: float = 0.0
     changed: int = 0
 
-    @property
-    def K(self) -> int:
-        return len(self.counts)
-
     def begin_pass(self) -> None:
         self.changed = 0
 
-    def __iadd__(self, other: "ClusterSums") -> "ClusterSums":
-        self.sums += other.sums
-        self.counts += other.counts
+    def __iadd__(self, other: Self) -> Self:
         self.blank += other.blank
         self.changed += other.changed
-        return self
+        return super().__iadd__(other)
 
-    def __isub__(self, other: "ClusterSums") -> "ClusterSums":
-        self.sums -= other.sums
-        self.counts -= other.counts
+    def __isub__(self, other: Self) -> Self:
         self.blank -= other.blank
-        self.changed += other.changed
-        return self
-
-    def copy(self) -> "ClusterSums":
-        return replace(self, sums=self.sums.copy(), counts=self.counts.copy())
-
-    def regroup(self, into: IntArray, K: int) -> "ClusterSums":
-        """Carry over to K clusters; those with the same new number are joined."""
-        kept = into >= 0
-        sums = np.zeros((K, self.sums.shape[1]))
-        new = replace(self, sums=sums, counts=np.zeros(K))
-        np.add.at(new.sums, into[kept], self.sums[kept])
-        np.add.at(new.counts, into[kept], self.counts[kept])
-        return new
+        return super().__isub__(other)
 
 
 @dataclass(frozen=True)

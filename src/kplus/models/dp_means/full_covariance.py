@@ -15,7 +15,7 @@ the objective tends to Eq. 3 in units of Σ0.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
 
@@ -26,7 +26,12 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.models.dp_means.sequential import Labels
-from kplus.models.dp_means.stats import NO_CANDIDATES, Candidates, shortlist
+from kplus.models.dp_means.stats import (
+    NO_CANDIDATES,
+    Candidates,
+    ClusterSums,
+    shortlist,
+)
 
 __all__ = ["Ellipsoids", "FullCovarianceModel", "Scatters"]
 
@@ -92,79 +97,26 @@ class Ellipsoids:
         )
 
 
-@dataclass(slots=True)
-class Scatters:
-    """Additive statistics of clusters about their centres, and the report of a pass.
+@dataclass
+class Scatters(ClusterSums):
+    """Sums over the rows of clusters about their centres, and the report of a pass.
 
     Attributes
     ----------
-    counts, sums, outers : arrays of shape (K,), (K, D), (K, D, D)
-        Weighted sums of 1, ``x - μ_k`` and ``(x - μ_k)(x - μ_k)ᵀ``.
-    costs : array of shape (K,)
+    squares : array of shape (K,)
         Weighted sums of squared Mahalanobis distances.
-    spare : array of shape (K,)
-        Report: how much `costs` would rise if the cluster were removed and its rows
-        went to their second nearest.
-    moved : int
-        Report: how many rows changed cluster.
-    candidates : Candidates
-        Report: rows that want a cluster of their own.
+    outers : array of shape (K, D, D)
+        Weighted sums of ``(x - μ_k)(x - μ_k)ᵀ``.
     """
 
-    counts: Array
-    sums: Array
-    outers: Array
-    costs: Array
-    spare: Array
-    moved: int = 0
-    candidates: Candidates = NO_CANDIDATES
+    statistics = (*ClusterSums.statistics, "outers")
+
+    outers: Array = field(kw_only=True)
 
     @classmethod
-    def zeros(cls, K: int, D: int) -> "Scatters":
-        outers = np.zeros((K, D, D))
-        return cls(np.zeros(K), np.zeros((K, D)), outers, np.zeros(K), np.zeros(K))
-
-    def __iadd__(self, other: Self) -> Self:
-        self.counts += other.counts
-        self.sums += other.sums
-        self.outers += other.outers
-        self.costs += other.costs
-        self.spare += other.spare
-        self.moved += other.moved
-        self.candidates = self.candidates.merged(other.candidates)
-        return self
-
-    def __isub__(self, other: Self) -> Self:
-        self.counts -= other.counts
-        self.sums -= other.sums
-        self.outers -= other.outers
-        self.costs -= other.costs
-        return self
-
-    def copy(self) -> "Scatters":
-        return Scatters(
-            self.counts.copy(),
-            self.sums.copy(),
-            self.outers.copy(),
-            self.costs.copy(),
-            self.spare.copy(),
-            self.moved,
-            self.candidates,
-        )
-
-    def begin_pass(self) -> None:
-        self.spare[:] = 0.0
-        self.moved = 0
-        self.candidates = NO_CANDIDATES
-
-    def regroup(self, into: IntArray, K: int) -> "Scatters":
-        out = Scatters.zeros(K, self.sums.shape[1])
-        kept = into >= 0
-        np.add.at(out.counts, into[kept], self.counts[kept])
-        np.add.at(out.sums, into[kept], self.sums[kept])
-        np.add.at(out.outers, into[kept], self.outers[kept])
-        np.add.at(out.costs, into[kept], self.costs[kept])
-        return out
+    def zeros(cls, K: int, D: int) -> Self:
+        sums, outers = np.zeros((K, D)), np.zeros((K, D, D))
+        return cls(np.zeros(K), sums, np.zeros(K), np.zeros(K), outers=outers)
 
 
 @dataclass(frozen=True)
@@ -203,7 +155,7 @@ class FullCovarianceModel:
                 raise NotFiniteError(f"A row from {block.start + start} on")
             squares[rows, own] = np.inf
             second = np.min(squares, axis=1)
-            out.costs += np.bincount(own, weights * first, K)
+            out.squares += np.bincount(own, weights * first, K)
             if K > 1:
                 out.spare += np.bincount(own, weights * (second - first), K)
             _add_scatter(out, params, X, weights, own)
@@ -266,7 +218,7 @@ class FullCovarianceModel:
         """See the module; only clusters that have rows count."""
         full = ~self.empty(params, total)
         shape = float(params.stein(self.floor)[full].sum()) + np.count_nonzero(full) - 1
-        return float(total.costs.sum()) + self.penalty * shape
+        return float(total.squares.sum()) + self.penalty * shape
 
     def settled(self, total: Scatters) -> bool:
         return total.moved == 0

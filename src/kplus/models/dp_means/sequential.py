@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.group_sums import GroupSums
 from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.sequential import (
@@ -82,8 +83,8 @@ class Means:
         )
 
 
-@dataclass(slots=True)
-class Tally:
+@dataclass
+class Tally(GroupSums):
     """Additive statistics of clusters, and the report of one pass.
 
     Clusters open within a pass, so tallies of different K add: one that knows fewer
@@ -101,6 +102,8 @@ class Tally:
         Report: how many rows changed cluster.
     """
 
+    statistics = ("members", "counts", "sums", "squares")
+
     members: IntArray
     counts: Array
     sums: Array
@@ -109,62 +112,32 @@ class Tally:
     moved: int = 0
 
     @classmethod
-    def zeros(cls, K: int, D: int) -> "Tally":
+    def zeros(cls, K: int, D: int) -> Self:
         ints = np.zeros(K, np.int64)
         return cls(ints, np.zeros(K), np.zeros((K, D)), np.zeros(K), np.empty((0, D)))
 
-    @property
-    def K(self) -> int:
-        return len(self.members)
-
-    def _widen(self, K: int) -> None:
-        extra = K - self.K
-        if extra > 0:
-            self.members = np.pad(self.members, (0, extra))
-            self.counts = np.pad(self.counts, (0, extra))
-            self.sums = np.pad(self.sums, ((0, extra), (0, 0)))
-            self.squares = np.pad(self.squares, (0, extra))
+    def begin_pass(self) -> None:
+        self.born, self.moved = self.born[:0], 0
 
     def __iadd__(self, other: Self) -> Self:
         self._widen(other.K)
-        self.members[: other.K] += other.members
-        self.counts[: other.K] += other.counts
-        self.sums[: other.K] += other.sums
-        self.squares[: other.K] += other.squares
         self.born = np.concatenate([self.born, other.born])
         self.moved += other.moved
-        return self
+        return super().__iadd__(other)
 
     def __isub__(self, other: Self) -> Self:
         self._widen(other.K)
-        self.members[: other.K] -= other.members
-        self.counts[: other.K] -= other.counts
-        self.sums[: other.K] -= other.sums
-        self.squares[: other.K] -= other.squares
-        return self
+        return super().__isub__(other)
 
-    def copy(self) -> "Tally":
-        return Tally(
-            self.members.copy(),
-            self.counts.copy(),
-            self.sums.copy(),
-            self.squares.copy(),
-            self.born,
-            self.moved,
-        )
+    def _widen(self, K: int) -> None:
+        if K > self.K:
+            wide = super().regroup(np.arange(self.K), K)
+            for name in self.statistics:
+                setattr(self, name, getattr(wide, name))
 
-    def begin_pass(self) -> None:
-        self.born = self.born[:0]
-        self.moved = 0
-
-    def regroup(self, into: IntArray, K: int) -> "Tally":
-        out = Tally.zeros(K, self.sums.shape[1])
-        into = into[: self.K]
-        kept = into >= 0
-        np.add.at(out.members, into[kept], self.members[kept])
-        np.add.at(out.counts, into[kept], self.counts[kept])
-        np.add.at(out.sums, into[kept], self.sums[kept])
-        np.add.at(out.squares, into[kept], self.squares[kept])
+    def regroup(self, into: IntArray, K: int) -> Self:
+        out = super().regroup(into[: self.K], K)
+        out.begin_pass()
         return out
 
 

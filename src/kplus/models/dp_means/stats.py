@@ -1,10 +1,11 @@
 """What DP-means needs to know of some rows."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
+from kplus.core.group_sums import GroupSums
 from kplus.core.types import Array, IntArray
 
 __all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "shortlist"]
@@ -85,8 +86,8 @@ def shortlist(cost: Array, row: IntArray) -> IntArray:
     return order
 
 
-@dataclass(slots=True)
-class ClusterSums:
+@dataclass
+class ClusterSums(GroupSums):
     """Additive statistics of clusters, and the report of one pass.
 
     Attributes
@@ -106,6 +107,9 @@ class ClusterSums:
         Report: rows that want a cluster of their own.
     """
 
+    statistics: ClassVar[tuple[str, ...]] = ("counts", "sums", "squares")
+    reports = ("spare",)
+
     counts: Array
     sums: Array
     squares: Array
@@ -114,43 +118,19 @@ class ClusterSums:
     candidates: Candidates = NO_CANDIDATES
 
     @classmethod
-    def zeros(cls, K: int, D: int) -> "ClusterSums":
+    def zeros(cls, K: int, D: int) -> Self:
         return cls(np.zeros(K), np.zeros((K, D)), np.zeros(K), np.zeros(K))
 
+    def begin_pass(self) -> None:
+        super().begin_pass()
+        self.moved, self.candidates = 0, NO_CANDIDATES
+
     def __iadd__(self, other: Self) -> Self:
-        self.counts += other.counts
-        self.sums += other.sums
-        self.squares += other.squares
-        self.spare += other.spare
         self.moved += other.moved
         self.candidates = self.candidates.merged(other.candidates)
-        return self
+        return super().__iadd__(other)
 
-    def __isub__(self, other: Self) -> Self:
-        self.counts -= other.counts
-        self.sums -= other.sums
-        self.squares -= other.squares
-        return self
-
-    def copy(self) -> "ClusterSums":
-        return ClusterSums(
-            self.counts.copy(),
-            self.sums.copy(),
-            self.squares.copy(),
-            self.spare.copy(),
-            self.moved,
-            self.candidates,
-        )
-
-    def begin_pass(self) -> None:
-        self.spare[:] = 0.0
-        self.moved = 0
-        self.candidates = NO_CANDIDATES
-
-    def regroup(self, into: IntArray, K: int) -> "ClusterSums":
-        out = ClusterSums.zeros(K, self.sums.shape[1])
-        kept = into >= 0
-        np.add.at(out.counts, into[kept], self.counts[kept])
-        np.add.at(out.sums, into[kept], self.sums[kept])
-        np.add.at(out.squares, into[kept], self.squares[kept])
+    def regroup(self, into: IntArray, K: int) -> Self:
+        out = super().regroup(into, K)
+        out.begin_pass()
         return out

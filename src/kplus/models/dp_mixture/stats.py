@@ -7,6 +7,7 @@ from typing import Self
 
 import numpy as np
 
+from kplus.core.group_sums import GroupSums
 from kplus.core.types import Array, IntArray
 
 __all__ = ["Collected", "MixtureStats", "pair_index"]
@@ -53,7 +54,7 @@ class Collected:
 
 
 @dataclass
-class MixtureStats:
+class MixtureStats(GroupSums):
     """Sums over rows for K components.
 
     Attributes
@@ -76,6 +77,9 @@ class MixtureStats:
         Report: rows noted for births.
     """
 
+    statistics = ("N", "S", "entropy")
+    reports = ("seen", "spare")
+
     N: Array
     S: Array
     entropy: Array
@@ -93,62 +97,37 @@ class MixtureStats:
             np.zeros(K * (K - 1) // 2), 0.0, 0.0, np.zeros(K), np.zeros(K),
         )  # fmt: skip
 
-    @property
-    def K(self) -> int:
-        return len(self.N)
-
     def begin_pass(self) -> None:
-        self.seen, self.spare = np.zeros(self.K), np.zeros(self.K)
+        super().begin_pass()
         self.collected = []
 
     def __iadd__(self, other: Self) -> Self:
-        self.N += other.N
-        self.S += other.S
-        self.entropy += other.entropy
-        self.pairs += other.pairs
+        self.pairs = self.pairs + other.pairs
         self.base += other.base
         self.mass += other.mass
-        self.seen += other.seen
-        self.spare += other.spare
         self.collected = self.collected + other.collected
-        return self
+        return super().__iadd__(other)
 
     def __isub__(self, other: Self) -> Self:
-        self.N -= other.N
-        self.S -= other.S
-        self.entropy -= other.entropy
-        self.pairs -= other.pairs
+        self.pairs = self.pairs - other.pairs
         self.base -= other.base
         self.mass -= other.mass
-        return self
+        return super().__isub__(other)
 
-    def copy(self) -> "MixtureStats":
-        return MixtureStats(
-            self.N.copy(), self.S.copy(), self.entropy.copy(), self.pairs.copy(),
-            self.base, self.mass, self.seen.copy(), self.spare.copy(), self.collected,
-        )  # fmt: skip
-
-    def regroup(self, into: IntArray, K: int) -> "MixtureStats":
+    def regroup(self, into: IntArray, K: int) -> Self:
         """Carry over to K components; two that become one lose their pair's entropy.
 
         Pairs with a merged component are not known until the rows are seen again:
         there is no entropy of three.
         """
-        kept = np.flatnonzero(into >= 0)
-        goal, first = np.unique(into[kept], return_index=True)
-        again = np.delete(kept, first)
-        out = MixtureStats.zeros(K, self.S.shape[1])
-        for name in ("N", "S", "entropy", "seen", "spare"):
-            old, new = getattr(self, name), getattr(out, name)
-            new[goal] = old[kept[first]]
-            np.add.at(new, into[again], old[again])
+        out = super().regroup(into, K)
         a, b = (into[side] for side in pair_index(self.K))
         joined = (a == b) & (a >= 0)
         np.subtract.at(out.entropy, a[joined], self.pairs[joined])
         apart = (a != b) & (a >= 0) & (b >= 0)
         low, high = np.minimum(a, b)[apart], np.maximum(a, b)[apart]
         place = low * (2 * K - low - 1) // 2 + high - low - 1
+        out.pairs = np.zeros(K * (K - 1) // 2)
         np.add.at(out.pairs, place, self.pairs[apart])
-        out.base, out.mass = self.base, self.mass
         out.collected = [part.renumbered(into) for part in self.collected]
         return out

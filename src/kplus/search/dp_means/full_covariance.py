@@ -89,7 +89,7 @@ def _settled(
         means=shown.centers,
         labels=labels,
         counts=total.counts,
-        errors=total.costs,
+        errors=total.squares,
         penalty=model.penalty,
         history=np.concatenate([before, result.history]),
         converged=result.converged,
@@ -107,7 +107,7 @@ def assign(
     """Labels of all rows, and the weighted sum of squared Mahalanobis distances."""
     ellipsoids = Ellipsoids(centers, covariances)
     total, labels = _one_pass(source, weights, ellipsoids, n_threads)
-    return labels, float(total.costs.sum())
+    return labels, float(total.squares.sum())
 
 
 def _one_pass(
