@@ -196,7 +196,7 @@ def test_every_start_ends_well(init, block_rows):
     assert found.params.K == 5
     assert found.converged
     assert np.all(np.diff(found.history) >= -1e-9 * np.abs(found.history[-1]))
-    assert found.sums.rows == 300
+    assert found.sums.weight == 300
     distances = np.abs(found.params.factors.mean[:, None] - A[None]).mean(axis=2)
     assert np.all(distances.min(axis=0) < 0.15)
 
