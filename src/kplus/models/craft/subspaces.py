@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
+from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import ClusterSums
 
@@ -40,56 +41,53 @@ class Profile:
 
     @classmethod
     def of(cls, model: CraftModel, total: ClusterSums) -> "Profile":
-        layout = model.layout
-        K, D, P = total.K, model.n_features, layout.P
-        gains, breadth = np.zeros((K, D)), np.zeros((K, D))
-        information = np.full((K, D), np.nan)
-        whole = total.sums.sum(axis=0)
-        for p in range(layout.scored):
-            mean0, var0 = _moments(whole, p, P)
-            for k in range(K):
-                n = total.sums[k, p]
-                mean, var = _moments(total.sums[k], p, P)
-                smooth = (n * var + model.smoothing * var0) / (n + model.smoothing)
-                breadth[k, p] = smooth * layout.scales[p] ** 2
-                if var0 > 0.0 and n > 0.0:
-                    gains[k, p] = (
-                        0.5
-                        * n
-                        * (
-                            np.log(var0 / smooth)
-                            - var / smooth
-                            + (var + (mean - mean0) ** 2) / var0
-                        )
-                    )
+        layout, whole = model.layout, total.sums.sum(axis=0)
+        gains, breadth = np.zeros((2, total.K, model.n_features))
+        information = np.full(gains.shape, np.nan)
+        numbers = slice(layout.scored)
+        gains[:, numbers], breadth[:, numbers] = _numbers(model, total.sums, whole)
         for q in range(len(layout.widths)):
-            d = layout.scored + q
-            base = _frequencies(whole[layout.places(q)], 0.0, 0.0)
-            for k in range(K):
-                counts = total.sums[k, layout.places(q)]
-                eta = _frequencies(counts, model.smoothing, base)
-                used = base > 0.0
-                logs = np.log(eta[used])
-                breadth[k, d] = -float(eta[used] @ logs)
-                before = -float(counts[used] @ np.log(base[used]))
-                gains[k, d] = before + float(counts[used] @ logs)
-                information[k, d] = gains[k, d] / before if before > 0.0 else 0.0
+            d, places = layout.scored + q, layout.places(q)
+            gains[:, d], information[:, d], breadth[:, d] = _categories(
+                total.sums[:, places], whole[places], model.smoothing
+            )
         return cls(gains, information, breadth)
 
 
-def _moments(sums: Array, p: int, P: int) -> tuple[float, float]:
-    """Mean and variance of a number, in the units of the layout."""
-    n = sums[p]
-    if n <= 0.0:
-        return 0.0, 0.0
-    mean = sums[P + p] / n
-    return float(mean), max(float(sums[2 * P + p] / n - mean * mean), 0.0)
+def _numbers(model: CraftModel, sums: Array, whole: Array) -> tuple[Array, Array]:
+    """Gain and breadth of each number in each cluster."""
+    layout = model.layout
+    n, mean, var = _moments(sums, layout)
+    _, mean0, var0 = _moments(whole[None], layout)
+    smooth = (n * var + model.smoothing * var0) / (n + model.smoothing)
+    told = (var0 > 0.0) & (n > 0.0)
+    var0, narrow = np.where(var0 > 0.0, var0, 1.0), np.where(told, smooth, 1.0)
+    ratios = np.log(var0 / narrow) - var / narrow + (var + (mean - mean0) ** 2) / var0
+    gains = np.where(told, 0.5 * n * ratios, 0.0)
+    return gains, smooth * layout.scales[: layout.scored] ** 2
 
 
-def _frequencies(counts: Array, smoothing: float, base: Array | float) -> Array:
-    total = counts.sum() + smoothing
-    found: Array = (counts + smoothing * base) / total if total > 0.0 else counts * 0.0
-    return found
+def _moments(sums: Array, layout: Layout) -> tuple[Array, Array, Array]:
+    """Weight, mean and variance of the numbers, in the units of the layout."""
+    P, S = layout.P, layout.scored
+    n = sums[:, :S]
+    some = np.where(n > 0.0, n, 1.0)
+    mean = sums[:, P : P + S] / some
+    return n, mean, np.maximum(sums[:, 2 * P : 2 * P + S] / some - mean * mean, 0.0)
+
+
+def _categories(
+    counts: Array, whole: Array, smoothing: float
+) -> tuple[Array, Array, Array]:
+    """Gain, information and breadth of a column of categories in each cluster."""
+    used = whole > 0.0
+    counts, base = counts[:, used], whole[used] / whole.sum() if used.any() else whole
+    eta = (counts + smoothing * base) / (counts.sum(axis=1) + smoothing)[:, None]
+    logs = np.log(eta)
+    before = -np.sum(counts * np.log(base), axis=1)
+    gains = before + np.sum(counts * logs, axis=1)
+    information = np.where(before > 0.0, gains / np.where(before > 0.0, before, 1.0), 0)
+    return gains, information, -np.sum(eta * logs, axis=1)
 
 
 def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
