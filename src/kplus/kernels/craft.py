@@ -22,6 +22,7 @@ __all__ = [
     "score_rows",
     "settle",
     "weigh_tables",
+    "yeo_johnson",
 ]
 
 FAST = {"contract", "reassoc"}
@@ -30,13 +31,19 @@ _TILE = 256  # rows whose scores stay in the cache
 
 @nb.njit(nogil=True, cache=True)
 def _yeo_johnson(x, power):
-    if x >= 0.0:
-        if abs(power) < 1e-12:
-            return np.log1p(x)
-        return (np.exp(power * np.log1p(x)) - 1.0) / power
-    if abs(power - 2.0) < 1e-12:
-        return -np.log1p(-x)
-    return -(np.exp((2.0 - power) * np.log1p(-x)) - 1.0) / (2.0 - power)
+    sign = 1.0
+    if x < 0.0:
+        sign, x, power = -1.0, -x, 2.0 - power
+    if power == 0.0:
+        return sign * np.log1p(x)
+    return sign * np.expm1(power * np.log1p(x)) / power
+
+
+@nb.njit(nogil=True, cache=True)
+def yeo_johnson(x, power, out):
+    """Numbers with the transformation of Yeo and Johnson."""
+    for n in range(len(x)):
+        out[n] = _yeo_johnson(x[n], power)
 
 
 @nb.njit(nogil=True, cache=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import encode_rows
+from kplus.kernels.craft import encode_rows, yeo_johnson
 
 __all__ = ["Layout", "Rows"]
 
@@ -216,11 +216,8 @@ def _units(x: Array, weights: Array) -> tuple[float, float]:
 def _transformed(x: Array, power: float) -> Array:
     if np.isnan(power):
         return x
-    low, high = np.minimum(x, 0.0), np.maximum(x, 0.0)
-    up = np.log1p(high) if power == 0.0 else np.expm1(power * np.log1p(high)) / power
-    q = 2.0 - power
-    down = np.log1p(-low) if q == 0.0 else np.expm1(q * np.log1p(-low)) / q
-    out: Array = np.where(x >= 0.0, up, -down)
+    out = np.empty_like(x)
+    yeo_johnson(np.ascontiguousarray(x), power, out)
     return out
 
 
