@@ -18,6 +18,8 @@ from kplus.core.types import (
 
 __all__ = ["run"]
 
+_At = Position[Any, Any, Any]
+
 
 def run(
     model: Model[Any, Any],
@@ -72,31 +74,20 @@ def run(
         )
         if undone is not None:
             objective, params = undone.restored(memo, engine)
-        pending = None
         history.append(objective)
-        info = PassInfo(iteration, history[-1], params)
+        info = PassInfo(iteration, objective, params)
         if (callback is not None and callback(info)) or iteration == max_iter:
             break
         resting = model.settled(memo.total) or _small_step(history, tol, step)
         if undone is not None:
             resting = undone.resting  # as if it had not been tried
         updated = model.update(params, memo.total)
-        for move in moves:
-            at = Position(model, params, memo.total, updated, resting)
-            proposal = move.propose(at)
-            if proposal is not None:
-                snapshots = None
-                if proposal.trial:
-                    snapshots = memo.snapshot(), engine.snapshot()
-                pending = _Pending(proposal, updated, objective, resting, snapshots)
-                params = updated = _adopt(proposal, memo, engine)
-                resting = False
-                if not proposal.exact:
-                    break
-        if resting:
+        at = Position(model, params, memo.total, updated, resting)
+        at, pending = _moved(moves, at, objective, memo, engine)
+        if at.resting:
             converged = True
             break
-        params = updated
+        params = at.updated
     if finish is not None:
         at = Position(model, params, memo.total, params, resting=True)
         proposal = finish.propose(at)
@@ -130,6 +121,24 @@ class _Pending:
         memo.restore(self.snapshots[0])
         engine.restore(self.snapshots[1])
         return self.objective, self.params
+
+
+def _moved(
+    moves: Sequence[Move], at: _At, objective: float, memo: Memo, engine: Engine
+) -> tuple[_At, _Pending | None]:
+    """Ask the moves in turn; return where the fit goes on, and what is yet to tell."""
+    pending = None
+    for move in moves:
+        proposal = move.propose(at)
+        if proposal is None:
+            continue
+        snapshots = (memo.snapshot(), engine.snapshot()) if proposal.trial else None
+        pending = _Pending(proposal, at.updated, objective, at.resting, snapshots)
+        params = _adopt(proposal, memo, engine)
+        at = Position(at.model, params, memo.total, params, resting=False)
+        if not proposal.exact:
+            break
+    return at, pending
 
 
 def _adopt(proposal: Proposal, memo: Memo, engine: Engine) -> Any:
