@@ -12,9 +12,9 @@ from kplus.observations.columns import (
     Setting,
     label,
     observed_sums,
-    per_column,
     refuse_values,
     rescaled_sum,
+    setting,
 )
 from kplus.observations.defaults import CATEGORY_STRENGTH
 from kplus.observations.family import Columns, Expected, ObservedFamily
@@ -61,15 +61,12 @@ class Bernoulli:
                     f"{label(name)} holds {levels} categories, but "
                     "observations='bernoulli' takes 0 and 1; use 'categorical'."
                 )
-        D = sample.shape[1]
         _refuse_others(sample, columns.names)
         n, ones = observed_sums(sample, weights)
         share = (ones + 1.0) / (n + 2.0)
-        a = CATEGORY_STRENGTH * share if self.ones is None else self.ones
-        b = CATEGORY_STRENGTH * (1.0 - share) if self.zeros is None else self.zeros
-        return BernoulliFamily(
-            columns.names, per_column("ones", a, D), per_column("zeros", b, D)
-        )
+        a = setting("ones", self.ones, CATEGORY_STRENGTH * share)
+        b = setting("zeros", self.zeros, CATEGORY_STRENGTH * (1.0 - share))
+        return BernoulliFamily(columns.names, a, b)
 
 
 def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
@@ -93,7 +90,7 @@ class BernoulliFamily(ObservedFamily):
         _refuse_others(X, self.names)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
-        n, ones = np.split(np.maximum(S, 0.0), 2, axis=1)
+        n, ones = self._sums(S)
         return self.ones + ones, self.zeros + np.maximum(n - ones, 0.0)
 
     def evidence(self, N: Array, S: Array) -> Array:

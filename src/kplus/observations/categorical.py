@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.types import Array, IntArray
 from kplus.observations.columns import (
+    draw_codes,
     label,
     per_column,
     refuse_numbers,
@@ -168,10 +169,8 @@ class CategoricalFamily(FeatureFamily):
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
     ) -> Array:
         k = np.repeat(np.arange(len(S)), counts)
-        columns = []
-        for p in self._split(self._probabilities(S)):
-            steps = np.cumsum(p, axis=1)[k, :-1]  # the last category takes the rest
-            columns.append((rng.random((len(k), 1)) >= steps).sum(axis=1))
+        parts = self._split(self._probabilities(S))
+        columns = [draw_codes(p[k], rng) for p in parts]
         return np.stack(columns, axis=1).astype(np.float64)
 
     def _split(self, values: Array) -> list[Array]:

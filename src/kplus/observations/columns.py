@@ -7,12 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
-from kplus.core.types import Array
+from kplus.core.types import Array, IntArray
 from kplus.observations.family import Columns
 from kplus.observations.units import Units
 
 __all__ = [
     "Setting",
+    "draw_codes",
     "label",
     "observed_sums",
     "per_column",
@@ -24,6 +25,7 @@ __all__ = [
     "refuse_values",
     "rescaled_sum",
     "row_weights",
+    "setting",
     "varies",
 ]
 
@@ -111,6 +113,11 @@ def per_column(name: str, value: Any, n_columns: int, sign: bool = False) -> Arr
     return np.full(n_columns, numbers)
 
 
+def setting(name: str, value: Setting, default: Array) -> Array:
+    """The user's setting as `per_column` has it, or the default where it is None."""
+    return default if value is None else per_column(name, value, len(default))
+
+
 def row_weights(sample: Array, weights: Array | None) -> Array:
     """The weights of a sample's rows; all 1 where there are none that count."""
     if weights is None or not np.any(weights > 0):
@@ -132,6 +139,13 @@ def varies(sample: Array, weights: Array | None) -> NDArray[np.bool_]:
     high = np.max(rows, axis=0, initial=-np.inf, where=~np.isnan(rows))
     rounding = 2.0 * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
     out: NDArray[np.bool_] = 0.5 * high - 0.5 * low > rounding
+    return out
+
+
+def draw_codes(shares: Array, rng: np.random.Generator) -> IntArray:
+    """A category for each row of probabilities; the last one takes the rest."""
+    steps = np.cumsum(shares, axis=1)[:, :-1]
+    out: IntArray = (rng.random((len(shares), 1)) >= steps).sum(axis=1)
     return out
 
 

@@ -4,7 +4,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from kplus.core.types import Array
-from kplus.observations.columns import observed_sums, refuse_values
+from kplus.observations.columns import observed_sums, refuse_categories, refuse_values
+from kplus.observations.family import Columns
 
 __all__ = ["count_means", "log_factorials", "refuse_no_counts"]
 
@@ -19,8 +20,15 @@ def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
     refuse_values(X, bad, names, why)
 
 
-def count_means(sample: Array, weights: Array | None) -> Array:
-    """Means of columns, after one more row with half a count: never 0."""
+def count_means(
+    sample: Array, weights: Array | None, columns: Columns, family: str
+) -> Array:
+    """Means of columns that are checked to be counts.
+
+    After one more row with half a count, so that none is 0.
+    """
+    refuse_categories(columns, family)
+    refuse_no_counts(sample, columns.names, family)
     n, total = observed_sums(sample, weights)
     out: Array = (total + 0.5) / (n + 1.0)
     return out

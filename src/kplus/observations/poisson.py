@@ -7,12 +7,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, kl_div
 
 from kplus.core.types import Array, IntArray
-from kplus.observations.columns import (
-    Setting,
-    per_column,
-    refuse_categories,
-    rescaled_sum,
-)
+from kplus.observations.columns import Setting, per_column, rescaled_sum, setting
 from kplus.observations.counts import count_means, log_factorials, refuse_no_counts
 from kplus.observations.defaults import POISSON_STRENGTH
 from kplus.observations.family import Columns, Expected, ObservedFamily
@@ -56,16 +51,13 @@ class Poisson:
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "PoissonFamily":
         """Settle the prior; see `kplus.observations.family.Likelihood`."""
-        refuse_categories(columns, "poisson")
-        refuse_no_counts(sample, columns.names, "poisson")
-        D = sample.shape[1]
-        means = count_means(sample, weights)
-        shape, rate = self.shape, self.rate
+        means = count_means(sample, weights, columns, "poisson")
+        shape, rate, D = self.shape, self.rate, len(means)
         if shape is None:
             most = POISSON_STRENGTH * np.minimum(1.0, means)
             shape = most if rate is None else per_column("rate", rate, D) * means
         shape = per_column("shape", shape, D)
-        rate = shape / means if rate is None else per_column("rate", rate, D)
+        rate = setting("rate", rate, shape / means)
         return PoissonFamily(columns.names, shape, rate)
 
 
@@ -84,7 +76,7 @@ class PoissonFamily(ObservedFamily):
         return -log_factorials(X)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
-        n, total = np.split(np.maximum(S, 0.0), 2, axis=1)
+        n, total = self._sums(S)
         return self.shape + total, self.rate + n
 
     def evidence(self, N: Array, S: Array) -> Array:
