@@ -129,6 +129,29 @@ def _poisson(family, X, shares):
     return logs, divergences
 
 
+def _negative_binomial(family, X, shares):
+    """For each r by the textbook; then r as one more unknown, with equal chances."""
+    logs, divergences = np.zeros((len(X), shares.shape[1])), np.zeros(shares.shape[1])
+    for k, d in np.ndindex(shares.shape[1], X.shape[1]):
+        x, seen = X[:, d], ~np.isnan(X[:, d])
+        n, total = shares[seen, k].sum(), shares[seen, k] @ x[seen]
+        found = []
+        for r in 1.0 / family.dispersions[d]:
+            a0, b0 = 1.0 + r * family.rows[d], family.counts[d]
+            a, b = a0 + r * n, b0 + total
+            part = gammaln(x + r) - gammaln(r) - gammaln(x + 1.0)
+            part += r * digamma(a) + x * digamma(b) - (x + r) * digamma(a + b)
+            part = np.where(seen, part, 0.0)
+            divergence = divergence_dirichlet(np.array([a, b]), np.array([a0, b0]))
+            found.append((part, divergence, shares[:, k] @ part - divergence))
+        parts, inner, evidences = map(np.array, zip(*found, strict=True))
+        q = np.exp(evidences - evidences.max())
+        q /= q.sum()
+        logs[:, k] += q @ parts
+        divergences[k] += q @ inner + q @ np.log(np.maximum(q, 1e-300) * len(q))
+    return logs, divergences
+
+
 def _multinomial(family, X, shares):
     logs, divergences = [], []
     ways = gammaln(X.sum(axis=1) + 1.0) - gammaln(X + 1.0).sum(axis=1)
@@ -155,6 +178,7 @@ _BY_NAME = {
     "BernoulliFamily": _bernoulli,
     "CategoricalFamily": _categorical,
     "PoissonFamily": _poisson,
+    "NegativeBinomialFamily": _negative_binomial,
     "MultinomialFamily": _multinomial,
     "MixedFamily": _mixed,
 }

@@ -25,6 +25,7 @@ from kplus.observations import (
     Gaussian,
     Mixed,
     Multinomial,
+    NegativeBinomial,
     Poisson,
     SphericalGaussian,
     ZeroMeanGaussian,
@@ -202,6 +203,7 @@ CASES = {
     "bernoulli": Case(Bernoulli(), _bits),
     "categorical": Case(Categorical(), _coded, LEVELS),
     "poisson": Case(Poisson(), _counts),
+    "negative_binomial": Case(NegativeBinomial(), _counts),
     "multinomial": Case(Multinomial(), _counts, missing=False),
     "mixed": Case(Mixed(counts=(2, 5)), _mixture, _MIXED_LEVELS),
     "mixed-gaussian": Case(

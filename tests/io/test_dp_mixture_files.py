@@ -9,7 +9,7 @@ import pytest
 
 from kplus import DPMixture
 from kplus.io import ArrayInfo, inspect, load, save
-from kplus.observations import DiagGaussian, Gaussian, Mixed
+from kplus.observations import DiagGaussian, Gaussian, Mixed, NegativeBinomial
 
 RNG = np.random.default_rng(0)
 BITS = RNG.integers(0, 2, (60, 4)).astype(float)
@@ -33,9 +33,14 @@ CASES = {
     "bernoulli": ("bernoulli", BITS),
     "categorical": ("categorical", BITS),
     "poisson": ("poisson", COUNTS),
+    "negative_binomial": ("negative_binomial", COUNTS),
     "multinomial": ("multinomial", COUNTS),
     "mixed": ("mixed", FRAME),
     "mixed_counts": (Mixed(counts=["visits"]), FRAME),
+    "mixed_count_family": (
+        Mixed(counts=["visits"], count_family=NegativeBinomial(0.1)),
+        FRAME,
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from kplus.observations import (
     Gaussian,
     Mixed,
     Multinomial,
+    NegativeBinomial,
     Poisson,
     SphericalGaussian,
     ZeroMeanGaussian,
@@ -90,6 +91,8 @@ CASES = [
     Case("categorical-set", Categorical([1.0, [1, 2, 3, 4], 0.2]), code_rows, LEVELS),
     Case("poisson", Poisson(), count_rows),
     Case("poisson-set", Poisson(2.0, [1, 0.5, 0.1]), count_rows),
+    Case("negative_binomial", NegativeBinomial(), count_rows),
+    Case("negative_binomial-set", NegativeBinomial([0.3, 2, 0.01], 5, 0.5), count_rows),
     Case("multinomial", Multinomial(), count_rows, missing=False),
     Case("multinomial-set", Multinomial([0.3, 1, 2]), count_rows, missing=False),
     Case("mixed", Mixed(counts=(2, 5)), mixed_rows, _MIXED),
@@ -112,7 +115,9 @@ def missing_case(request):
     return request.param
 
 
-_ALONE = ("diag_gaussian", "bernoulli", "categorical", "poisson")
+_ALONE = (
+    "diag_gaussian", "bernoulli", "categorical", "poisson", "negative_binomial",
+)  # fmt: skip
 
 
 @pytest.fixture(params=[c for c in CASES if c.name in _ALONE], ids=lambda c: c.name)

@@ -10,6 +10,7 @@ from kplus.observations import (
     Gaussian,
     Mixed,
     Multinomial,
+    NegativeBinomial,
     Poisson,
     SphericalGaussian,
 )
@@ -28,12 +29,14 @@ def some(where):
     return Columns(*(tuple(part[j] for j in where) for part in COLUMNS))
 
 
+@pytest.mark.parametrize("counted", [Poisson(), NegativeBinomial()])
 @pytest.mark.parametrize("numbers", [DiagGaussian(), SphericalGaussian(), Gaussian()])
-def test_it_is_the_sum_of_its_parts(numbers):
+def test_it_is_the_sum_of_its_parts(numbers, counted):
     X = rows()
-    family = Mixed(numbers, counts=["visits"]).resolve(X, None, COLUMNS)
+    choice = Mixed(numbers, counts=["visits"], count_family=counted)
+    family = choice.resolve(X, None, COLUMNS)
     N, S = np.array([30.0]), family.features(X).sum(axis=0)[None]
-    groups = ((numbers, [0, 3]), (Categorical(), [1]), (Poisson(), [2]))
+    groups = ((numbers, [0, 3]), (Categorical(), [1]), (counted, [2]))
     total, evidence, apart = 0.0, 0.0, 0.0
     for likelihood, where in groups:
         part = likelihood.resolve(X[:, where], None, some(where))

@@ -14,6 +14,7 @@ from kplus.observations import (
     Gaussian,
     Mixed,
     Multinomial,
+    NegativeBinomial,
     Poisson,
     SphericalGaussian,
     ZeroMeanGaussian,
@@ -124,6 +125,7 @@ def test_a_row_of_zeros_suits_every_component():
         (SphericalGaussian(), (None, None)),
         (Gaussian(), (None, None)),
         (Poisson(), (None, None)),
+        (NegativeBinomial(), (None, None)),
         (Bernoulli(), (None, None)),
         (Categorical(), (2, 2)),
         (Multinomial(), (None, None)),
@@ -136,7 +138,9 @@ def test_draws_have_the_moments_of_the_rows(likelihood, levels):
     family, N, S = resolved(likelihood, X, *levels)
     draws = family.draw(N, S, np.array([20_000]), np.random.default_rng(1))
     np.testing.assert_allclose(draws.mean(axis=0), X.mean(axis=0), atol=0.02)
-    if not isinstance(likelihood, Poisson | Multinomial | Mixed | SphericalGaussian):
+    if not isinstance(
+        likelihood, Poisson | NegativeBinomial | Multinomial | Mixed | SphericalGaussian
+    ):
         np.testing.assert_allclose(draws.var(axis=0), X.var(axis=0), atol=0.02)
 
 

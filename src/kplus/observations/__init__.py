@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kplus.observations.gaussian import Gaussian
     from kplus.observations.mixed import Mixed
     from kplus.observations.multinomial import Multinomial
+    from kplus.observations.negative_binomial import NegativeBinomial
     from kplus.observations.poisson import Poisson
     from kplus.observations.spherical_gaussian import SphericalGaussian
     from kplus.observations.zero_mean_gaussian import ZeroMeanGaussian
@@ -28,6 +29,7 @@ __all__ = [
     "Gaussian",
     "Mixed",
     "Multinomial",
+    "NegativeBinomial",
     "Poisson",
     "SphericalGaussian",
     "ZeroMeanGaussian",

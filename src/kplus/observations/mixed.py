@@ -26,8 +26,9 @@ class Mixed:
     categories : Likelihood, default=Categorical()
         For the columns of categories.
     counts : sequence of str or int, default=()
-        Names or positions of the columns of numbers that are counts; these are
-        `Poisson`.
+        Names or positions of the columns of numbers that are counts.
+    count_family : Likelihood, default=Poisson()
+        For the columns of `counts`.
 
     Notes
     -----
@@ -50,6 +51,7 @@ class Mixed:
     numbers: Any = field(default_factory=DiagGaussian)
     categories: Any = field(default_factory=Categorical)
     counts: Any = ()
+    count_family: Any = field(default_factory=Poisson)
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -61,7 +63,7 @@ class Mixed:
         groups: dict[str, tuple[Any, list[int]]] = {
             "number": (self.numbers, numeric),
             "category": (self.categories, coded),
-            "count": (Poisson(), counted),
+            "count": (self.count_family, counted),
         }
         groups = {name: group for name, group in groups.items() if group[1]}
         where = tuple(np.array(group[1], dtype=np.int64) for group in groups.values())

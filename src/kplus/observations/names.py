@@ -38,6 +38,7 @@ NAMES = {
     "bernoulli": About("Bernoulli", "bits", missing=True),
     "categorical": About("Categorical", "categories", missing=True),
     "poisson": About("Poisson", "counts", missing=True),
+    "negative_binomial": About("NegativeBinomial", "counts", missing=True),
     "multinomial": About("Multinomial", "counts", missing=False),
     "mixed": About("Mixed", "mixed", missing=True),
 }
