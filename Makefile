@@ -14,7 +14,7 @@ export MPLBACKEND := Agg
 # Two pips in one environment would get in each other's way under `make -j`.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-slow test-bounds lint format types layers docs wheel bench-peers bench clean
+.PHONY: help demo test test-slow test-bounds coverage mutants lint format types layers docs wheel bench-peers bench clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
@@ -34,7 +34,7 @@ $(VENV)/.app: $(VENV)/.pip pyproject.toml
 	@$(PIP) --editable ".[cli,plot]"
 	@touch $@
 
-$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build: $(VENV)/.%: $(VENV)/.app
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build $(VENV)/.mutants: $(VENV)/.%: $(VENV)/.app
 	@echo "Installing the $* tools"
 	@$(PIP) --group $*
 	@touch $@
@@ -57,6 +57,10 @@ test-slow: $(VENV)/.test ## run the tests that take longer
 test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 -q \
 		-m "not slow" tests/kernels tests/models tests/search
+
+# Sampled changes of models and moves that no test notices; an hour or more.
+mutants: $(VENV)/.test $(VENV)/.mutants ## find small changes that no test notices
+	$(BIN)/python tools/mutants.py
 
 lint: $(VENV)/.lint ## check style and formatting
 	$(BIN)/ruff check .
