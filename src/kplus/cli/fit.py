@@ -64,7 +64,7 @@ def fit(options: FitOptions) -> None:
     _check(options)
     check_folder(options.outdir, _OUTPUTS, options.force)
     if options.plot:
-        from kplus.plots.style import require_matplotlib
+        from kplus.plots.display import require_matplotlib
 
         require_matplotlib()  # better now than after the fit
     silent = options.quiet

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.engine.files import open_path
-from kplus.plots.style import cluster_style, new_axes
+from kplus.plots.display import Display
+from kplus.plots.style import cluster_style
 
 __all__ = ["ClusterDisplay"]
 
@@ -19,7 +20,7 @@ _MAX_LEGEND = 12
 _MAX_NUMBERED = 60
 
 
-class ClusterDisplay:
+class ClusterDisplay(Display):
     """Scatter plot of clustered rows, with the centres.
 
     Two columns are drawn as they are, more by their first two principal components,
@@ -172,21 +173,7 @@ class ClusterDisplay:
         )
         return display.plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        display : ClusterDisplay
-            This object.
-        """
-        self.ax_ = new_axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         if self.points.shape[1] == 1:
             self._histogram()
         else:
@@ -199,7 +186,6 @@ class ClusterDisplay:
         )
         if K <= _MAX_LEGEND:
             self._legend()
-        return self
 
     def _legend(self) -> None:
         legend = self.ax_.legend(

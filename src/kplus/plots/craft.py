@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.plots.style import new_axes
+from kplus.plots.display import Display
 
 __all__ = ["CraftDisplay"]
 
@@ -19,7 +19,7 @@ _LEAST_LIMIT = 1e-12
 _FAINT = "#606060"  # legible on the greys
 
 
-class CraftDisplay:
+class CraftDisplay(Display):
     """Map of clusters and features: how much each feature tells of each cluster.
 
     The deeper a colour, the more. Blue are the features that are reported for the
@@ -129,21 +129,7 @@ class CraftDisplay:
         width = min(max(3.5 + (0.5 if self._has_numbers else 0.28) * D, 6.5), 14.0)
         return width, min(max(0.36 * K, 1.2), 10.0) + 1.0 + 0.06 * names
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        display : CraftDisplay
-            This object.
-        """
-        self.ax_ = new_axes(ax, self.figsize)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         image = self._draw_map()
         self._name_clusters()
         self._name_features()
@@ -156,7 +142,6 @@ class CraftDisplay:
         self.ax_.set_title(self._title(), fontsize="medium", loc="left")
         words = "blue: features of the cluster"
         self.ax_.set_title(words, fontsize="small", loc="right", color="#2171b5")
-        return self
 
     # -------------------------------------------------------------------- order
 

@@ -9,7 +9,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.estimators._input import open_table
-from kplus.plots.style import GREY, new_axes
+from kplus.plots.display import Display
+from kplus.plots.style import GREY
 
 __all__ = ["FeatureDisplay", "in_deviations", "in_deviations_words"]
 
@@ -20,7 +21,7 @@ _MAX_LISTED = 40  # more features have no line of text each
 _MAX_NUMBERS = 260
 
 
-class FeatureDisplay:
+class FeatureDisplay(Display):
     """Map of features and columns, with the share of rows that have each feature.
 
     Red adds to a column, blue takes away. Where columns are the pixels of pictures,
@@ -156,41 +157,28 @@ class FeatureDisplay:
         height = min(max(0.34 * K, 1.2), 10.0) + 0.8 + 0.06 * names
         return width, height
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        display : FeatureDisplay
-            This object.
-        """
-        K, D = self.components.shape
-        shape = self.image_shape
+    def _check(self) -> None:
+        D, shape = self.components.shape[1], self.image_shape
         if shape is not None and shape[0] * shape[1] != D:
             raise ValueError(
                 f"image_shape={shape} has {shape[0] * shape[1]} pixels, but the "
                 f"features have {D} columns."
             )
-        self.ax_ = new_axes(ax, self.figsize)
-        self.figure_ = self.ax_.figure
+
+    def _draw(self) -> None:
+        K, shape = len(self.components), self.image_shape
         self.ax_.set_axis_off()
         title = f"{K} feature{'s' * (K != 1)}{f', {self.unit}' if self.unit else ''}"
         self.ax_.set_title(title, fontsize="medium", loc="left")
         self.axes_: list[Any] = []
         if K == 0:
-            return self
+            return
         if shape is None:
             image = self._draw_map()
             self._draw_bars()
             self._draw_scale(image, 0.945)
         else:
             self._draw_pictures(shape)
-        return self
 
     @property
     def _limit(self) -> float:

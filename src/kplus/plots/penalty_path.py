@@ -4,14 +4,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from kplus.plots.style import GREY, HIGHLIGHT, new_axes
+from kplus.plots.display import Display
+from kplus.plots.style import GREY, HIGHLIGHT
 
 __all__ = ["PenaltyPathDisplay"]
 
 _LOG_FROM = 30
 
 
-class PenaltyPathDisplay:
+class PenaltyPathDisplay(Display):
     """Number of clusters against the penalty, with the chosen plateau marked.
 
     It is recommended to use :meth:`from_path`.
@@ -64,21 +65,7 @@ class PenaltyPathDisplay:
         """
         return cls(path).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        display : PenaltyPathDisplay
-            This object.
-        """
-        self.ax_ = new_axes(ax)
-        self.figure_ = self.ax_.figure
+    def _draw(self) -> None:
         K = np.asarray(self.path.n_clusters)
         low, high = _finite_ends(self.path)
         order = np.argsort(low)
@@ -92,7 +79,6 @@ class PenaltyPathDisplay:
             ylabel="best number of clusters",
         )
         self._ticks(K)
-        return self
 
     def _mark_chosen(self, low: Any, high: Any, K: Any) -> None:
         chosen, penalty = int(self.path.chosen), float(self.path.penalty)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.plots.style import GREY, cluster_style, new_axes
+from kplus.plots.display import Display
+from kplus.plots.style import GREY, cluster_style
 
 __all__ = ["TraceDisplay"]
 
@@ -24,7 +25,7 @@ _HISTORIES = {
 _GAP = 0.03  # between panels, as a share of the height
 
 
-class TraceDisplay:
+class TraceDisplay(Display):
     """What changed from sweep to sweep, one panel for each number.
 
     A chain that has forgotten its start looks the same throughout. One that still
@@ -98,36 +99,26 @@ class TraceDisplay:
         burn_in = getattr(estimator, "burn_in", 0)
         return cls(traces, burn_in=burn_in).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw the picture.
+    @property
+    def figsize(self) -> tuple[float, float]:
+        """Width and height of a figure that suits, in inches."""
+        return 7.2, 1.2 + 1.3 * len(self.traces)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or None
-            Where to draw; by default in a new figure.
-
-        Returns
-        -------
-        display : TraceDisplay
-            This object.
-        """
+    def _draw(self) -> None:
         n = len(self.traces)
-        self.ax_ = new_axes(ax, (7.2, 1.2 + 1.3 * n))
-        self.figure_ = self.ax_.figure
         self.ax_.set_axis_off()
         height = 1.0 / max(n, 1)
         self.axes_: list[Any] = []
         for i, (name, values) in enumerate(self.traces.items()):
             bottom = 1.0 - (i + 1) * height
             panel = self.ax_.inset_axes([0.0, bottom, 1.0, height - _GAP])
-            self._draw(panel, name, values, color=cluster_style(i)[0])
+            self._draw_trace(panel, name, values, color=cluster_style(i)[0])
             panel.tick_params(labelbottom=i == n - 1)
             self.axes_.append(panel)
         if self.axes_:
             self.axes_[-1].set_xlabel("sweep", fontsize="small")
-        return self
 
-    def _draw(self, ax: Any, name: str, values: Any, color: str) -> None:
+    def _draw_trace(self, ax: Any, name: str, values: Any, color: str) -> None:
         n = len(values)
         few = "o" if n <= 30 else ""
         whole = values.dtype.kind in "iu"

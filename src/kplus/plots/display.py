@@ -1,0 +1,63 @@
+"""What all displays share: an axes to draw in, and where matplotlib is imported."""
+
+from typing import Any, Self
+
+__all__ = ["Display", "require_matplotlib"]
+
+
+class Display:
+    """A picture that can be drawn again, in the manner of scikit-learn's displays.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of that.
+    """
+
+    @property
+    def figsize(self) -> tuple[float, float]:
+        """Width and height of a figure that suits, in inches."""
+        return 7.2, 4.8
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the picture.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        display : Display
+            This object.
+        """
+        require_matplotlib()
+        self._check()
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=self.figsize, layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw()
+        return self
+
+    def _check(self) -> None:
+        """Refuse what cannot be drawn, before there is a figure."""
+
+    def _draw(self) -> None:
+        """Draw in `ax_`."""
+        raise NotImplementedError
+
+
+def require_matplotlib() -> None:
+    """Raise an error that says what to install if matplotlib is not there."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib, which is not installed: "
+            "pip install 'kplus[plot]'"
+        ) from error
