@@ -1,5 +1,6 @@
 """Words to the user: messages, errors and progress, all on standard error."""
 
+import re
 import sys
 import warnings
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def report_error(error: Exception) -> None:
     if isinstance(error, OSError) and error.strerror:
         place = f"{error.filename}: " if error.filename else ""
         message = f"{place}{error.strerror}."
-    note(f"Error: {' '.join(message.split())}")
+    note(f"Error: {_plain(message)}")
 
 
 @contextmanager
@@ -58,7 +59,13 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    note(f"Warning: {' '.join(str(message).split())}")
+    note(f"Warning: {_plain(str(message))}")
+
+
+def _plain(message: str) -> str:
+    """One line, with options as they are written here: --prior gaussian."""
+    line = " ".join(message.split())
+    return re.sub(r"\b(negative|numeric|observations|prior)='(\w+)'", r"--\1 \2", line)
 
 
 @contextmanager
