@@ -371,7 +371,7 @@ def test_progress_tells_the_time_left():
 @pytest.mark.parametrize(
     ("model", "options", "words"),
     [
-        ("meibp", [], ["Negative values", "'shift'", "'gaussian'", "column"]),
+        ("meibp", [], ["Negative values", "--negative shift", "'gaussian'", "column"]),
         ("meibp", ["--negative", "drop"], ["--negative is one of error, shift"]),
         ("meibp", ["--factor-prior", "cauchy"], ["--factor-prior is one of"]),
         ("meibp", ["--noise-scale", 0], ["--noise-scale", "positive"]),
@@ -399,7 +399,7 @@ def test_progress_tells_the_time_left():
         (
             "ibp-gibbs",
             ["--factor-prior", "nonnegative"],
-            ["Negative values", "'noise'"],
+            ["Negative values", "--negative noise"],
         ),
         ("bp-means", ["--negative", "shift"], ["--negative is for --model meibp"]),
         ("dp-means", ["--sweeps", 9], ["--sweeps is for --model meibp"]),

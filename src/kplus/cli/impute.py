@@ -16,6 +16,7 @@ from kplus.cli.models import BUFFETS, has_buffet
 from kplus.cli.output import check_file, put_table
 from kplus.cli.saved import input_for, read_for, scaling_of
 from kplus.cli.tables import Table, column_names
+from kplus.core.reading import read_all
 from kplus.core.types import Array
 
 __all__ = ["ImputeOptions", "impute"]
@@ -47,7 +48,7 @@ def impute(options: ImputeOptions) -> None:
         )
     with status(f"Reading {options.data}", options.quiet):
         table = read_for(model, options.data, None)
-        rows = _rows(table)
+        rows = read_all(table.source)
     gaps = np.isnan(rows)
     with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
         filled = np.where(gaps, _expected(model, table), rows)
@@ -57,12 +58,6 @@ def impute(options: ImputeOptions) -> None:
         print(json.dumps(_result(options, table, gaps, filled), allow_nan=False))
     elif not options.quiet:
         _tell(options, gaps)
-
-
-def _rows(table: Table) -> Array:
-    source = table.source
-    n_blocks = -(-source.n_rows // source.block_rows)
-    return np.concatenate([source.read(i) for i in range(n_blocks)])
 
 
 def _expected(model: Any, table: Table) -> Array:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.errors import DataError
+from kplus.core.reading import read_all, read_blocks
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.engine.categories import Coding
 
@@ -67,8 +68,8 @@ def profile(
     count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
     missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)
     numbers = number_columns(coding, D)
-    for i in range(-(-source.n_rows // source.block_rows)):
-        rows = source.read(i)[:, numbers]
+    for _, block in read_blocks(source):
+        rows = block[:, numbers]
         missing[numbers] += np.isnan(rows).sum(axis=0)
         infinite[numbers] += np.isinf(rows).sum(axis=0)
         if infinite.any() or (missing.any() and not takes_missing):
@@ -190,8 +191,7 @@ class ScaledBlocks:
 
     def whole(self) -> Any:
         """Return all rows as estimators take them: an array, or a table with names."""
-        n_blocks = -(-self.n_rows // self.block_rows)
-        X = np.concatenate([self.read(i) for i in range(n_blocks)])
+        X = read_all(self)
         if not hasattr(self, "feature_names"):
             return X
         import pyarrow as pa

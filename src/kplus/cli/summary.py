@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from kplus.cli.scaling import Profile, number_columns
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.engine.categories import Coding
 
@@ -55,9 +56,7 @@ class Rows:
 
     def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
         """Blocks of rows, and of `values`, which has an entry a row."""
-        for i in range(-(-self.source.n_rows // self.source.block_rows)):
-            rows = self.source.read(i)
-            start = i * self.source.block_rows
+        for start, rows in read_blocks(self.source):
             yield rows, values[start : start + len(rows)]
 
 

@@ -13,6 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.errors import DataError
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.engine.blocks import as_float_column
 from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
@@ -212,9 +213,8 @@ def count_levels(blocks: Blocks) -> tuple[int, ...]:
         A value is negative, infinite or no whole number.
     """
     highest = np.zeros(blocks.n_features)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        rows = blocks.read(index)
-        _refuse_non_codes(blocks, rows, index * blocks.block_rows)
+    for start, rows in read_blocks(blocks):
+        _refuse_non_codes(blocks, rows, start)
         # Not nanmax, which warns at a column without values.
         highest = np.maximum(highest, np.where(np.isnan(rows), 0, rows).max(axis=0))
     return tuple(int(code) + 1 for code in highest)

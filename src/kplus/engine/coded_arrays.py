@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
+from kplus.core.reading import n_blocks
 from kplus.core.types import Array, IntArray
 from kplus.engine.blocks import default_block_rows
 from kplus.engine.categories import Coding
@@ -151,7 +152,7 @@ class CodedArrayBlocks(KeptBlocks):
     def check(self) -> None:
         """Read everything, so that what is unknown is refused now and not later."""
         if self._kept is None:
-            for index in range(-(-self.n_rows // self.block_rows)):
+            for index in range(n_blocks(self)):
                 self.read(index)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
+from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
 from kplus.engine.blas import SINGLE_THREAD
 
@@ -24,7 +25,7 @@ class BlockEngine:
     def __init__(self, source: Blocks, weights: Array | None = None) -> None:
         self.source = source
         self.weights = weights
-        self.n_blocks = -(-source.n_rows // source.block_rows)
+        self.n_blocks = n_blocks(source)
         self._locals: list[Any] = [None] * self.n_blocks
         self._versions = [0] * self.n_blocks
         self._renumberings: list[tuple[IntArray, int]] = []

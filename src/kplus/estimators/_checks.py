@@ -9,6 +9,7 @@ from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval
 
 from kplus.core.errors import DataError
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
 
 __all__ = [
@@ -144,10 +145,8 @@ def refuse_empty_columns(estimator: Any, blocks: Blocks, weights: Array | None) 
     Reads no more blocks than it takes to see a value in every column.
     """
     empty = np.ones(blocks.n_features, dtype=bool)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        rows = blocks.read(index)
+    for start, rows in read_blocks(blocks):
         if weights is not None:
-            start = index * blocks.block_rows
             rows = rows[weights[start : start + len(rows)] > 0.0]
         empty &= np.isnan(rows).all(axis=0)
         if not empty.any():
@@ -176,8 +175,8 @@ def check_features_of_rows(estimator: Any, Z: Any) -> Any:
 def _count_by_column(is_so: Callable[[Any], Any], blocks: Blocks) -> Any:
     """In how many rows each column holds a value that is so."""
     counts = np.zeros(blocks.n_features, dtype=np.int64)
-    for index in range(-(-blocks.n_rows // blocks.block_rows)):
-        counts += is_so(blocks.read(index)).sum(axis=0)
+    for _, rows in read_blocks(blocks):
+        counts += is_so(rows).sum(axis=0)
     return counts
 
 

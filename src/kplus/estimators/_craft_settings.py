@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
 from kplus.engine.categories import Coding
 from kplus.estimators._base import Table, warn
@@ -179,8 +180,7 @@ def best_fit(craft: Any, job: Job, coding: Coding | None) -> CraftFit:
 def scores(craft: Any, source: Blocks) -> Array:
     """The score of each row in each cluster."""
     if craft._paper is not None:
-        X = source.take(np.arange(source.n_rows))
-        return -row_costs(X, craft._paper)
+        return -row_costs(read_all(source), craft._paper)
     return search.score(source, craft._model, craft._clusters)
 
 

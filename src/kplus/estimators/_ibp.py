@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.errors import DataError
+from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.engine.shifted import ShiftedBlocks
 from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
@@ -297,8 +298,7 @@ def _of_table(table: Table) -> dict[str, Any]:
 
 def as_array(source: Blocks) -> Array:
     """All rows, float64."""
-    n_blocks = -(-source.n_rows // source.block_rows)
-    return np.concatenate([source.read(i) for i in range(n_blocks)]).astype(np.float64)
+    return read_all(source).astype(np.float64)
 
 
 def _empty_rows(rows: list[int]) -> str:

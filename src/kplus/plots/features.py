@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.core.reading import read_blocks
 from kplus.estimators._input import open_table
 from kplus.plots.display import Display
 from kplus.plots.style import GREY
@@ -328,8 +329,7 @@ def _describe(
     Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z)
     source = open_table(estimator, X, reset=False, block_rows=None)
     moments, seen = StandardScaler(), []
-    for index in range(-(-source.n_rows // source.block_rows)):
-        rows = source.read(index)
+    for _, rows in read_blocks(source):
         moments.partial_fit(rows)
         seen.append(~np.isnan(rows).all(axis=1))
     # A row without any value has no feature, and says nothing of a base.

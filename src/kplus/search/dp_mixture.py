@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
@@ -213,8 +214,7 @@ def log_densities(
 def _read(source: Blocks, family: Family) -> Iterator[Array]:
     SINGLE_THREAD.take()
     try:
-        for index in range(-(-source.n_rows // source.block_rows)):
-            X = source.read(index)
+        for _, X in read_blocks(source):
             family.check(X)
             yield X
     finally:

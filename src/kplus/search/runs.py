@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.reading import n_blocks
 from kplus.core.types import Callback, FitResult, IntArray, Move, PassInfo
 from kplus.engine import BlockEngine, make_engine
 from kplus.loop import run
@@ -56,8 +57,7 @@ def telling(
 
 def one_by_one(job: Job) -> list[list[int]]:
     """Groups for algorithms that walk the blocks in order, see `loop.run`."""
-    n_blocks = -(-job.source.n_rows // job.source.block_rows)
-    return [*([index] for index in range(n_blocks)), []]
+    return [*([index] for index in range(n_blocks(job.source))), []]
 
 
 def labels_of(engine: BlockEngine) -> IntArray:

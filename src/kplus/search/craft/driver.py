@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from kplus import loop
 from kplus.core.errors import NotFiniteError
+from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import without
 from kplus.core.types import Array, Blocks, Callback, IntArray, Move
 from kplus.engine import make_engine
@@ -89,9 +90,7 @@ def fit(job: Job, spec: CraftSpec) -> CraftFit:
 
 def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
     """Algorithms 1 and 2 on all rows in memory; what is said of clusters is ours."""
-    X: Array = np.ascontiguousarray(
-        job.source.take(np.arange(job.source.n_rows)), dtype=np.float64
-    )
+    X: Array = np.ascontiguousarray(read_all(job.source), dtype=np.float64)
     weights = np.ones(len(X)) if job.weights is None else job.weights
     fits = [fit_paper(X, weights, spec, rng) for rng in job.rng.spawn(n_init)]
     best = sorted_by_size(min(fits, key=lambda fit: fit.objective), weights)
@@ -203,8 +202,8 @@ def score(source: Blocks, model: CraftModel, clusters: Clusters) -> Array:
     """The score of each row in each cluster."""
     parts = []
     with SINGLE_THREAD:
-        for index in range(-(-source.n_rows // source.block_rows)):
-            rows = model.layout.encode(source.read(index))
+        for _, X in read_blocks(source):
+            rows = model.layout.encode(X)
             scores = np.empty((len(rows), clusters.K))
             score_rows(
                 rows.numbers, rows.codes, clusters.tables, clusters.shares, scores

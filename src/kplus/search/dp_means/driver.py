@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from kplus.core.reading import read_blocks
 from kplus.core.types import (
     Array,
     Blocks,
@@ -154,9 +155,8 @@ def distances(source: Blocks, centers: Array) -> Array:
     lens = Lens.on(centers)
     C = lens.view(centers)
     out = np.empty((source.n_rows, len(C)))
-    for index in range(-(-source.n_rows // source.block_rows)):
-        Y = lens.view(source.read(index).astype(np.float64))
-        start = index * source.block_rows
+    for start, rows in read_blocks(source):
+        Y = lens.view(rows.astype(np.float64))
         out[start : start + len(Y)] = cdist(Y, C) / lens.inv
     return out
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
 from kplus.kernels.ibp_marginals import exact_marginals, mean_field
 
@@ -24,8 +25,7 @@ def expected_bits(source: Blocks, A: Array, shares: Array, noise: float) -> Arra
         The variance σx².
     """
     odds = np.log(shares) - np.log1p(-shares)
-    blocks = range(-(-source.n_rows // source.block_rows))
-    found = [_of_block(source.read(i), A / noise, A, odds) for i in blocks]
+    found = [_of_block(X, A / noise, A, odds) for _, X in read_blocks(source)]
     return np.concatenate(found)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
 
 __all__ = ["Survey", "survey"]
@@ -50,8 +51,8 @@ def survey(source: Blocks) -> Survey:
     known, sums, squares = np.zeros(D), np.zeros(D), np.zeros(D)
     empty: list[int] = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for index in range(-(-source.n_rows // source.block_rows)):
-            rows = source.read(index).astype(np.float64, copy=False)
+        for first, block in read_blocks(source):
+            rows = block.astype(np.float64, copy=False)
             lowest = np.fmin(lowest, np.fmin.reduce(rows, axis=0))
             # Sums about a value of the column keep their digits.
             origin = np.where(known > 0.0, origin, np.where(lowest < np.inf, lowest, 0))
@@ -60,7 +61,6 @@ def survey(source: Blocks) -> Survey:
                 missing = np.isnan(rows)
                 values = np.where(missing, 0.0, values)
                 known += np.count_nonzero(~missing, axis=0)
-                first = index * source.block_rows
                 empty += (first + np.flatnonzero(missing.all(axis=1))).tolist()
             else:
                 known += len(rows)
