@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kplus.datasets.mixtures import Floats, Ints, make_spherical_mixture
+from kplus.datasets._arguments import Floats, Ints
+from kplus.datasets.mixtures import make_spherical_mixture
 
 __all__ = ["MixtureCase", "spherical_battery"]
 

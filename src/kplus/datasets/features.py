@@ -4,7 +4,7 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import ndtri
 
-from kplus.datasets.mixtures import Floats, Seed
+from kplus.datasets._arguments import Floats, Seed, check_sizes
 
 __all__ = ["make_binary_features", "make_nonnegative_features"]
 
@@ -60,7 +60,8 @@ def make_binary_features(
     >>> X.shape, Z.shape, A.shape
     ((500, 20), (500, 4), (4, 20))
     """
-    _check(n_samples, n_features, n_components, share, noise)
+    check_sizes(n_samples=n_samples, n_features=n_features, n_components=n_components)
+    _check_shares(share, noise)
     if not 0 <= correlation < 1:
         raise ValueError(
             f"correlation must be at least 0 and less than 1, got {correlation}."
@@ -70,9 +71,7 @@ def make_binary_features(
     Z = _bits(n_samples, n_components, share, correlation, rng)
     if base:
         Z[:, 0] = 1.0
-    X = Z @ A
-    X += noise * rng.standard_normal(X.shape)
-    return X, Z, A
+    return _with_noise(Z @ A, noise, rng), Z, A
 
 
 def make_nonnegative_features(
@@ -122,7 +121,8 @@ def make_nonnegative_features(
     >>> A.sum(axis=1)
     array([10., 10., 10., 10.])
     """
-    _check(n_samples, n_features, n_components, share, noise)
+    check_sizes(n_samples=n_samples, n_features=n_features, n_components=n_components)
+    _check_shares(share, noise)
     if not 0 < filled <= 1:
         raise ValueError(f"filled must be above 0 and at most 1, got {filled}.")
     rng = np.random.default_rng(random_state)
@@ -130,9 +130,7 @@ def make_nonnegative_features(
     ones = np.tile(np.arange(n_features) < n_ones, (n_components, 1))
     A = rng.permuted(ones, axis=1).astype(np.float64)
     Z = (rng.uniform(size=(n_samples, n_components)) < share).astype(np.float64)
-    X = Z @ A
-    X += noise * rng.standard_normal(X.shape)
-    return X, Z, A
+    return _with_noise(Z @ A, noise, rng), Z, A
 
 
 def _bits(
@@ -146,21 +144,12 @@ def _bits(
     return (behind < ndtri(share)).astype(np.float64)
 
 
-def _check(
-    n_samples: int,
-    n_features: int,
-    n_components: int,
-    share: float,
-    noise: float,
-) -> None:
-    sizes = {
-        "n_samples": n_samples,
-        "n_features": n_features,
-        "n_components": n_components,
-    }
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}.")
+def _with_noise(X: Floats, noise: float, rng: Generator) -> Floats:
+    X += noise * rng.standard_normal(X.shape)
+    return X
+
+
+def _check_shares(share: float, noise: float) -> None:
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}.")
     if not 0 <= noise < np.inf:

@@ -2,13 +2,10 @@
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+
+from kplus.datasets._arguments import Floats, Ints, Seed, check_sizes
 
 __all__ = ["make_gaussian_blobs", "make_grid_clusters", "make_spherical_mixture"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Seed = int | Generator | None
 
 
 def make_gaussian_blobs(
@@ -57,7 +54,7 @@ def make_gaussian_blobs(
     >>> X.shape, y.shape
     ((1000, 4), (1000,))
     """
-    _check_sizes(n_samples, n_features, n_clusters)
+    check_sizes(n_samples=n_samples, n_features=n_features, n_clusters=n_clusters)
     rng = np.random.default_rng(random_state)
     centers = center_std * rng.standard_normal((n_clusters, n_features))
     weights = rng.dirichlet(np.full(n_clusters, concentration))
@@ -111,7 +108,7 @@ def make_grid_clusters(
     >>> X.shape, int(y.max()) + 1
     ((900, 2), 9)
     """
-    _check_sizes(n_samples, 2, n_clusters)
+    check_sizes(n_samples=n_samples, n_clusters=n_clusters)
     side = round(n_clusters**0.5)
     if side * side != n_clusters:
         raise ValueError(
@@ -160,24 +157,13 @@ def make_spherical_mixture(
     >>> X.shape, sorted(set(y.tolist()))
     ((500, 2), [0, 1, 2])
     """
-    _check_sizes(n_samples, n_features, n_clusters)
+    check_sizes(n_samples=n_samples, n_features=n_features, n_clusters=n_clusters)
     rng = np.random.default_rng(random_state)
     centers = separation * _spread_centers(n_clusters, n_features, rng)
     floor = 0.2 / n_clusters
     weights = floor + 0.8 * rng.dirichlet(np.full(n_clusters, concentration))
     y = rng.choice(n_clusters, size=n_samples, p=weights)
     return centers[y] + rng.standard_normal((n_samples, n_features)), y
-
-
-def _check_sizes(n_samples: int, n_features: int, n_clusters: int) -> None:
-    sizes = {
-        "n_samples": n_samples,
-        "n_features": n_features,
-        "n_clusters": n_clusters,
-    }
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}.")
 
 
 def _random_covariance_factor(n_features: int, rng: Generator) -> Floats:

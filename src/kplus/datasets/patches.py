@@ -4,7 +4,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from kplus.datasets.mixtures import Floats, Ints, Seed
+from kplus.datasets._arguments import Floats, Ints, Seed, check_sizes
 
 __all__ = ["make_edge_patches"]
 
@@ -90,7 +90,11 @@ def make_edge_patches(
     >>> X.shape, int(y.max()) + 1
     ((1000, 25), 8)
     """
-    _check(n_rows, size, n_components, signal, noise)
+    check_sizes(n_rows=n_rows, n_components=n_components)
+    check_sizes(2, size=size)
+    for name, variance in {"signal": signal, "noise": noise}.items():
+        if not 0 < variance < np.inf:
+            raise ValueError(f"{name} must be positive and finite, got {variance}.")
     rng = np.random.default_rng(random_state)
     covariances = _edge_covariances(size, n_components, signal, noise)
     y = rng.integers(n_components, size=n_rows)
@@ -124,19 +128,3 @@ def _edge_covariances(
         edge *= signal * size**2 / np.trace(edge)
         covariances[k] = edge + noise * np.eye(size**2)
     return covariances
-
-
-def _check(
-    n_rows: int, size: int, n_components: int, signal: float, noise: float
-) -> None:
-    least = {
-        "n_rows": (n_rows, 1),
-        "size": (size, 2),
-        "n_components": (n_components, 1),
-    }
-    for name, (value, minimum) in least.items():
-        if value < minimum:
-            raise ValueError(f"{name} must be at least {minimum}, got {value}.")
-    for name, variance in {"signal": signal, "noise": noise}.items():
-        if not 0 < variance < np.inf:
-            raise ValueError(f"{name} must be positive and finite, got {variance}.")

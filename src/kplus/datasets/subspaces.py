@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.datasets.mixtures import Seed
+from kplus.datasets._arguments import Seed, check_sizes
 
 __all__ = ["make_subspace_clusters"]
 
@@ -84,8 +84,7 @@ def make_subspace_clusters(
     if figure not in _LAYOUTS:
         known = ", ".join(map(repr, _LAYOUTS))
         raise ValueError(f"figure must be one of {known}; got {figure!r}.")
-    if n_samples < 1:
-        raise ValueError(f"n_samples must be at least 1; got {n_samples}.")
+    check_sizes(n_samples=n_samples)
     rng = np.random.default_rng(random_state)
     kind, D, columns, shares = _LAYOUTS[figure]
     ends = np.round(np.cumsum(shares) * n_samples).astype(int)
