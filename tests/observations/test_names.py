@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import kplus.observations
+from kplus import DPMixture
 from kplus.core.errors import DataError
 from kplus.observations.names import NAMES, home
 from mixture_reference import CASES as MIXTURES
@@ -24,7 +25,9 @@ def test_a_family_is_everywhere(name, cases):
     assert cls in kplus.observations.__all__
     assert hasattr(import_module(home(name)), f"{cls}Family")
     assert f'| `"{name}"` {{class}}`~kplus.observations.{cls}`' in GUIDE
+    assert name == "mixed" or f"\n| `{cls}` | " in GUIDE, "its settings"
     assert cls in API
+    assert f'"{name}"' in DPMixture.__doc__
     assert name in cases, "no laws: tests/observations/conftest"
     assert name in MIXTURES, "no bound by brute force: tests/mixture_reference"
 
