@@ -12,7 +12,8 @@ from kplus import loop
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
-from kplus.models.ibp.mean_field import Factors, MeanField
+from kplus.models.ibp.factors import GaussianFactors
+from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.variational import VariationalModel
 
 KINDS = [FiniteBuffet, InfiniteBuffet]
@@ -38,7 +39,7 @@ def some_posterior(rng, kind, K, D, per_column=False):
     buffet = FiniteBuffet(tau, 1.3)
     if kind is InfiniteBuffet:
         buffet = InfiniteBuffet(tau, 1.3, rng.permutation(K))
-    factors = Factors(rng.normal(size=(K, D)), covs, group, log_det)
+    factors = GaussianFactors(rng.normal(size=(K, D)), covs, group, log_det)
     return MeanField(factors, buffet, 0.7, 1.9)
 
 
@@ -85,7 +86,7 @@ def log_likelihood(X, Z, params):
     f = params.factors
     total = 0.0
     for n, d in zip(*np.nonzero(~np.isnan(X)), strict=True):
-        z, cov = Z[n], f.covs[f.group[d]]
+        z, cov = Z[n], f.covariance[f.group[d]]
         square = (X[n, d] - z @ f.mean[:, d]) ** 2 + z @ cov @ z
         total -= 0.5 * (np.log(2 * np.pi * params.noise) + square / params.noise)
     return total
@@ -101,11 +102,11 @@ def direct_bound(X, params, nu):
         prior = np.sum(Z * on + (1 - Z) * off)
         total += q * (log_likelihood(X, Z, params) + prior - np.log(q))
     for d, g in enumerate(f.group):
-        second = np.trace(f.covs[g]) + f.mean[:, d] @ f.mean[:, d]
+        second = np.trace(f.covariance[g]) + f.mean[:, d] @ f.mean[:, d]
         total -= 0.5 * (
             len(f.mean) * np.log(2 * np.pi * params.factor) + second / params.factor
         )
-        total += stats.multivariate_normal(cov=f.covs[g]).entropy()
+        total += stats.multivariate_normal(cov=f.covariance[g]).entropy()
     first = buffet.alpha / len(buffet.tau)
     if isinstance(buffet, InfiniteBuffet):
         first = buffet.alpha
@@ -205,10 +206,13 @@ def nearby(rng, params):
         step = size * rng.normal(size=f.mean.shape)
         yield "factors", replace(params, factors=replace(f, mean=f.mean + step))
         scale = np.exp(size * rng.normal())
-        turn = np.eye(len(f.mean)) + size * rng.normal(size=f.covs.shape[1:])
-        covs = turn @ f.covs @ turn.T
+        turn = np.eye(len(f.mean)) + size * rng.normal(size=f.covariance.shape[1:])
+        covs = turn @ f.covariance @ turn.T
         log_det = float(np.linalg.slogdet(covs)[1][f.group].sum())
-        yield "factors", replace(params, factors=replace(f, covs=covs, log_det=log_det))
+        yield (
+            "factors",
+            replace(params, factors=replace(f, covariance=covs, known_log_det=log_det)),
+        )
         tau = buffet.tau * np.exp(size * rng.normal(size=buffet.tau.shape))
         yield "buffet", replace(params, buffet=replace(buffet, tau=tau))
         yield "scales", replace(params, noise=params.noise * scale)
@@ -293,7 +297,7 @@ def test_finite_probabilities_have_the_exact_posterior():
 
 def _start(X, K, kind, seed=0):
     rng = np.random.default_rng(seed)
-    factors = Factors.uncoupled(rng.normal(size=(K, X.shape[1])), 0.1)
+    factors = GaussianFactors.uncoupled(rng.normal(size=(K, X.shape[1])), 0.1)
     return MeanField(
         factors, kind.fitted(np.full(K, len(X) / 3), len(X), 1.0), 1.0, 1.0
     )
@@ -345,8 +349,8 @@ def test_columns_with_the_same_gaps_share_a_covariance():
     assert factors.group.tolist() == [0, 1, 0, 1, 0]
     S = nu[10:].T @ nu[10:]
     np.fill_diagonal(S, nu[10:].sum(axis=0))
-    np.testing.assert_allclose(factors.covs[1], np.linalg.inv(S + np.eye(2)))
-    mean = factors.covs[1] @ nu[10:].T @ X[10:, 3]
+    np.testing.assert_allclose(factors.covariance[1], np.linalg.inv(S + np.eye(2)))
+    mean = factors.covariance[1] @ nu[10:].T @ X[10:, 3]
     np.testing.assert_allclose(factors.mean[:, 3], mean)
 
 
@@ -355,7 +359,10 @@ def test_a_huge_base_costs_no_digits():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 3))
     nu = np.column_stack([np.ones(50), rng.random(50)])
-    model, factors = VariationalModel(), Factors.uncoupled(rng.normal(size=(2, 3)), 0.1)
+    model, factors = (
+        VariationalModel(),
+        GaussianFactors.uncoupled(rng.normal(size=(2, 3)), 0.1),
+    )
     params = MeanField(factors, FiniteBuffet(np.ones((2, 2)), 1.0), 1.0, 1.0)
     far = factors.mean.copy()
     far[0] += 2.0**20
@@ -374,7 +381,7 @@ def test_ME_4_an_inactive_feature_changes_the_infinite_bound():
     for K in (2, 3, 4):
         more = np.zeros((6, K))
         more[:, :2] = nu
-        factors = Factors.uncoupled(np.zeros((K, 3)), 1.0)
+        factors = GaussianFactors.uncoupled(np.zeros((K, 3)), 1.0)
         buffet = InfiniteBuffet.fitted(more.sum(axis=0), 6.0, 1.3)
         start = MeanField(factors, buffet, params.noise, params.factor)
         sums = model.sums(start, X, more)

@@ -13,7 +13,8 @@ from kplus.estimators._ibp import BuffetFeatures, given
 from kplus.estimators._job import job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
-from kplus.models.ibp.mean_field import Factors, MeanField
+from kplus.models.ibp.factors import GaussianFactors
+from kplus.models.ibp.mean_field import MeanField
 from kplus.search.ibp import variational as search
 from kplus.search.ibp.variational import VariationalFit, VariationalSpec
 
@@ -206,7 +207,7 @@ class IBPVariational(BuffetFeatures):
         params = self._posterior
         state = {
             "mean": params.factors.mean,
-            "covs": params.factors.covs,
+            "covs": params.factors.covariance,
             "group": params.factors.group,
             "log_det": params.factors.log_det,
             "tau": params.buffet.tau,
@@ -244,7 +245,7 @@ class IBPVariational(BuffetFeatures):
             buffet = InfiniteBuffet(state["tau"], self.alpha_, order)
         else:
             raise ValueError(f"order is not one of {K} features.")
-        factors = Factors(state["mean"], covs, group, float(state["log_det"]))
+        factors = GaussianFactors(state["mean"], covs, group, float(state["log_det"]))
         noise, factor = float(state["noise"]), float(state["factor"])
         self._posterior = MeanField(factors, buffet, noise, factor)
         self._reported = state["reported"]

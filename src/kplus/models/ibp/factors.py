@@ -12,6 +12,7 @@ import numpy as np
 from kplus.core.types import Array, IntArray
 from kplus.kernels.factor_updates import refresh
 from kplus.models.ibp.moments import truncated_entropy, truncated_moments
+from kplus.models.linear.gaps import columns_of
 from kplus.models.linear.sums import LinearSums, by_columns
 
 __all__ = ["Factors", "GaussianFactors", "TruncatedFactors"]
@@ -92,8 +93,7 @@ class TruncatedFactors:
         mean, variance = self._moments
         K = len(mean)
         grams = np.empty((n_groups, K, K))
-        for g in range(n_groups):
-            own = slice(None) if n_groups == 1 else np.flatnonzero(group == g)
+        for g, own in enumerate(columns_of(group, n_groups)):
             part = mean[:, own]
             grams[g] = part @ part.T
             grams[g].flat[:: K + 1] += variance[:, own].sum(axis=1)
@@ -140,17 +140,33 @@ class TruncatedFactors:
 
 @dataclass(frozen=True)
 class GaussianFactors:
-    """Columns of A, each jointly Gaussian; those of a group share a covariance."""
+    """Columns of A, each jointly Gaussian; those of a group share a covariance.
+
+    Attributes
+    ----------
+    mean : (K, D)
+    covariance : (groups, K, K)
+    group : (D,)
+        That of each column.
+    known_log_det : float or None
+        `log_det` where it is known better than large and small covariances tell.
+    """
 
     mean: Array
-    covariance: Array  # (groups, K, K)
+    covariance: Array
     group: IntArray
+    known_log_det: float | None = None
 
     @classmethod
     def near(cls, A: Array, noise: float) -> Self:
         """Factors believed to be about A."""
-        covariance = 1e-3 * noise * np.eye(len(A))
-        return cls(A, covariance[None], np.zeros(A.shape[1], np.int64))
+        return cls.uncoupled(A, 1e-3 * noise)
+
+    @classmethod
+    def uncoupled(cls, mean: Array, variance: float) -> Self:
+        """Independent factors, all of the same variance."""
+        covariance = variance * np.eye(len(mean))
+        return cls(mean, covariance[None], np.zeros(mean.shape[1], np.int64))
 
     @classmethod
     def independent(cls, mean: Array, variance: Array, group: IntArray) -> Self:
@@ -162,29 +178,37 @@ class GaussianFactors:
     def _widths(self) -> IntArray:
         return np.bincount(self.group, minlength=len(self.covariance))
 
+    @cached_property
+    def log_det(self) -> float:
+        """Of the covariances of all columns, summed."""
+        if self.known_log_det is not None:
+            return self.known_log_det
+        return float(self._widths @ np.linalg.slogdet(self.covariance)[1])
+
     @property
     def squares(self) -> float:
         traces = np.trace(self.covariance, axis1=1, axis2=2)
         return float(np.vdot(self.mean, self.mean) + self._widths @ traces)
 
     def grams(self, group: IntArray, n_groups: int) -> Array:
-        K = len(self.mean)
-        grams = np.empty((n_groups, K, K))
-        for g in range(n_groups):
-            own = group == g
-            widths = np.bincount(self.group[own], minlength=len(self.covariance))
-            part = self.mean[:, own]
-            grams[g] = part @ part.T + np.tensordot(widths, self.covariance, axes=1)
+        grams = self.spreads(group, n_groups)
+        for gram, own in zip(grams, columns_of(group, n_groups), strict=True):
+            gram += self.mean[:, own] @ self.mean[:, own].T
         return grams
+
+    def spreads(self, group: IntArray, n_groups: int) -> Array:
+        """Covariances added up over the columns of each group, (n_groups, K, K)."""
+        widths = np.zeros((n_groups, len(self.covariance)))
+        np.add.at(widths, (group, self.group), 1.0)
+        spreads: Array = np.tensordot(widths, self.covariance, axes=1)
+        return spreads
 
     def uncertainty(self, sums: LinearSums) -> float:
         return sums.product(self.covariance, self.group)
 
     def gain(self, spread: float) -> float:
-        K = len(self.mean)
-        _, logdets = np.linalg.slogdet(self.covariance)
         prior = -0.5 * self.mean.size * np.log(spread) - 0.5 * self.squares / spread
-        entropy = 0.5 * self._widths @ (logdets + K)  # log 2π of both cancels
+        entropy = 0.5 * (self.log_det + self.mean.size)  # log 2π of both cancels
         return float(prior + entropy)
 
     def own_gains(self, spread: float) -> Array:

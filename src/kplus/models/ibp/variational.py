@@ -7,7 +7,7 @@ is in `buffet_sticks`.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,19 +131,13 @@ class VariationalModel:
 
     def bound(self, params: MeanField, total: BernoulliSums) -> float:
         """E[log p(X, Z, A, π)] plus the entropy of q: at most log p(X)."""
-        factors, (K, D) = params.factors, params.factors.mean.shape
         likelihood = -0.5 * (
             total.observed * np.log(2.0 * np.pi * params.noise)
             + expected_error(params, total) / params.noise
         )
-        divergence = 0.5 * (
-            K * D * (np.log(params.factor) - 1.0)
-            + factors.squares / params.factor
-            - factors.log_det
-        )
         counts, N = total.counts, total.weight
         features = params.buffet.bound(counts, N) + total.entropy
-        return float(likelihood - divergence + features)
+        return float(likelihood + params.factors.gain(params.factor) + features)
 
     def objective(self, params: MeanField, total: BernoulliSums) -> float:
         return -self.bound(params, total)
@@ -171,7 +165,7 @@ class _Tile:
     gaps : Gaps
         The same by groups of columns and patterns of rows.
     spread, gram : (P, K, K)
-        `Factors.spread` and `Factors.gram` over the columns of each pattern.
+        Covariances, and E[AAᵀ], added up over the columns of each pattern.
     """
 
     params: MeanField
@@ -181,6 +175,22 @@ class _Tile:
     spread: Array
     gram: Array
 
+    @classmethod
+    def of(
+        cls,
+        params: MeanField,
+        X: Array,
+        missing: NDArray[np.bool_] | None,
+        gaps: Gaps,
+    ) -> Self:
+        factors, n_groups, K = params.factors, gaps.known.shape[1], params.K
+        spread, gram = (
+            (gaps.known @ over(gaps.group, n_groups).reshape(n_groups, -1))
+            .reshape(-1, K, K)
+            for over in (factors.spreads, factors.grams)
+        )  # fmt: skip
+        return cls(params, X, missing, gaps, spread, gram)
+
     @property
     def pattern(self) -> IntArray:
         return self.gaps.pattern
@@ -188,7 +198,7 @@ class _Tile:
     def residuals(self, nu: Array) -> Array:
         R: Array = self.X - nu @ self.params.factors.mean
         if self.missing is not None:
-            R[self.missing] = 0.0
+            np.copyto(R, 0.0, where=self.missing)
         return R
 
     def rest(self, nu: Array) -> Array:
@@ -242,19 +252,15 @@ class _Tile:
 
 def _tiles(params: MeanField, X: Array) -> Iterator[tuple[slice, _Tile]]:
     """Rows as one tile, or as many where entries are missing."""
-    factors, n = params.factors, len(X)
-    missing = np.isnan(X)
+    n, missing = len(X), np.isnan(X)
     if not missing.any():
-        spread, gram = factors.spread[None], factors.gram[None]
-        yield slice(0, n), _Tile(params, X, None, whole(*X.shape), spread, gram)
+        yield slice(0, n), _Tile.of(params, X, None, whole(*X.shape))
         return
     size = max(_TILE // params.K**2, 32)
     for start in range(0, n, size):
         part = slice(start, min(start + size, n))
-        gaps = Gaps.of(missing[part])
-        spread, gram = factors.within(gaps.known[:, gaps.group])
-        filled = np.where(missing[part], 0.0, X[part])
-        yield part, _Tile(params, filled, missing[part], gaps, spread, gram)
+        gaps, filled = Gaps.of(missing[part]), np.where(missing[part], 0.0, X[part])
+        yield part, _Tile.of(params, filled, missing[part], gaps)
 
 
 def _expected_gram(nu: Array, held: Array) -> Array:

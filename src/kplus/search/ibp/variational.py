@@ -11,7 +11,8 @@ from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
-from kplus.models.ibp.mean_field import BernoulliSums, Factors, MeanField
+from kplus.models.ibp.factors import GaussianFactors
+from kplus.models.ibp.mean_field import BernoulliSums, MeanField
 from kplus.models.ibp.prior import harmonic
 from kplus.models.ibp.variational import VariationalModel
 from kplus.search.features import number
@@ -139,7 +140,7 @@ def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:
     alpha = active / harmonic(len(X)) if spec.alpha is None else spec.alpha
     kind = InfiniteBuffet if spec.infinite else FiniteBuffet
     return MeanField(
-        Factors.uncoupled(np.zeros((nu.shape[1], X.shape[1])), square),
+        GaussianFactors.uncoupled(np.zeros((nu.shape[1], X.shape[1])), square),
         kind.fitted(nu.sum(axis=0), len(X), alpha),
         square if spec.noise_scale is None else spec.noise_scale**2,
         square if spec.factor_scale is None else spec.factor_scale**2,
