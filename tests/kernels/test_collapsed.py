@@ -23,7 +23,7 @@ def fitted(X, Z, weights=None):
     K, D = Z.shape[1], X.shape[1]
     H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
     weights = np.ones(len(X)) if weights is None else weights
-    return refit(X, weights, Z, H, A, G), H, A, G
+    return refit(X, weights, Z, Z.shape[1], H, A, G), H, A, G
 
 
 def setting(seed, n=14, D=3, K=3, noise=0.6):
@@ -77,7 +77,7 @@ def test_columns_that_depend_on_each_other_are_told_or_survived(kind, copies):
 def test_leftovers():
     X, Z, A = obvious.planted(9, 4, 3)
     R = np.empty_like(X)
-    leftovers(X, Z, A, R)
+    leftovers(X, Z, Z.shape[1], A, R)
     np.testing.assert_allclose(R, X - Z @ A, atol=1e-14)
 
 

@@ -9,17 +9,18 @@ from scipy.integrate import quad
 from scipy.stats import kstest, norm, poisson, truncnorm
 
 from gibbs_reference import allocations, class_of, log_prior, posterior, surprise
-from kplus.kernels.ibp_accelerated import sweep_accelerated
-from kplus.kernels.ibp_collapsed import sweep_collapsed
-from kplus.kernels.ibp_marginals import exact_marginals, mean_field
-from kplus.kernels.ibp_posterior import Posterior
-from kplus.kernels.ibp_rows import Law, bit_is_on, draw_number, shuffle
-from kplus.kernels.ibp_truncated import (
+from kplus.kernels.gibbs_accelerated import sweep_accelerated
+from kplus.kernels.gibbs_collapsed import sweep_collapsed
+from kplus.kernels.gibbs_draws import Law, bit_is_on, draw_number, shuffle
+from kplus.kernels.gibbs_posterior import Posterior
+from kplus.kernels.gibbs_truncated import (
     draw_factors,
     evidence_of_feature,
     positive_normal,
 )
-from kplus.kernels.ibp_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
+from kplus.kernels.gibbs_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
+from kplus.kernels.ibp_marginals import exact_marginals
+from kplus.search.ibp.gibbs_bits import mean_field
 from kplus.search.ibp.gibbs_factors import observe
 
 ALPHA, NOISE, FACTOR = 1.5, 0.5, 2.0
@@ -342,13 +343,12 @@ def test_marginals_are_those_of_all_patterns(K):
 def test_mean_field_is_at_rest_and_exact_for_features_apart():
     rng = np.random.default_rng(9)
     c = rng.normal(size=(5, 15)) * 4.0
-    out = np.empty_like(c)
     G = np.diag(rng.random(15))
-    mean_field(c, G, 100, 1e-12, out)
+    out = mean_field(c, G, 100, 1e-12)
     np.testing.assert_allclose(out, 1 / (1 + np.exp(0.5 * np.diag(G) - c)), rtol=1e-9)
     A = rng.normal(size=(15, 30))
     G = A @ A.T
-    mean_field(c, G, 2000, 1e-13, out)
+    out = mean_field(c, G, 2000, 1e-13)
     odds = c - out @ G + (out - 0.5) * np.diag(G)
     np.testing.assert_allclose(out, 1 / (1 + np.exp(-odds)), atol=1e-8)
 

@@ -1,0 +1,51 @@
+"""Compiled inner loops: numba, and nothing but numba.
+
+Kernels are serial and release the interpreter's lock. The first fit compiles them, so
+that they are written to compile quickly, too:
+
+- one type for each argument: whole arrays and a count rather than slices, and constants
+  with a type (``np.int64(0)``), as numba compiles anew for a plain ``0``;
+- loops instead of ``a[:] = b`` between arrays, for which numba compiles its machinery
+  of error messages.
+
+Which model each file serves:
+
+====================  =================================================================
+`lloyd`               DP-means: nearest centres with bounds, sums of rows that moved
+`split`               DP-means: a cluster cut in two
+`sequential`          DP-means, row by row as published
+`features`            mixtures: scores and sums from the statistics of rows
+`gaussian`            mixtures: quadratic forms and second moments, by component
+`posterior`           mixtures: responsibilities, entropies, rows by component
+`allocate`            BP-means and K-features: the best bits of rows, given the features
+`collapsed`           BP-means and K-features: local search, features following
+`columns`             BP-means and K-features: where a new feature may begin
+`craft`               CRAFT: encoded rows, scores of clusters, sums
+`craft_paper`         CRAFT, row by row as published
+`submodular`          MEIBP: the best bits of rows, given q(A)
+`factor_updates`      MEIBP: factors that are not negative
+`ibp_sweep`           MEIBP, row by row as published
+`ibp_marginals`       IBPVariational and IBPGibbs: probabilities of the bits of rows
+`gibbs_accelerated`   IBPGibbs: rows given the posterior of the factors
+`gibbs_collapsed`     IBPGibbs: rows, the factors integrated out
+`gibbs_uncollapsed`   IBPGibbs: rows given the factors
+`gibbs_draws`         what these samplers share: draws of bits and of single features
+`gibbs_posterior`     the factors' posterior without one row, for the first two
+`gibbs_truncated`     factors that are not negative, for the third
+`algebra`, `tails`    small products; tails of a Gaussian
+====================  =================================================================
+"""
+
+from numba import njit
+
+__all__ = ["FAST", "fast_kernel", "kernel"]
+
+# Sums may be added up in any order. NaN and infinities are not compiled away: a sum may
+# be asked whether it is finite.
+FAST = {"contract", "reassoc"}
+
+# Numba would make two wrappers of each function, for Python and for C: one is enough.
+kernel = njit(nogil=True, cache=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
+fast_kernel = njit(  # type: ignore[call-overload]
+    nogil=True, cache=True, no_cfunc_wrapper=True, fastmath=FAST
+)

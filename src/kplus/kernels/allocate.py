@@ -5,16 +5,16 @@ it O(K). Rows are handled one by one with the same arithmetic wherever they stan
 that z does not depend on how a table is cut.
 """
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = ["allocate_gaps", "allocate_rows", "factor"]
 
-FAST = {"contract", "reassoc"}
 _TILE = 128  # rows whose residuals stay in the cache
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def factor(G):
     """Order features and factor G = RᵀR in that order; (order, R).
 
@@ -49,7 +49,7 @@ def factor(G):
     return order, R
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _flip(rest, G, norms, length, z):
     """Flip the bit that helps most until none does; True if any was flipped.
 
@@ -75,7 +75,7 @@ def _flip(rest, G, norms, length, z):
             rest[k] -= sign * row[k]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
@@ -136,7 +136,7 @@ def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     return level < K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _keep_better(x, A, before, z):
     """Go back to the z from before a search that was cut short, if that was better."""
     now, then = 0.0, 0.0
@@ -156,7 +156,7 @@ def _keep_better(x, A, before, z):
             z[k] = before[k]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _residuals(X, A, Z, ones, R):
     """`ones` = Z as numbers, R = X − ZA."""
     n_rows, K = Z.shape
@@ -170,7 +170,7 @@ def _residuals(X, A, Z, ones, R):
             r[d] = x[d] - r[d]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _row_norm(x):
     total = 0.0
     for d in range(len(x)):
@@ -178,7 +178,7 @@ def _row_norm(x):
     return np.sqrt(total)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _flip_tile(X, At, G, norms, R, rests, Z):
     """Flip bits of a tile's rows, given their residuals R; count rows changed."""
     np.dot(R, At, rests)
@@ -188,7 +188,7 @@ def _flip_tile(X, At, G, norms, R, rests, Z):
     return changed
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
     """The best z of all 2^K for rows, given their residuals R."""
     n_rows, K = Z.shape
@@ -202,7 +202,7 @@ def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
             _keep_better(X[n], A, before[n], Z[n])
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors, S, T):
     """Choose z for each row and add up S += ZᵀWZ, T += ZᵀW(X − ZA); count rows changed.
 
@@ -223,9 +223,10 @@ def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors,
         stop = min(start + _TILE, n_rows)
         m = stop - start
         x, z, r, one, rest = X[start:stop], Z[start:stop], R[:m], ones[:m], rests[:m]
-        before[:m] = z
-        if exact:
-            z[:] = 0
+        for n in range(m):
+            for k in range(K):
+                before[n, k] = z[n, k]
+                z[n, k] = 0 if exact else z[n, k]
         _residuals(x, A, z, one, r)
         if _flip_tile(x, At, G, norms, r, rest, z) > 0:
             _residuals(x, A, z, one, r)
@@ -241,12 +242,15 @@ def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors,
             changed += differs
         np.dot(rest.T, one, SS)
         np.dot(rest.T, r, TT)
-        S += SS
-        T += TT
+        for k in range(K):
+            for j in range(K):
+                S[k, j] += SS[k, j]
+            for d in range(D):
+                T[k, d] += TT[k, d]
     return changed
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
     """As `allocate_rows` where entries are missing (NaN).
 
@@ -282,7 +286,7 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
     return changed
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _observed_products(x, A, z, rest, G):
     """rest = A(x − zA) and G = AAᵀ over the columns that x has."""
     K, D = A.shape
@@ -307,7 +311,7 @@ def _observed_products(x, A, z, rest, G):
             G[j, i] = G[i, j]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _add_observed(x, A, z, weight, S, T):
     """Add the sums of a row with gaps and return its error."""
     K, D = A.shape

@@ -7,20 +7,23 @@ G = AAᵀ follow by rank-one updates: O(KD + K²) a row, O(1) a flip tried.
 The first `locked` columns of Z are ones for every row and stay so (a base feature).
 """
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.algebra import dot, times_bits
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
 
 # How many bits of a row are changed at once.
-SINGLE, PAIRS, ALL = 0, 1, 2
+# Typed, so that numba compiles each function once.
+SINGLE, PAIRS, ALL = np.int64(0), np.int64(1), np.int64(2)
+NONE = np.int64(-1)
 
-FAST = {"contract", "reassoc"}
 _ALONE = 1e-5  # a row that alone holds up a feature has less room than that
 RIDGE = 1e-8
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _invert(S, H):
     """H = S⁻¹ by Cholesky; False where S is singular."""
     K = len(S)
@@ -53,14 +56,13 @@ def _invert(S, H):
     return True
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def refit(X, weights, Z, H, A, G):
+@fast_kernel
+def refit(X, weights, Z, K, H, A, G):
     """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
 
-    Minus infinity where columns of Z depend on each other.
+    Only the first K columns of Z count. Minus infinity where they depend on each other.
     """
     N, D = X.shape
-    K = Z.shape[1]
     S, T = np.zeros((K, K)), np.zeros((K, D))
     for n in range(N):
         weight, x = weights[n], X[n]
@@ -86,60 +88,34 @@ def refit(X, weights, Z, H, A, G):
             t, h = T[j], H[i, j]
             for d in range(D):
                 a[d] += h * t[d]
-        explained += _dot(a, T[i])
+        explained += dot(a, T[i])
     for i in range(K):
         for j in range(i + 1):
-            G[i, j] = _dot(A[i], A[j])
+            G[i, j] = dot(A[i], A[j])
             G[j, i] = G[i, j]
     return explained
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def leftovers(X, Z, A, R):
-    """R = X − ZA."""
+@fast_kernel
+def leftovers(X, Z, K, A, R):
+    """R = X − ZA, for the first K columns of Z."""
     for n in range(len(X)):
-        _residual(X[n], A, Z[n], R[n])
+        _residual(X[n], A, Z[n], K, R[n])
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _dot(a, b):
-    total = 0.0
-    for d in range(len(a)):
-        total += a[d] * b[d]
-    return total
-
-
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _residual(x, A, z, r):
+@fast_kernel
+def _residual(x, A, z, K, r):
     """r = x − zA."""
     for d in range(len(x)):
         r[d] = x[d]
-    for k in range(len(A)):
+    for k in range(K):
         if z[k]:
             a = A[k]
             for d in range(len(x)):
                 r[d] -= a[d]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _times(H, z, out):
-    """out = Hz; return zHz."""
-    K = len(H)
-    for i in range(K):
-        out[i] = 0.0
-    for j in range(K):
-        if z[j]:
-            h = H[j]
-            for i in range(K):
-                out[i] += h[i]
-    total = 0.0
-    for i in range(K):
-        if z[i]:
-            total += out[i]
-    return total
-
-
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _step(k, z, b, G, H, gz, hz):
     """How zGz − 2z·b and zHz change when bit k flips."""
     sign = 1.0 - 2.0 * z[k]
@@ -149,7 +125,7 @@ def _step(k, z, b, G, H, gz, hz):
     )
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _take(k, z, G, H, gz, hz):
     """Flip bit k and let Gz and Hz follow."""
     sign = 1.0 - 2.0 * z[k]
@@ -160,7 +136,7 @@ def _take(k, z, G, H, gz, hz):
         hz[i] += sign * h[i]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _clearly_below(cost, xx):
     """What a cost must fall below to be lower by more than rounding.
 
@@ -170,17 +146,17 @@ def _clearly_below(cost, xx):
     return cost - 1e-10 * abs(cost) - 1e-12 * xx
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
     """Flip the bit that lowers the row's cost most until none does."""
     K = len(z)
-    bottom = 1.0 + weight * _times(H, z, hz)
-    top = xx + _times(G, z, gz)
+    bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
+    top = xx + times_bits(G, z, len(G), gz)
     for k in range(K):
         if z[k]:
             top -= 2.0 * b[k]
     while True:
-        best, least = -1, _clearly_below(top / bottom, xx)
+        best, least = NONE, _clearly_below(top / bottom, xx)
         for k in range(locked, K):
             up, down = _step(k, z, b, G, H, gz, hz)
             cost = (top + up) / (bottom + weight * down)
@@ -194,14 +170,14 @@ def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
         _take(best, z, G, H, gz, hz)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
     """Flip two bits at once as long as that helps, then single ones."""
     K = len(z)
     while True:
         _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz)
-        bottom = 1.0 + weight * _times(H, z, hz)
-        top = xx + _times(G, z, gz)
+        bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
+        top = xx + times_bits(G, z, len(G), gz)
         for k in range(K):
             if z[k]:
                 top -= 2.0 * b[k]
@@ -221,7 +197,7 @@ def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
         z[first], z[second] = 1 - z[first], 1 - z[second]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _double(costs, cross, matrix, k, locked, own):
     """Extend zMz from patterns of the bits before k to those with bit k.
 
@@ -244,7 +220,7 @@ def _double(costs, cross, matrix, k, locked, own):
         upper[p] = costs[p] + 2.0 * cross[p] + own
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
     """The best of all patterns of the bits that are not locked."""
     K = len(z)
@@ -271,7 +247,7 @@ def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
         z[k] = (best >> (k - locked)) & 1
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
     """What a row leaves when it is taken out: (scale, ‖r‖², ‖x − zA₋‖²).
 
@@ -279,15 +255,15 @@ def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
     The scale is -1 where the row alone holds up a feature.
     """
     K = len(A)
-    held = _times(H, z, h)
+    held = times_bits(H, z, len(H), h)
     room = 1.0 - weight * held
     if room < _ALONE:
         return -1.0, 0.0, 0.0
     scale = weight / room
-    _times(G, z, ar)
+    times_bits(G, z, len(G), ar)
     along, rr = xx, xx  # r·x and ‖r‖²
     for i in range(K):
-        b[i] = _dot(A[i], x)
+        b[i] = dot(A[i], x)
         ar[i] = b[i] - ar[i]
         if z[i]:
             along -= b[i]
@@ -298,7 +274,7 @@ def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
     return scale, rr, rr / room**2
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
     """Whether no flip of a single bit lowers the row's cost.
 
@@ -325,7 +301,7 @@ def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
     return True
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _build(scale, rr, H, G, h, ar, H_less, G_less):
     """H₋ and G₋ = A₋A₋ᵀ."""
     K = len(h)
@@ -338,20 +314,20 @@ def _build(scale, rr, H, G, h, ar, H_less, G_less):
             )
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
     """Let H, A and G follow a row from z = `old` to `new`."""
     K, D = A.shape
-    _residual(x, A, old, r)
+    _residual(x, A, old, len(A), r)
     for i in range(K):
         a, f = A[i], scale * h[i]
         for d in range(D):
             a[d] -= f * r[d]
-    _residual(x, A, new, r)
-    scale = weight / (1.0 + weight * _times(H_less, new, h))
-    rr = _dot(r, r)
+    _residual(x, A, new, len(A), r)
+    scale = weight / (1.0 + weight * times_bits(H_less, new, len(H_less), h))
+    rr = dot(r, r)
     for i in range(K):
-        ar[i] = _dot(A[i], r)
+        ar[i] = dot(A[i], r)
     for i in range(K):
         a, f = A[i], scale * h[i]
         for d in range(D):
@@ -364,7 +340,7 @@ def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
             )
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     """Visit every row once; return how many changed."""
     N, D = X.shape
@@ -408,7 +384,14 @@ def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     return changed
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@kernel
+def _copy(Z, to):
+    for n in range(len(Z)):
+        for k in range(Z.shape[1]):
+            to[n, k] = Z[n, k]
+
+
+@fast_kernel
 def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     """Sweep until no row changes; return the error, infinite where Z is singular.
 
@@ -421,20 +404,20 @@ def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     K, D = Z.shape[1], X.shape[1]
     H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
     before = np.empty_like(Z)
-    total = _dot(weights, squares)
-    explained = refit(X, weights, Z, H, A, G)
+    total = dot(weights, squares)
+    explained = refit(X, weights, Z, K, H, A, G)
     for _ in range(max_sweeps):
         if explained == -np.inf:
             break
-        before[:] = Z
+        _copy(Z, before)
         changed = _sweep(X, weights, squares, Z, locked, SINGLE, H, A, G)
         if flips != SINGLE and changed == 0:
             changed = _sweep(X, weights, squares, Z, locked, flips, H, A, G)
         if changed == 0:
             break
-        after = refit(X, weights, Z, H, A, G)
+        after = refit(X, weights, Z, K, H, A, G)
         if not after > explained:
-            Z[:] = before
+            _copy(before, Z)
             break
         gain = after - explained
         explained = after

@@ -1,16 +1,14 @@
 """New columns of Z: where to split the residuals of the others."""
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels.collapsed import SINGLE, improve, leftovers, refit
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.collapsed import leftovers, refit
 
-__all__ = ["add_column", "replace_columns", "seed_columns"]
-
-FAST = {"contract", "reassoc"}
+__all__ = ["seed_columns"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _project(R, a, z):
     """z = whether a row's residual points along a."""
     for n in range(len(R)):
@@ -21,7 +19,7 @@ def _project(R, a, z):
         z[n] = 1 if total > 0.0 else 0
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _direction(R, weights, z, a):
     """a = Rᵀz, the summed residuals of the rows with z."""
     a[:] = 0.0
@@ -32,7 +30,7 @@ def _direction(R, weights, z, a):
                 a[d] += weights[n] * r[d]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _gain(weights, Z, H, K, z, a):
     """How much the error falls with column z: ‖a‖² over what z has of its own."""
     own = 0.0
@@ -55,7 +53,7 @@ def _gain(weights, Z, H, K, z, a):
     return total / own
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _costs(R, weights):
     """Weighted squared residuals."""
     costs = np.empty(len(R))
@@ -68,7 +66,7 @@ def _costs(R, weights):
     return costs
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _draw(costs, u):
     """A row drawn in proportion to its cost."""
     left = u * costs.sum()
@@ -79,7 +77,7 @@ def _draw(costs, u):
     return len(costs) - 1
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _split(R, weights, Z, H, K, draws, n_refine):
     """The best of some sign splits of the residuals, one a row of `draws`; its gain.
 
@@ -103,61 +101,33 @@ def _split(R, weights, Z, H, K, draws, n_refine):
         gain = _gain(weights, Z, H, K, z, a)
         if gain > best:
             best = gain
-            found[:] = z
+            for n in range(N):
+                found[n] = z[n]
     return found, best
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fill_column(X, weights, Z, k, draws, n_refine, H, A, G, R):
     """Make column k of Z a split of what the columns before it leave; its gain."""
-    explained = refit(X, weights, Z[:, :k], H[:k, :k], A[:k], G[:k, :k])
+    explained = refit(X, weights, Z, k, H, A, G)
     if explained == -np.inf:
         return 0.0
-    leftovers(X, Z[:, :k], A[:k], R)
-    Z[:, k], gain = _split(R, weights, Z, H, k, draws, n_refine)
+    leftovers(X, Z, k, A, R)
+    found, gain = _split(R, weights, Z, H, k, draws, n_refine)
+    for n in range(len(Z)):
+        Z[n, k] = found[n]
     return gain
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def seed_columns(X, weights, Z, first, draws, n_refine):
-    """Fill the columns of Z from `first` on, each a split of what others leave."""
+    """Fill the columns of Z from `first` on, each a split of what others leave.
+
+    `draws` has a row for each of them. Returns what the last one gains.
+    """
     K, D = Z.shape[1], X.shape[1]
     H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-    R = np.empty_like(X)
+    R, gain = np.empty_like(X), 0.0
     for k in range(first, K):
-        _fill_column(X, weights, Z, k, draws[k], n_refine, H, A, G, R)
-
-
-@nb.njit(nogil=True, cache=True)
-def add_column(X, weights, Z, draws, n_refine):
-    """Z with one more column, a split of what the others leave, and what it gains."""
-    N, K = Z.shape
-    D = X.shape[1]
-    more = np.zeros((N, K + 1), np.uint8)
-    more[:, :K] = Z
-    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-    R = np.empty_like(X)
-    gain = _fill_column(X, weights, more, K, draws, n_refine, H, A, G, R)
-    return more, gain
-
-
-@nb.njit(nogil=True, cache=True)
-def replace_columns(X, weights, squares, Z, locked, chosen, draws, max_sweeps, target):
-    """Z with some columns replaced by splits of what the rest leaves; (Z, error)."""
-    N, K = Z.shape
-    D = X.shape[1]
-    keep = np.ones(K, np.bool_)
-    for k in chosen:
-        keep[k] = False
-    new = np.zeros((N, K), np.uint8)
-    m = 0
-    for k in range(K):
-        if keep[k]:
-            new[:, m] = Z[:, k]
-            m += 1
-    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-    R = np.empty_like(X)
-    for k in range(m, K):
-        _fill_column(X, weights, new, k, draws[k - m], 0, H, A, G, R)
-    error = improve(X, weights, squares, new, locked, SINGLE, max_sweeps, target)
-    return new, error
+        gain = _fill_column(X, weights, Z, k, draws[k - first], n_refine, H, A, G, R)
+    return gain

@@ -7,8 +7,9 @@ of a row in a cluster, the logarithm of how much likelier it is there than in th
 table, is then linear: products with the numbers, and a look-up for each code.
 """
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = [
     "add_up",
@@ -25,11 +26,10 @@ __all__ = [
     "yeo_johnson",
 ]
 
-FAST = {"contract", "reassoc"}
 _TILE = 256  # rows whose scores stay in the cache
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _yeo_johnson(x, power):
     sign = 1.0
     if x < 0.0:
@@ -46,7 +46,7 @@ def yeo_johnson(x, power, out):
         out[n] = _yeo_johnson(x[n], power)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def encode_rows(
     X, at, powers, origins, scales, categories, starts, widths, edges, numbers, codes
 ):
@@ -84,7 +84,7 @@ def encode_rows(
             codes[n, q] = starts[q] + code
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def add_up(numbers, codes, weights, labels, sums, counts):
     """Add rows to the sums of their clusters."""
     width = numbers.shape[1]
@@ -98,7 +98,7 @@ def add_up(numbers, codes, weights, labels, sums, counts):
             row[width + codes[n, q]] += w
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _score_tile(numbers, codes, tables, shares, scores):
     """scores = shares + numbers·(first rows of tables) + looked-up rows of tables."""
     width, K = numbers.shape[1], len(shares)
@@ -116,7 +116,7 @@ def _score_tile(numbers, codes, tables, shares, scores):
                 line[k] += entry[k]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def score_rows(numbers, codes, tables, shares, scores):
     """The score of each row in each cluster."""
     for start in range(0, len(scores), _TILE):
@@ -126,7 +126,7 @@ def score_rows(numbers, codes, tables, shares, scores):
         )
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def assign_rows(numbers, codes, tables, shares, labels):
     """Give each row to its best cluster, ties to the lower number; count changes."""
     K = len(shares)
@@ -146,7 +146,7 @@ def assign_rows(numbers, codes, tables, shares, labels):
     return changed
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, tables):
     """Parameters of clusters from their sums, as `tables`, and what features gain.
 
@@ -210,7 +210,7 @@ def fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, table
             gains[k, scored + q] = gain
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def choose_features(gains, costs, present, budget, sharing, chosen, weights):
     """Which features count in which cluster, and with what weight.
 
@@ -255,7 +255,7 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
                 weights[k, d] += sharing * held / alive
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def price_clusters(gains, costs, weights, counts, total, penalty, prices):
     """What each cluster costs; their sum is the objective."""
     K, D = gains.shape
@@ -269,7 +269,7 @@ def price_clusters(gains, costs, weights, counts, total, penalty, prices):
         prices[k] = price
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def weigh_tables(tables, weights, P, scored, starts, widths):
     K = tables.shape[1]
     for p in range(scored):
@@ -285,13 +285,13 @@ def weigh_tables(tables, weights, P, scored, starts, widths):
                 tables[t, k] *= weights[k, scored + q]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _shares(counts, total, out):
     for k in range(len(counts)):
         out[k] = np.log(counts[k] / total) if counts[k] > 0.0 else -np.inf
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def settle(
     numbers, codes, row_weights, whole, total, P, scored, starts, widths, smoothing,
     costs, budget, sharing, penalty, warm, most_passes, labels, sums, counts, prices,
@@ -330,7 +330,7 @@ def settle(
     return objective
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts):
     """Sums of the rows on one side of every cut along a single feature.
 
@@ -357,7 +357,7 @@ def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts)
                 row[width + codes[n, q]] += w
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def distances_to(numbers, codes, P, scored, missing, row, out):
     """How far rows are from a row: half the squared z distance, 1 a category.
 

@@ -7,8 +7,9 @@ NaN is missing. `search/craft/paper.py` says what was decided where the paper is
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import kernel
 
 __all__ = [
     "Clusters",
@@ -69,7 +70,7 @@ class Rules(NamedTuple):
 # --------------------------------------------------------------------------- rows
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _row_cost(X, n, clusters, k, columns, feature_cost):
     """d_nk of Algorithm 2."""
     cost, n_chosen = 0.0, 0
@@ -88,7 +89,7 @@ def _row_cost(X, n, clusters, k, columns, feature_cost):
     return cost + n_chosen * feature_cost
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def walk_rows(X, weights, start, clusters, K, columns, feature_cost, limit, labels):
     """Give rows, from `start` on, to the cheapest of K clusters, ties to the lower.
 
@@ -108,7 +109,7 @@ def walk_rows(X, weights, start, clusters, K, columns, feature_cost, limit, labe
     return X.shape[0]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def cost_table(X, clusters, columns, feature_cost, out):
     """Write d_nk of every row and cluster into `out`."""
     for n in range(out.shape[0]):
@@ -116,7 +117,7 @@ def cost_table(X, clusters, columns, feature_cost, out):
             out[n, k] = _row_cost(X, n, clusters, k, columns, feature_cost)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def total_cost(X, weights, labels, clusters, columns):
     """The discrepancy terms of the objective: rows in their clusters, without F_Δ."""
     total = 0.0
@@ -128,7 +129,7 @@ def total_cost(X, weights, labels, clusters, columns):
 # ----------------------------------------------------------------------- clusters
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sum_rows(X, weights, labels, first, sums):
     """Add rows to the sums of their clusters, which are 0 to begin with."""
     for n in range(X.shape[0]):
@@ -154,7 +155,7 @@ def sum_rows(X, weights, labels, first, sums):
                 sums.squares[k, d] += w * (x - sums.means[k, d]) ** 2
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def fit_clusters(sums, columns, rules, clusters):
     """Update means, variances, frequencies and features from the rows of clusters."""
     K, D = sums.seen.shape
@@ -174,7 +175,7 @@ def fit_clusters(sums, columns, rules, clusters):
             _choose_lowest(scores, columns.first < 0, 1, clusters, k)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fit_number(sums, columns, rules, clusters, k, d):
     """Mean and variance; returns σ² in units of the column, the lower the better."""
     seen, unit = sums.seen[k, d], columns.units[d]
@@ -190,7 +191,7 @@ def _fit_number(sums, columns, rules, clusters, k, d):
     return np.inf if columns.constant[d] or seen <= 0.0 else variance / unit
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fit_category(sums, columns, rules, clusters, k, d):
     """Frequencies; returns G_kd − G_d, the lower the better."""
     seen, a = sums.seen[k, d], rules.smoothing
@@ -210,7 +211,7 @@ def _fit_category(sums, columns, rules, clusters, k, d):
     return -gain if gain > LEAST_GAIN * without else 0.0
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _choose_lowest(scores, among, most, clusters, k):
     """Choose the features of the lowest scores, ties to the left."""
     left = most

@@ -1,14 +1,14 @@
 """Coordinate updates of nonnegative factors (Eqs. 14 and 15 of MEIBP)."""
 
-import numba as nb
 import numpy as np
 
+from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.tails import excess
 
 __all__ = ["refresh"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@fast_kernel
 def _follow(T, S, starts, k, step):
     """T −= S_k Δ: residuals after feature k moved by `step`."""
     for g in range(len(S)):
@@ -21,7 +21,7 @@ def _follow(T, S, starts, k, step):
                     row[d] -= share * step[d]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def refresh(S, starts, T, noise, prior, mu, variance, mean, step):
     """One round of updates over features; `mean` and T = ZᵀR follow.
 

@@ -1,12 +1,13 @@
 """Scores and sums of rows given by their statistics t(x)."""
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = ["add_features", "score_candidates"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@fast_kernel
 def score_candidates(F, candidates, eta, bias, out):
     """out[n, c] = F[n] · eta[k] + bias[k] with k = candidates[n, c]; -inf for k < 0."""
     n_rows, n_stats = F.shape
@@ -22,7 +23,7 @@ def score_candidates(F, candidates, eta, bias, out):
             out[n, c] = total
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def add_features(F, starts, rows, weights, out):
     """out[k] += Σ weights · F[rows] over the rows of component k."""
     n_stats = F.shape[1]

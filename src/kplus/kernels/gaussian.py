@@ -1,7 +1,8 @@
 """Quadratic forms and second moments of rows, gathered by component."""
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = [
     "fill_quadratic",
@@ -14,7 +15,7 @@ __all__ = [
 _CHUNK = 256  # rows gathered at a time, so that they stay in the cache
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def fill_quadratic(Y, offset, out):
     """out[n] = [y (if `offset` is D), the products y_i y_j with j ≥ i]."""
     n_rows, D = Y.shape
@@ -29,7 +30,7 @@ def fill_quadratic(Y, offset, out):
             at += D - i
 
 
-@nb.njit(nogil=True, cache=True, fastmath={"contract", "reassoc"})
+@fast_kernel
 def _half_squares(Z):
     """Turn each row's first entry into half the sum of its squares."""
     n_rows, D = Z.shape
@@ -40,7 +41,7 @@ def _half_squares(Z):
         row[0] = 0.5 * total
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def gather_scores(Y, starts, rows, slots, means, whiten, const, out):
     """out[n, slot] = const_k - ½ |(y_n - m_k) whiten_k|² for the pairs of each k.
 
@@ -64,7 +65,7 @@ def gather_scores(Y, starts, rows, slots, means, whiten, const, out):
                 out[rows[start + i], slots[start + i]] = const[k] - Z[i, 0]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def gather_outer(Y, starts, rows, weights, offset, out):
     """out[k] = [Σ w y (if `offset` is D)] and the triangle of Σ w y yᵀ, rows of k."""
     D = Y.shape[1]
@@ -90,7 +91,7 @@ def gather_outer(Y, starts, rows, weights, offset, out):
                 at += D - d
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def invert_factors(L, scale, out):
     """out[k] = scale[k] · (L_k⁻¹)ᵀ for lower triangular L_k, row by row."""
     K, D = L.shape[0], L.shape[1]
@@ -112,7 +113,7 @@ def invert_factors(L, scale, out):
                 out[k, j, i] = scale[k] * inverse[i, j]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def near_best(scores, log_weights, squares, error, margin):
     """Components of each row whose rounded score comes near the best; -1 fills up.
 

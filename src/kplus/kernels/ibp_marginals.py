@@ -1,18 +1,28 @@
-"""Which features does a new row have? The marginal probabilities of its bits.
+"""The probabilities that a row has each feature, given what is known of the factors.
 
-Given A the log-probability of z is z·c − zGz/2 and a constant, with G = AAᵀ/σx² and c
-the log-odds before plus Ax/σx² (columns without a value left out of both).
+Exactly, for a known A: the log-probability of z is z·c − zGz/2 and a constant, with
+G = AAᵀ/σx² and c the log-odds before plus Ax/σx² (columns without a value left out of
+both).
+
+By mean field: with b = E[A]x, G = E[AAᵀ] and `odds`, the log-odds of the prior, the
+part of the bound that belongs to a row is ν·odds + p(ν·b − ½νᵀGν − ½Σν_k(1 − ν_k)G_kk)
++ entropy(ν), with p the precision of the noise. It is linear in each ν_k but for the
+entropy. `rest` is b − Gν throughout. Row n has the matrix G[which[n]], that of its
+observed columns.
 """
 
 import math
 
-import numba as nb
 import numpy as np
 
-__all__ = ["exact_marginals", "mean_field"]
+from kplus.kernels import fast_kernel, kernel
+
+__all__ = ["ascend_rows", "exact_marginals", "seed_rows"]
+
+_TIE = 1e-10  # gains that differ by less are equal but for rounding
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _flip(k, z, field, G):
     """Flip bit k; return how the log-probability changes. `field` is c − Gz."""
     sign = 1.0 - 2.0 * z[k]
@@ -23,15 +33,14 @@ def _flip(k, z, field, G):
     return change
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def exact_marginals(c, G, out):
     """Sum over all 2^K patterns, of which neighbours differ in one bit (Gray code)."""
     K = c.shape[1]
     z, field = np.zeros(K), np.empty(K)
     for n in range(len(c)):
-        z[:] = 0.0
-        field[:] = c[n]
-        out[n, :] = 0.0
+        for i in range(K):
+            z[i], field[i], out[n, i] = 0.0, c[n, i], 0.0
         score, peak, total = 0.0, 0.0, 1.0
         for step in range(1, 2**K):
             k, rest = 0, step
@@ -52,32 +61,53 @@ def exact_marginals(c, G, out):
             out[n, i] /= total
 
 
-@nb.njit(nogil=True, cache=True)
-def mean_field(c, G, max_iter, tol, out):
-    """Independent bits that fit best, from the best z that flips of one bit find."""
-    K = c.shape[1]
-    z, field = np.zeros(K), np.empty(K)
-    for n in range(len(c)):
-        z[:] = 0.0
-        field[:] = c[n]
-        while True:
-            best, most = -1, 1e-12
+@fast_kernel
+def ascend_rows(rest, G, which, odds, precision, most_sweeps, tol, nu):
+    """Set each ν_k to its best value in turn until none moves by more than `tol`.
+
+    `rest` and `nu` are changed.
+    """
+    n_rows, K = nu.shape
+    for n in range(n_rows):
+        gram, left, z = G[which[n]], rest[n], nu[n]
+        for _ in range(most_sweeps):
+            largest = 0.0
             for k in range(K):
-                gain = (1.0 - 2.0 * z[k]) * field[k] - 0.5 * G[k, k]
-                if gain > most:
+                field = odds[k] + precision * (left[k] + (z[k] - 0.5) * gram[k, k])
+                step = 1.0 / (1.0 + np.exp(-field)) - z[k]
+                if step == 0.0:
+                    continue
+                largest = max(largest, abs(step))
+                z[k] += step
+                row = gram[k]
+                for j in range(K):
+                    left[j] -= step * row[j]
+            if largest <= tol:
+                break
+
+
+@fast_kernel
+def seed_rows(rest, G, which, odds, precision, nu):
+    """Zeros and ones to start from: flip the bit that gains most until none does.
+
+    `nu` begins as zeros and `rest` as b; both are changed. Of bits that gain the same
+    the first is flipped, so that equal rows go the same way.
+    """
+    n_rows, K = nu.shape
+    for n in range(n_rows):
+        gram, left, z = G[which[n]], rest[n], nu[n]
+        for _ in range(4 * K):
+            best, most = -1, 0.0
+            for k in range(K):
+                sign = 1.0 - 2.0 * z[k]
+                weight = precision * gram[k, k]
+                gain = sign * (odds[k] + precision * left[k]) - 0.5 * weight
+                if gain > most + _TIE * (1.0 + weight):
                     best, most = k, gain
             if best < 0:
                 break
-            _flip(best, z, field, G)
-        for _ in range(max_iter):
-            moved = 0.0
-            for k in range(K):
-                odds = field[k] + (z[k] - 0.5) * G[k, k]
-                step = 1.0 / (1.0 + math.exp(-min(max(odds, -700.0), 700.0))) - z[k]
-                z[k] += step
-                moved = max(moved, abs(step))
-                for i in range(K):
-                    field[i] -= step * G[k, i]
-            if moved < tol:
-                break
-        out[n, :] = z
+            sign = 1.0 - 2.0 * z[best]
+            z[best] += sign
+            row = gram[best]
+            for j in range(K):
+                left[j] -= sign * row[j]

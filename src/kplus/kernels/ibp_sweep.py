@@ -12,9 +12,9 @@ rows, and rows with equal gaps share a pattern, hence a Gram matrix.
 import math
 from collections import namedtuple
 
-import numba as nb
 import numpy as np
 
+from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.submodular import (
     double_greedy,
     keep_better,
@@ -41,7 +41,7 @@ __all__ = [
     "update_factors",
 ]
 
-FAST = {"contract", "reassoc"}
+ZERO = np.int64(0)  # typed, so that numba compiles each function once
 LOCAL_SEARCH, DOUBLE_GREEDY, RANDOM_DOUBLE_GREEDY = 0, 1, 2
 
 # X (N, D), 0 where missing; pattern (N,); observed (P, G); starts (G + 1,) of groups
@@ -62,7 +62,7 @@ _LOG_2PIE = math.log(2.0 * math.pi * math.e)
 _SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _take_moments(k, start, stop, scale, nonnegative, factors):
     """Means and variances of the factors of one group of columns."""
     sigma = math.sqrt(scale)
@@ -77,7 +77,7 @@ def _take_moments(k, start, stop, scale, nonnegative, factors):
             factors.variance[k, d] = scale
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _update_factor(k, sums, starts, factors, model):
     """Eqs. 14 and 15 for feature k, group by group of the columns."""
     mu, mean = factors.mu, factors.mean
@@ -96,7 +96,7 @@ def _update_factor(k, sums, starts, factors, model):
         _take_moments(k, start, stop, rho * model.noise, model.nonnegative, factors)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def update_factors(sums, starts, factors, model):
     """One coordinate pass of q(A) over the features that some row has."""
     for k in range(len(sums.counts)):
@@ -104,7 +104,7 @@ def update_factors(sums, starts, factors, model):
             _update_factor(k, sums, starts, factors, model)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _evidence_of_factor(k, factors, model):
     """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
     constant = 0.5 * _LOG_2PIE - 0.5 * math.log(2.0 * math.pi * model.spread)
@@ -122,7 +122,7 @@ def _evidence_of_factor(k, factors, model):
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def evidence_of_factors(factors, model):
     """Σ_kd E[ln p(a_kd)] + H(q(a_kd))."""
     total = 0.0
@@ -134,7 +134,7 @@ def evidence_of_factors(factors, model):
 # ----------------------------------------------------------------------------- the rows
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _dot(a, b, start, stop):
     total = 0.0
     for d in range(start, stop):
@@ -142,7 +142,7 @@ def _dot(a, b, start, stop):
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def make_grams(P, K):
     slots = max(1, min(P, _SLOTS // (K * K)))
     return _Grams(
@@ -156,13 +156,13 @@ def make_grams(P, K):
     )
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _make_scratch(K):
     bits = np.empty((3, K), np.uint8)
     return _Scratch(np.empty(K), np.empty(K), np.empty(K), bits[0], bits[1], bits[2])
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _renew_feature(k, p, table, factors, noise, Q, widths):
     """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ²."""
     K = len(Q)
@@ -180,7 +180,7 @@ def _renew_feature(k, p, table, factors, noise, Q, widths):
         Q[j, k] = Q[k, j]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def gram_of(p, table, factors, noise, grams):
     """Bring the Gram matrix of a pattern up to date; return in which slot it is."""
     s = p % len(grams.owner)
@@ -198,7 +198,7 @@ def gram_of(p, table, factors, noise, grams):
     return s
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
     """Fill lin and fresh for a row (Eq. 19); return the number of others' features."""
     base = 0
@@ -212,18 +212,19 @@ def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
         else:
             prior = math.log(others / (N - others))
             base += 1
-        product = _dot(factors.mean[k], x, 0, len(x)) / model.noise
+        product = _dot(factors.mean[k], x, ZERO, len(x)) / model.noise
         lin[k] = product - 0.5 * (widths[k] + Q[k, k]) + prior
     return base
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch):
     """Find better bits for row n; return how many changed. `was` has the old ones."""
     lin, w, other, z, was, fresh = scratch
     s = gram_of(table.pattern[n], table, factors, model.noise, grams)
     Q, widths, beside = grams.Q[s], grams.widths[s], grams.beside[s]
-    was[:] = Z[n]
+    for k in range(len(was)):
+        was[k] = Z[n, k]
     base = row_objective(
         table.X[n],
         was,
@@ -247,7 +248,7 @@ def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch)
     return keep_better(lin, Q, fresh, base, slack, z, found, Z[n], w)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _account(n, was, z, table, sums, touched):
     """Let the sums follow a change of row n's bits; note which features it touches."""
     K = len(z)
@@ -268,7 +269,7 @@ def _account(n, was, z, table, sums, touched):
                 sums.S[g, k, j] += float(z[k] & z[j]) - float(was[k] & was[j])
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _refresh(touched, sums, starts, factors, model, grams):
     """Update the factors of touched features, unless no row has them any more."""
     for k in range(len(touched)):
@@ -279,7 +280,7 @@ def _refresh(touched, sums, starts, factors, model, grams):
         touched[k] = 0
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sweep(table, order, Z, sums, factors, model, maximizer, refresh, seed):
     """Visit the rows in order; Z, sums and factors follow at once.
 

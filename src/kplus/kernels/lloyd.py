@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from kplus.kernels import fast_kernel, kernel
+
 __all__ = [
     "Bounds",
     "Drift",
@@ -37,8 +39,6 @@ DOWN = 1.0 - 2.0**-22
 NONE = np.int64(-1)  # typed, so that numba compiles each function once
 ZERO = np.int64(0)
 GONE = -1e38  # below any score
-# Sums that are asked whether they are finite must not be compiled as if they were.
-FINITE_OR_NOT = {"contract", "reassoc"}
 
 
 class Frame(NamedTuple):
@@ -86,7 +86,7 @@ class Sums(NamedTuple):
     spare: np.ndarray  # (K,) rise of the squared distances without that cluster
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def screen_rows(bounds, weights, drift, frame, spare, rows):
     """Move the bounds by the drift; list the rows that may move; return how many."""
     labels, seconds, upper, near, lower = bounds
@@ -113,7 +113,7 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
     return n
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def meet_rows(X, weights, drift, frame, bounds, sums, costs):
     """Find the nearest centre of rows never seen before.
 
@@ -171,7 +171,7 @@ class Tiles(NamedTuple):
     at: np.ndarray  # (tiers, T) their places in the list of rows
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     """Find the nearest centre of the listed rows; book the change of the statistics.
 
@@ -242,13 +242,13 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     return moved
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _error(D, widest, norm):
     """How far two float32 scores of one row may together be off, at the worst."""
     return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _tier(beyond, margin):
     """The narrowest tier that leaves out only centres which drifted less."""
     for tier in range(beyond.shape[0] - 1):
@@ -257,7 +257,7 @@ def _tier(beyond, margin):
     return beyond.shape[0] - 1
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     """Compare a tile of rows with the centres of its tier; return how many moved."""
     labels, seconds, upper, near, lower = bounds
@@ -317,7 +317,17 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     return moved
 
 
-@njit(nogil=True, cache=True)
+@kernel
+def _placed(c, dist, k1, k2, d1, d2, rest2):
+    """The two nearest of k1, k2 and c, and the least of all others."""
+    if dist < d1 or (dist == d1 and c < k1):
+        return c, k1, dist, d1, min(rest2, d2)
+    if dist < d2:
+        return k1, c, d1, dist, min(rest2, d2)
+    return k1, k2, d1, d2, min(rest2, dist)
+
+
+@kernel
 def _rank(Y, t, p, q, a, b, rest2, centers):
     """The two nearest of centres p, q, a, b (-1: none), exactly; ties: lower number.
 
@@ -329,18 +339,11 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
         if c < 0 or c in (k1, k2):
             continue
         dist = _sq_dist(Y, t, centers, c)
-        if dist < d1 or (dist == d1 and c < k1):
-            rest2 = min(rest2, d2)
-            k1, k2, d1, d2 = c, k1, dist, d1
-        elif dist < d2:
-            rest2 = min(rest2, d2)
-            k2, d2 = c, dist
-        else:
-            rest2 = min(rest2, dist)
+        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
     return k1, k2, d1, d2, rest2
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _decide(Y, t, G, half, floor, a, b, order, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
@@ -352,18 +355,11 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
         if G[j, t] - half[j] < floor or c in (a, b):
             continue
         dist = _sq_dist(Y, t, centers, c)
-        if dist < d1 or (dist == d1 and c < k1):
-            rest2 = min(rest2, d2)
-            k1, k2, d1, d2 = c, k1, dist, d1
-        elif dist < d2:
-            rest2 = min(rest2, d2)
-            k2, d2 = c, dist
-        else:
-            rest2 = min(rest2, dist)
+        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
     return k1, k2, d1, d2, rest2
 
 
-@njit(nogil=True, cache=True, fastmath=FINITE_OR_NOT)
+@fast_kernel
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
     """Centre rows into tiles, with their squared norms."""
     for t in range(n):
@@ -376,7 +372,7 @@ def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
         norms[t] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _first_not_finite(norms, n):
     """The first row whose squared norm is not finite; -1: none."""
     for t in range(n):
@@ -385,7 +381,7 @@ def _first_not_finite(norms, n):
     return -1
 
 
-@njit(nogil=True, cache=True, fastmath=FINITE_OR_NOT)
+@fast_kernel
 def _load(X, r, origin, inv, y):
     """Centre row r; return |y|²."""
     total = 0.0

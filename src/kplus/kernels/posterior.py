@@ -1,12 +1,13 @@
 """Responsibilities of rows, their entropies, and rows gathered by component."""
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import kernel
 
 __all__ = ["candidate_sets", "gather_pairs", "gather_support", "responsibilities"]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _keep_best(logs, n_kept, order):
     """Put the slots of the `n_kept` largest values first, largest first."""
     for i in range(n_kept):
@@ -17,7 +18,7 @@ def _keep_best(logs, n_kept, order):
         order[i], order[best] = order[best], order[i]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def responsibilities(
     scores, candidates, log_weights, weights, n_active, least, support, r, starts,
     entropy, pairs, spare
@@ -86,7 +87,7 @@ def responsibilities(
     starts[n_rows] = at
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _note_pairs(ks, r, w, pairs):
     """With t = rb/ra ≤ 1, what is lost is ra ((1 + t) log(1 + t) - t log t)."""
     for i in range(len(ks)):
@@ -99,7 +100,7 @@ def _note_pairs(ks, r, w, pairs):
             pairs[a, b] += w * large * ((1.0 + t) * np.log1p(t) - t * np.log(t))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def gather_support(starts, support, r, weights, K):
     """Rows by component, with responsibility times weight."""
     n_rows = len(starts) - 1
@@ -120,7 +121,7 @@ def gather_support(starts, support, r, weights, K):
     return first, rows, shares
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def gather_pairs(candidates, K):
     """Pairs of row and slot by the component asked for; -1 asks for none."""
     n_rows, C = candidates.shape
@@ -142,7 +143,7 @@ def gather_pairs(candidates, K):
     return first, rows, slots
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def candidate_sets(starts, support, neighbours, n_active):
     """Last support of each row and the neighbours of its leading component, once each.
 
@@ -160,7 +161,7 @@ def candidate_sets(starts, support, neighbours, n_active):
     return out
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _add_new(found, size, k):
     """Add k to the first `size` entries unless it is there; return how many came."""
     for i in range(size):

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from kplus.kernels import kernel
+
 __all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]
 
 LEAST_GAIN = 1e-12  # a move must pay by this share, or rounding could move rows forever
@@ -31,7 +33,7 @@ def _sq_dist(Y, i, C, k):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _nearest(Y, i, centers, K):
     """Nearest of the first K centres, ties to the lower number; squared distance."""
     best, at = _sq_dist(Y, i, centers, 0), 0
@@ -42,14 +44,14 @@ def _nearest(Y, i, centers, K):
     return best, at
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def nearest_centers(Y, centers, labels):
     """Write the nearest centre of each row into `labels`."""
     for i in range(Y.shape[0]):
         labels[i] = _nearest(Y, i, centers, centers.shape[0])[1]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def serial_pass(Y, weights, centers, K, penalty, most, labels):
     """Assign rows in order; a row that costs more than the penalty opens a cluster.
 
@@ -68,7 +70,7 @@ def serial_pass(Y, weights, centers, K, penalty, most, labels):
     return K
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def collapsed_pass(Y, weights, live, K, penalty, most, labels):
     """Move rows in order to where Eq. 9 rises least once they are taken out.
 
@@ -120,7 +122,7 @@ def collapsed_pass(Y, weights, live, K, penalty, most, labels):
     return K, moved
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _leave(live, k, Y, i, w, rest):
     """Take row i of weight w out of cluster k, whose other rows weigh `rest`."""
     live.members[k] -= 1
@@ -130,7 +132,7 @@ def _leave(live, k, Y, i, w, rest):
             live.means[k, d] += (live.means[k, d] - Y[i, d]) * (w / rest)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def _join(live, k, Y, i, w):
     """Put row i of weight w into cluster k."""
     live.members[k] += 1
@@ -139,7 +141,7 @@ def _join(live, k, Y, i, w):
         live.means[k, d] += (Y[i, d] - live.means[k, d]) * (w / live.counts[k])
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def tally_rows(Y, weights, labels, refs, members, counts, sums, squares):
     """Add rows to the statistics of their clusters, taken about `refs`."""
     for i in range(Y.shape[0]):

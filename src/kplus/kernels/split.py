@@ -3,10 +3,12 @@
 import numpy as np
 from numba import njit
 
+from kplus.kernels import kernel
+
 __all__ = ["group_rows", "split_cluster"]
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def group_rows(labels, K):
     """Rows of each cluster, in row order: (rows, where each cluster begins)."""
     starts = np.zeros(K + 1, np.int64)
@@ -70,7 +72,7 @@ def _dot(a, b):
     return total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def split_cluster(Y, w, max_iter, first, second):
     """Split rows, centred on their mean, in two by 2-means.
 

@@ -17,6 +17,8 @@ is taken as no improvement, so that no bit flips to and fro for ever.
 import numba as nb
 import numpy as np
 
+from kplus.kernels import FAST, fast_kernel, kernel
+
 __all__ = [
     "ROUNDING",
     "double_greedy",
@@ -31,11 +33,11 @@ __all__ = [
     "value",
 ]
 
-FAST = {"contract", "reassoc"}
 ROUNDING = 1e-12
+NONE = np.int64(0)  # typed, so that numba compiles each function once
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def sums_beside_diagonal(Q, sums):
     """sums_k = Σ_{j≠k} Q_kj."""
     for k in range(len(Q)):
@@ -46,7 +48,7 @@ def sums_beside_diagonal(Q, sums):
         sums[k] = total
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def row_slack(lin, Q):
     """By how much an objective must rise to be higher by more than rounding.
 
@@ -66,7 +68,7 @@ def _shift(w, Q, k, sign):
         w[j] -= sign * Q[k, j]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _price(c, base):
     """ln[(base + c)!/base!]."""
     total = 0.0
@@ -75,7 +77,7 @@ def _price(c, base):
     return total
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def value(lin, Q, fresh, base, z, w):
     """f(z); w is a buffer."""
     K = len(lin)
@@ -92,7 +94,7 @@ def value(lin, Q, fresh, base, z, w):
     return total - _price(c, base)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _complement_value(lin, sums, fresh, base, c, free, held):
     """f of all features that are not held, given their gains."""
     total, rest = 0.0, 0
@@ -105,7 +107,7 @@ def _complement_value(lin, sums, fresh, base, c, free, held):
     return 0.5 * total - _price(rest, base)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _reprice(moved, fresh, base, before, after, free, held):
     """Let the gains of fresh features follow when the number of those chosen changes.
 
@@ -149,7 +151,7 @@ def _move(k, Q, sign, source, target, absent):
     return own
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _climb(Q, fresh, base, slack, free, held):
     """Add greedily; where nothing is to add, remove the worst and add again.
 
@@ -173,7 +175,7 @@ def _climb(Q, fresh, base, slack, free, held):
             c = after
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def local_search(lin, Q, sums, fresh, base, slack, z, free, held):
     """Fill z with a local maximum, or with its complement if that is better; return f.
 
@@ -192,7 +194,7 @@ def local_search(lin, Q, sums, fresh, base, slack, z, free, held):
     return there if turned else here
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _best_exchange(Q, overlaps, slack, z, w):
     """The feature to give up for another, and that one; (-1, -1) if none pays.
 
@@ -212,7 +214,7 @@ def _best_exchange(Q, overlaps, slack, z, w):
     return out, into
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _best_flip(slack, z, w):
     best, most = -1, slack
     for k in range(len(z)):
@@ -222,7 +224,7 @@ def _best_flip(slack, z, w):
     return best
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _flip(k, Q, z, w):
     """Flip bit k, let the gains follow; return by how much f rises."""
     own, sign = w[k], 1.0 - 2.0 * z[k]
@@ -233,7 +235,7 @@ def _flip(k, Q, z, w):
     return sign * own
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _gains(lin, Q, z, w):
     """The gain of each feature at z, whether it has it or not."""
     for k in range(len(z)):
@@ -246,7 +248,7 @@ def _gains(lin, Q, z, w):
             w[k] = own
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def exchange(Q, overlaps, slack, z, w):
     """Improve a z without fresh features by exchanging one feature for another.
 
@@ -267,7 +269,7 @@ def exchange(Q, overlaps, slack, z, w):
             k = _best_flip(slack, z, w)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _stir(x):
     """Scatter the bits of a 64-bit number (the last step of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -275,14 +277,14 @@ def _stir(x):
     return x ^ (x >> np.uint64(31))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _uniform(start, k):
     """Number k of the uniform draws that belong to a start."""
     step = np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
     return float(_stir(start + step) >> np.uint64(11)) * 2.0**-53
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
     """Decide feature after feature between a growing and a shrinking set; fill z.
 
@@ -314,14 +316,14 @@ def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
             _shift(high, Q, k, -1.0)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def double_greedy(lin, Q, sums, fresh, base, z, w, high):
     """Fill z by the deterministic double greedy; return f. `w`, `high`: buffers."""
     _squeeze(lin, Q, sums, fresh, base, False, np.uint64(0), z, w, high)
     return value(lin, Q, fresh, base, z, w)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
     """Fill z by the randomised double greedy; return f. Seed and row fix the draws."""
     start = _stir(np.uint64(seed) + _stir(np.uint64(row)))
@@ -329,13 +331,13 @@ def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
     return value(lin, Q, fresh, base, z, w)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _row_gains(b, offset, Q, lin):
     for k in range(len(lin)):
         lin[k] = b[k] + offset[k] - 0.5 * Q[k, k]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
     """Write z over a row's old bits if it is better; return how many bits changed."""
     bits = 0
@@ -350,7 +352,7 @@ def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
     return bits
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _all_sums(Qs):
     sums = np.empty((Qs.shape[0], Qs.shape[1]))
     for p in range(len(Qs)):
@@ -358,7 +360,7 @@ def _all_sums(Qs):
     return sums
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _all_overlaps(Qs):
     """max_k≠j Q_jk for each pattern and j."""
     overlaps = np.zeros((Qs.shape[0], Qs.shape[1]))
@@ -370,7 +372,7 @@ def _all_overlaps(Qs):
     return overlaps
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def rows_local_search(B, linear, Qs, pattern, Z):
     """Maximise f for every row of a block by local search and exchanges.
 
@@ -401,14 +403,14 @@ def rows_local_search(B, linear, Qs, pattern, Z):
         Q = Qs[p]
         _row_gains(B[n], linear[p], Q, lin)
         slack = row_slack(lin, Q)
-        found = local_search(lin, Q, sums[p], fresh, 0, slack, z, w, held)
+        found = local_search(lin, Q, sums[p], fresh, NONE, slack, z, w, held)
         _gains(lin, Q, z, w)
         found += exchange(Q, overlaps[p], slack, z, w)
-        changed += keep_better(lin, Q, fresh, 0, slack, z, found, Z[n], w) > 0
+        changed += keep_better(lin, Q, fresh, NONE, slack, z, found, Z[n], w) > 0
     return changed
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
     """The same by the randomised double greedy.
 
@@ -428,5 +430,5 @@ def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
         found = random_double_greedy(
             lin, Q, sums[p], fresh, 0, seed, numbers[n], z, w, high
         )
-        changed += keep_better(lin, Q, fresh, 0, slack, z, found, Z[n], w) > 0
+        changed += keep_better(lin, Q, fresh, NONE, slack, z, found, Z[n], w) > 0
     return changed

@@ -1,7 +1,8 @@
 """The tail of a Gaussian, and the mean of one that is cut off below zero."""
 
-import numba as nb
 import numpy as np
+
+from kplus.kernels import kernel
 
 __all__ = ["entropy_cut", "erfcx", "excess", "truncated"]
 
@@ -40,7 +41,7 @@ _TAIL = (
 )
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _scaled(x):
     """(1 + 2x) erfcx(x) for x >= 0; even and odd powers apart, so that both can run."""
     y = (x - 3.0) / (x + 3.0)
@@ -52,13 +53,13 @@ def _scaled(x):
     return even + y * odd
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def erfcx(x):
     """exp(x²) erfc(x) for x >= 0."""
     return _scaled(x) / (1.0 + 2.0 * x)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fraction(t):
     """2/(t + 3/(t + 4/(t + ...))) for t ≥ 5, to 1e-16."""
     r = 0.0
@@ -67,7 +68,7 @@ def _fraction(t):
     return r
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def excess(t):
     """Mean of a standard Gaussian beyond t, less t."""
     if t > _FAR:
@@ -81,7 +82,7 @@ def excess(t):
     return _ROOT_2_PI * half / (2.0 - half * erfcx(-t * _ROOT_HALF)) - t
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def truncated(t):
     """Mean and variance of x ≥ 0 with density in proportion to exp(−(x + t)²/2)."""
     if t > _CLOSE:
@@ -92,7 +93,7 @@ def truncated(t):
     return mean, 1.0 - mean * (mean + t)
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def entropy_cut(t, mean):
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 

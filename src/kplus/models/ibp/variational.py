@@ -15,7 +15,7 @@ from scipy.special import entr
 
 from kplus.core.memo import add_up
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.ibp_bernoulli import ascend_rows, seed_rows
+from kplus.kernels.ibp_marginals import ascend_rows, seed_rows
 from kplus.models.ibp.mean_field import (
     BernoulliSums,
     MeanField,

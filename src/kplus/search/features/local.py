@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels.columns import replace_columns
+from kplus.search.features.columns import replace_columns
 from kplus.search.features.rows import MAX_SWEEPS, Found, Rows
 
 __all__ = ["iterate", "rounds"]

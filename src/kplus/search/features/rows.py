@@ -38,14 +38,14 @@ class View:
         """The best features for Z and (ZᵀWZ)⁻¹, infinite where that does not exist."""
         K, D = Z.shape[1], self.X.shape[1]
         H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-        if refit(self.X, self.weights, Z, H, A, G) == -np.inf:
+        if refit(self.X, self.weights, Z, K, H, A, G) == -np.inf:
             Zw = (Z * self.weights[:, None]).T
             return solve(Zw @ Z, Zw @ self.X), np.full((K, K), np.inf)
         return A, H
 
     def residuals(self, Z: Bits, A: Array) -> Array:
         R = np.empty_like(self.X)
-        leftovers(self.X, Z, A, R)
+        leftovers(self.X, Z, Z.shape[1], A, R)
         return R
 
 

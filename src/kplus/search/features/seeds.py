@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array
 from kplus.kernels.allocate import allocate_rows
-from kplus.kernels.columns import add_column, seed_columns
+from kplus.kernels.columns import seed_columns
 from kplus.models.features.params import EXACT_FEATURES, Features
+from kplus.search.features.columns import add_column
 from kplus.search.features.pursuit import binary_columns
 from kplus.search.features.rows import Bits, Found, Rows
 
@@ -39,7 +40,7 @@ def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> F
     view = rows.view(base)
     Z = np.zeros((len(rows.X), K), np.uint8)
     Z[:, : view.locked] = 1
-    draws = rng.random((K, _CANDIDATES, 2))
+    draws = rng.random((K, _CANDIDATES, 2))[view.locked :]
     seed_columns(view.X, view.weights, Z, view.locked, draws, _REFINEMENTS)
     return Found(Z, base, np.nan)
 

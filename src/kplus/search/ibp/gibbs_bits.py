@@ -4,9 +4,9 @@ import numpy as np
 
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
-from kplus.kernels.ibp_marginals import exact_marginals, mean_field
+from kplus.kernels.ibp_marginals import ascend_rows, exact_marginals, seed_rows
 
-__all__ = ["EXACT_BITS", "expected_bits"]
+__all__ = ["EXACT_BITS", "expected_bits", "mean_field"]
 
 EXACT_BITS = 12  # up to so many features, all 2^K patterns are summed over
 
@@ -43,9 +43,17 @@ def _of_block(X: Array, scaled: Array, A: Array, odds: Array) -> Array:
 
 
 def _marginals(c: Array, G: Array) -> Array:
+    if len(G) > EXACT_BITS:
+        return mean_field(c, G)
     out = np.empty_like(c)
-    if len(G) <= EXACT_BITS:
-        exact_marginals(c, G, out)
-    else:
-        mean_field(c, G, 200, 1e-9, out)
+    exact_marginals(c, G, out)
     return out
+
+
+def mean_field(c: Array, G: Array, most_sweeps: int = 200, tol: float = 1e-9) -> Array:
+    """Independent bits that fit best, from the best z that flips of one bit find."""
+    nu, rest = np.zeros_like(c), c.copy()
+    which, no_odds = np.zeros(len(c), np.int64), np.zeros(len(G))
+    seed_rows(rest, G[None], which, no_odds, 1.0, nu)
+    ascend_rows(rest, G[None], which, no_odds, 1.0, most_sweeps, tol, nu)
+    return nu

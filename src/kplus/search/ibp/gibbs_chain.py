@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.ibp_rows import Law
+from kplus.kernels.gibbs_draws import Law
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Hyperprior, Scales, log_prior_of_state
 

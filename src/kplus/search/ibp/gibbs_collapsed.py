@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.kernels.ibp_accelerated import sweep_accelerated
-from kplus.kernels.ibp_collapsed import sweep_collapsed
-from kplus.kernels.ibp_posterior import Posterior
+from kplus.kernels.gibbs_accelerated import sweep_accelerated
+from kplus.kernels.gibbs_collapsed import sweep_collapsed
+from kplus.kernels.gibbs_posterior import Posterior
 from kplus.search.ibp.gibbs_chain import Bits, Chain
 from kplus.search.ibp.gibbs_factors import Posteriors
 from kplus.search.ibp.gibbs_scales import (

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.ibp_rows import Table
-from kplus.kernels.ibp_truncated import draw_factors
+from kplus.kernels.gibbs_draws import Table
+from kplus.kernels.gibbs_truncated import draw_factors
 
 __all__ = ["Observed", "Posteriors", "draw_nonnegative", "grams_of", "observe"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.kernels.ibp_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
+from kplus.kernels.gibbs_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
 from kplus.search.ibp.gibbs_chain import Bits, Chain
 from kplus.search.ibp.gibbs_factors import Posteriors, draw_nonnegative
 from kplus.search.ibp.gibbs_scales import (

@@ -9,29 +9,22 @@ Missing entries are treated as in the accelerated sampler.
 
 import math
 
-import numba as nb
-import numpy as np
-
-from kplus.kernels.ibp_posterior import (
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.algebra import dot, times_bits
+from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
+from kplus.kernels.gibbs_posterior import (
     add_to_sums,
-    append_singles,
-    drop_singles,
+    set_singles,
+    take_from_sums,
     take_out,
-)
-from kplus.kernels.ibp_rows import (
-    FAST,
-    bit_is_on,
-    count_singles,
-    dot,
-    draw_number,
-    shuffle,
-    times_bits,
+    without_singles,
+    work_for,
 )
 
 __all__ = ["sweep_collapsed"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _add_to_gram(Q, z, w, xx, sign, K):
     """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row."""
     for i in range(K):
@@ -39,7 +32,7 @@ def _add_to_gram(Q, z, w, xx, sign, K):
             Q[i, j] += sign * (z[i] * w[j] + w[i] * z[j] + xx * z[i] * z[j])
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _explained(z, K, w, xx, h, H, Q):
     """How determinant and trace change when a row with bits z is put in.
 
@@ -56,7 +49,7 @@ def _explained(z, K, w, xx, h, H, Q):
     return spread, trace
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
@@ -86,7 +79,7 @@ def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
     return spread, trace, changed
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _hide(table, post, n, K, w, Q):
     """Take the missing columns of row n out of w and Q; return the rest of ‖x‖²."""
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
@@ -101,7 +94,7 @@ def _hide(table, post, n, K, w, Q):
     return xx
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _fill(table, post, n, K, h, w, Q, scale, rng):
     """Draw the missing entries of row n, and put their columns back into w and Q.
 
@@ -122,27 +115,21 @@ def _fill(table, post, n, K, h, w, Q, scale, rng):
     table.squares[n] = dot(x, x)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _prepare(table, post, n, K, law, singles, shared, w, h, H, Q):
+@fast_kernel
+def _prepare(table, post, n, K, law, singles, work):
     """H, Q = TTᵀ and w = Tx without row n."""
-    x, xx, z = table.X[n], table.squares[n], post.Z[n]
-    for k in range(K):
-        shared[k] = z[k] if post.counts[k] > 1 else 0
-    take_out(post, n, K, law.ratio, shared, law.ratio / (law.ratio + singles), h, H)
+    x, xx, z, w = table.X[n], table.squares[n], post.Z[n], work.vectors[0]
+    weight = law.ratio / (law.ratio + singles)
+    take_out(post, n, K, law.ratio, weight, work.vectors[1], work)
     for k in range(K):
         w[k] = dot(post.T[k], x) - z[k] * xx
         for j in range(K):
-            Q[k, j] = post.Q[k, j]
-    _add_to_gram(Q, z, w, xx, -1.0, K)
-    for k in range(K):
-        if z[k] and not shared[k]:
-            w[k] = 0.0
-            for j in range(K):
-                Q[j, k] = 0.0
-                Q[k, j] = 0.0
+            work.Q[k, j] = post.Q[k, j]
+    _add_to_gram(work.Q, z, w, xx, -1.0, K)
+    without_singles(z, K, w, work)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _put_back(post, n, K, xx, w, h, H, Q):
     """H and Q with row n, from those without it."""
     z = post.Z[n]
@@ -155,17 +142,15 @@ def _put_back(post, n, K, xx, w, h, H, Q):
             post.Q[i, j] = Q[i, j]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _draw_row(table, post, n, K, law, work, old, shared, order, rng):
+@fast_kernel
+def _draw_row(table, post, n, K, law, work, rng):
     """Draw all bits of row n and its singles; return the number of features."""
-    vectors, H, Q = work
-    w, h = vectors[0], vectors[1]
+    H, Q, order = work.H, work.Q, work.order
+    w, h = work.vectors[0], work.vectors[1]
     z, x = post.Z[n], table.X[n]
     missing = table.starts[n + 1] - table.starts[n]
-    for k in range(K):
-        old[k] = z[k]
     singles = count_singles(z, post.counts, K)
-    _prepare(table, post, n, K, law, singles, shared, w, h, H, Q)
+    _prepare(table, post, n, K, law, singles, work)
     xx = _hide(table, post, n, K, w, Q) if missing else table.squares[n]
     width = law.width - missing
     spread, trace, changed = _draw_bits(
@@ -175,39 +160,28 @@ def _draw_row(table, post, n, K, law, work, old, shared, order, rng):
     spread -= singles / law.ratio
     number = draw_number(singles, K - singles, error, spread, law, width, rng)
     if missing:
-        for k in range(K):
-            if old[k]:
-                old[k] = 0
-                for d in range(len(x)):
-                    post.T[k, d] -= x[d]
+        take_from_sums(post.T, x, work.old, K)
         times_bits(H, z, K, h)
         scale = math.sqrt(law.noise * (spread + number / law.ratio))
         _fill(table, post, n, K, h, w, Q, scale, rng)
     elif not changed and number == singles:
         return K
-    if number > singles:
-        for k in range(K, K + number - singles):
-            w[k] = 0.0
-        K = append_singles(post, n, K, number - singles, law.ratio, old, H, Q)
-    elif number < singles:
-        K = drop_singles(post, n, K, singles - number, old, vectors, H, Q)
-    add_to_sums(post.T, x, z, old, K)
+    K = set_singles(post, n, K, singles, number, law.ratio, work)
+    add_to_sums(post.T, x, z, work.old, K)
     _put_back(post, n, K, table.squares[n], w, h, H, Q)
     return K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sweep_collapsed(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 
     It ends early where arrays have no room for the singles that a row may draw.
     """
     N, C = post.Z.shape
-    work = np.empty((2, C)), np.empty((C, C)), np.empty((C, C))
-    old, shared = np.zeros(C, np.uint8), np.zeros(C, np.uint8)
-    order = np.zeros(C, np.int64)
+    work = work_for(C, 2)
     for n in range(start, N):
         if K + law.spare > C:
             return n, K
-        K = _draw_row(table, post, n, K, law, work, old, shared, order, rng)
+        K = _draw_row(table, post, n, K, law, work, rng)
     return N, K

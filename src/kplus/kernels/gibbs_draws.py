@@ -1,4 +1,4 @@
-"""What the Gibbs samplers of the Indian buffet process share, one row at a time.
+"""What Gibbs samplers of the Indian buffet process draw for a row: bits and singles.
 
 A feature that only row n has is its *single*. Given all else, the number of singles of
 a row is Poisson(α/N) before its values are seen (exchangeability), which is how
@@ -8,23 +8,20 @@ features come and go; all others have rows left when this one is taken out.
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from kplus.kernels import kernel
+
 __all__ = [
-    "FAST",
     "Law",
     "Table",
     "bit_is_on",
     "count_singles",
-    "dot",
     "draw_number",
     "move_last_column",
     "shuffle",
-    "times_bits",
 ]
 
-FAST = {"contract", "reassoc"}
 _NEGLIGIBLE = 45.0  # e^-45 of the largest term changes no draw
 
 
@@ -57,32 +54,7 @@ class Law(NamedTuple):
     enumerate_new: bool
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def dot(a, b):
-    total = 0.0
-    for d in range(len(a)):
-        total += a[d] * b[d]
-    return total
-
-
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def times_bits(M, z, K, out):
-    """out = Mz for a symmetric M; return zMz."""
-    for i in range(K):
-        out[i] = 0.0
-    for j in range(K):
-        if z[j]:
-            row = M[j]
-            for i in range(K):
-                out[i] += row[i]
-    total = 0.0
-    for i in range(K):
-        if z[i]:
-            total += out[i]
-    return total
-
-
-@nb.njit(nogil=True, cache=True)
+@kernel
 def bit_is_on(log_odds, rng):
     """One with the probability that belongs to these log-odds."""
     u = rng.random()
@@ -93,7 +65,7 @@ def bit_is_on(log_odds, rng):
     return u * (1.0 + math.exp(-log_odds)) < 1.0
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def shuffle(order, K, rng):
     """Put 0..K−1 into a random order, in which the bits of a row are drawn.
 
@@ -107,7 +79,7 @@ def shuffle(order, K, rng):
         order[j] = i
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def count_singles(z, counts, K):
     found = 0
     for k in range(K):
@@ -116,14 +88,14 @@ def count_singles(z, counts, K):
     return found
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def move_last_column(M, k, last):
     """Let the last column take the place of column k."""
     for i in range(len(M)):
         M[i, k] = M[i, last]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _fit_of_number(j, error, spread, law, width):
     """Log-likelihood of a row with j singles, their factors integrated out.
 
@@ -133,7 +105,7 @@ def _fit_of_number(j, error, spread, law, width):
     return -0.5 * (width * math.log(total) + error / (law.noise * total))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def draw_number(now, others, error, spread, law, width, rng):
     """The next number of singles of a row that has `now`, beside `others` shared ones.
 
@@ -151,7 +123,7 @@ def draw_number(now, others, error, spread, law, width, rng):
     return tried if -rng.standard_exponential() < gain else now
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _draw_from_all(room, error, spread, law, width, rng):
     """From Poisson(rate) times likelihood, by the largest of Gumbel variables.
 

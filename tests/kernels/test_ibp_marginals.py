@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from kplus.kernels.ibp_bernoulli import ascend_rows, seed_rows
+from kplus.kernels.ibp_marginals import ascend_rows, seed_rows
 
 
 @pytest.fixture

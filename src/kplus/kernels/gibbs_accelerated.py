@@ -10,29 +10,24 @@ after that, so that later rows find them filled.
 
 import math
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels.ibp_posterior import (
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.algebra import dot, times_bits
+from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
+from kplus.kernels.gibbs_posterior import (
     add_to_sums,
-    append_singles,
-    drop_singles,
+    set_singles,
+    take_from_sums,
     take_out,
-)
-from kplus.kernels.ibp_rows import (
-    FAST,
-    bit_is_on,
-    count_singles,
-    dot,
-    draw_number,
-    shuffle,
-    times_bits,
+    without_singles,
+    work_for,
 )
 
 __all__ = ["sweep_accelerated"]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _factor(T, z, x, d, H, K, a):
     """a = column d of A, the mean given the other rows."""
     for k in range(K):
@@ -44,7 +39,7 @@ def _factor(T, z, x, d, H, K, a):
             a[k] += t * row[k]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _add_outer(Q, a, sign, K):
     for i in range(K):
         row, factor = Q[i], sign * a[i]
@@ -52,16 +47,14 @@ def _add_outer(Q, a, sign, K):
             row[j] += factor * a[j]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _prepare(table, post, n, K, law, singles, shared, vectors, H, Q):
+@fast_kernel
+def _prepare(table, post, n, K, law, singles, work):
     """H, Q and b without row n."""
-    b, h, g, ahead = vectors[0], vectors[1], vectors[2], vectors[3]
-    x, xx, z = table.X[n], table.squares[n], post.Z[n]
-    for k in range(K):
-        shared[k] = z[k] if post.counts[k] > 1 else 0
+    b, h, g, ahead = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3]
+    x, xx, z, shared = table.X[n], table.squares[n], post.Z[n], work.shared
     weight = law.ratio / (law.ratio + singles)
-    if not take_out(post, n, K, law.ratio, shared, weight, h, H):
-        _afresh(post.T, z, x, K, b, ahead, H, Q)
+    if not take_out(post, n, K, law.ratio, weight, h, work):
+        _afresh(post.T, z, x, K, b, ahead, work.H, work.Q)
         return
     for k in range(K):
         b[k] = 0.0
@@ -80,19 +73,14 @@ def _prepare(table, post, n, K, law, singles, shared, vectors, H, Q):
         ahead[k] = weight * (0.5 * weight * left * h[k] - (b[k] - g[k]))
         b[k] -= weight * along * h[k]
     for i in range(K):
-        old, new = post.Q[i], Q[i]
+        old, new = post.Q[i], work.Q[i]
         hi, ai = h[i], ahead[i]
         for j in range(K):
             new[j] = old[j] + hi * ahead[j] + ai * h[j]
-    for k in range(K):
-        if z[k] and not shared[k]:
-            b[k] = 0.0
-            for i in range(K):
-                Q[i, k] = 0.0
-                Q[k, i] = 0.0
+    without_singles(z, K, b, work)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _afresh(T, z, x, K, b, a, H, Q):
     """Q and b from H and the sums, where rank-one updates are not to be trusted."""
     for i in range(K):
@@ -106,7 +94,7 @@ def _afresh(T, z, x, K, b, a, H, Q):
             b[k] += a[k] * x[d]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
@@ -140,7 +128,7 @@ def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, 
     return error, spread, changed
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _hide(table, post, n, K, b, H, Q, factors):
     """Take the missing columns of row n out of b and Q; return the rest of ‖x‖²."""
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
@@ -156,7 +144,7 @@ def _hide(table, post, n, K, b, H, Q, factors):
     return xx
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _fill(table, n, z, K, b, Q, factors, scale, rng):
     """Draw the missing entries of row n, and put their columns back into b and Q."""
     x = table.X[n]
@@ -175,7 +163,7 @@ def _fill(table, n, z, K, b, Q, factors, scale, rng):
     table.squares[n] = dot(x, x)
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _put_back(post, n, K, xx, vectors, H, Q):
     """H and Q with row n, from those without it."""
     z = post.Z[n]
@@ -195,17 +183,15 @@ def _put_back(post, n, K, xx, vectors, H, Q):
             post.Q[i, j] = Q[i, j] + hi * ahead[j] + ai * h[j]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def _draw_row(table, post, n, K, law, work, old, shared, order, factors, rng):
+@fast_kernel
+def _draw_row(table, post, n, K, law, work, factors, rng):
     """Draw all bits of row n and its singles; return the number of features."""
-    vectors, H, Q = work
-    b, hz, gz = vectors[0], vectors[1], vectors[2]
+    H, Q, order = work.H, work.Q, work.order
+    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
     z, x = post.Z[n], table.X[n]
     missing = table.starts[n + 1] - table.starts[n]
-    for k in range(K):
-        old[k] = z[k]
     singles = count_singles(z, post.counts, K)
-    _prepare(table, post, n, K, law, singles, shared, vectors, H, Q)
+    _prepare(table, post, n, K, law, singles, work)
     xx = _hide(table, post, n, K, b, H, Q, factors) if missing else table.squares[n]
     spread = 1.0 + times_bits(H, z, K, hz)
     error = xx + times_bits(Q, z, K, gz)
@@ -219,41 +205,30 @@ def _draw_row(table, post, n, K, law, work, old, shared, order, factors, rng):
     spread -= singles / law.ratio
     number = draw_number(singles, K - singles, error, spread, law, width, rng)
     if missing:
-        for k in range(K):
-            if old[k]:
-                old[k] = 0
-                for d in range(len(x)):
-                    post.T[k, d] -= x[d]
+        take_from_sums(post.T, x, work.old, K)
         scale = math.sqrt(law.noise * (spread + number / law.ratio))
         _fill(table, n, z, K, b, Q, factors, scale, rng)
     elif not changed and number == singles:
         return K
-    if number > singles:
-        for k in range(K, K + number - singles):
-            b[k] = 0.0
-        K = append_singles(post, n, K, number - singles, law.ratio, old, H, Q)
-    elif number < singles:
-        K = drop_singles(post, n, K, singles - number, old, vectors, H, Q)
-    add_to_sums(post.T, x, z, old, K)
-    _put_back(post, n, K, table.squares[n], vectors, H, Q)
+    K = set_singles(post, n, K, singles, number, law.ratio, work)
+    add_to_sums(post.T, x, z, work.old, K)
+    _put_back(post, n, K, table.squares[n], work.vectors, H, Q)
     return K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sweep_accelerated(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 
     It ends early where arrays have no room for the singles that a row may draw.
     """
     N, C = post.Z.shape
-    work = np.empty((4, C)), np.empty((C, C)), np.empty((C, C))
-    old, shared = np.zeros(C, np.uint8), np.zeros(C, np.uint8)
-    order, longest = np.zeros(C, np.int64), 0
+    work, longest = work_for(C, 4), 0
     for n in range(N):
         longest = max(longest, table.starts[n + 1] - table.starts[n])
     factors = np.empty((longest, C))
     for n in range(start, N):
         if K + law.spare > C:
             return n, K
-        K = _draw_row(table, post, n, K, law, work, old, shared, order, factors, rng)
+        K = _draw_row(table, post, n, K, law, work, factors, rng)
     return N, K

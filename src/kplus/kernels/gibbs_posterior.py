@@ -8,12 +8,22 @@ stays well conditioned however small the noise.
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels.ibp_rows import FAST, move_last_column, times_bits
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.algebra import times_bits
+from kplus.kernels.gibbs_draws import move_last_column
 
-__all__ = ["Posterior", "add_to_sums", "append_singles", "drop_singles", "take_out"]
+__all__ = [
+    "Posterior",
+    "Work",
+    "add_to_sums",
+    "set_singles",
+    "take_from_sums",
+    "take_out",
+    "without_singles",
+    "work_for",
+]
 
 _SINGULAR = 1e-6  # a row that alone tells features apart has less room than that
 
@@ -32,7 +42,34 @@ class Posterior(NamedTuple):
     Q: np.ndarray
 
 
-@nb.njit(nogil=True, cache=True)
+class Work(NamedTuple):
+    """Room for one row: vectors by feature, H and Q without the row, and its bits.
+
+    `old` are the bits with which the row is part of T, `shared` those of features that
+    other rows have, too. The first of `vectors` is zero for features that no row has.
+    """
+
+    vectors: np.ndarray
+    H: np.ndarray
+    Q: np.ndarray
+    old: np.ndarray
+    shared: np.ndarray
+    order: np.ndarray
+
+
+@kernel
+def work_for(capacity, n_vectors):
+    return Work(
+        np.empty((n_vectors, capacity)),
+        np.empty((capacity, capacity)),
+        np.empty((capacity, capacity)),
+        np.zeros(capacity, np.uint8),
+        np.zeros(capacity, np.uint8),
+        np.zeros(capacity, np.int64),
+    )
+
+
+@kernel
 def _invert_without(Z, n, K, ratio, H):
     """H of all rows but n, from Z itself."""
     S = np.zeros((K, K))
@@ -44,16 +81,23 @@ def _invert_without(Z, n, K, ratio, H):
                         S[k, m] += Z[i, m]
     for k in range(K):
         S[k, k] += ratio
-    H[:K, :K] = np.linalg.inv(S)
+    inverse = np.linalg.inv(S)
+    for k in range(K):
+        for m in range(K):
+            H[k, m] = inverse[k, m]
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
-def take_out(post, n, K, ratio, shared, weight, h, H):
-    """Fill H with what it is without row n; h becomes H·`shared` of it.
+@fast_kernel
+def take_out(post, n, K, ratio, weight, h, work):
+    """Note old and shared bits; make H what it is without row n, and h H·shared.
 
-    `shared` are the bits of the row but for its singles, whose rows of H become those
-    of features that no row has. False where this had to be computed afresh.
+    The rows of H that belong to singles become those of features that no row has.
+    False where H had to be computed afresh.
     """
+    H, shared = work.H, work.shared
+    for k in range(K):
+        work.old[k] = post.Z[n, k]
+        shared[k] = post.Z[n, k] if post.counts[k] > 1 else 0
     s = times_bits(post.H, shared, K, h)
     room = 1.0 - weight * s
     if room < _SINGULAR:
@@ -78,7 +122,28 @@ def take_out(post, n, K, ratio, shared, weight, h, H):
     return True
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@kernel
+def without_singles(z, K, vector, work):
+    """Zero what belongs to the singles of a row in Q and in a vector by feature."""
+    for k in range(K):
+        if z[k] and not work.shared[k]:
+            vector[k] = 0.0
+            for i in range(K):
+                work.Q[i, k] = 0.0
+                work.Q[k, i] = 0.0
+
+
+@fast_kernel
+def take_from_sums(T, x, old, K):
+    """Take a row out of T, before its values change."""
+    for k in range(K):
+        if old[k]:
+            old[k] = 0
+            for d in range(len(x)):
+                T[k, d] -= x[d]
+
+
+@fast_kernel
 def add_to_sums(T, x, z, old, K):
     """Let T follow the bits of a row that changed."""
     for k in range(K):
@@ -92,15 +157,27 @@ def add_to_sums(T, x, z, old, K):
                     t[d] -= x[d]
 
 
-@nb.njit(nogil=True, cache=True)
-def append_singles(post, n, K, new, ratio, old, H, Q):
-    """Give row n features of its own; H and Q are without the row. Return K."""
+@kernel
+def set_singles(post, n, K, now, number, ratio, work):
+    """Let row n have so many singles instead of `now`. Return K."""
+    if number > now:
+        return _append_singles(post, n, K, number - now, ratio, work)
+    if number < now:
+        return _drop_singles(post, n, K, now - number, work)
+    return K
+
+
+@kernel
+def _append_singles(post, n, K, new, ratio, work):
+    """Give row n features of its own. Return K."""
+    H, Q = work.H, work.Q
     for k in range(K, K + new):
+        work.vectors[0, k] = 0.0
         for i in range(len(post.Z)):
             post.Z[i, k] = 0
         post.Z[n, k] = 1
         post.counts[k] = 1
-        old[k] = 0
+        work.old[k] = 0
         post.T[k, :] = 0.0
         for i in range(k + 1):
             H[i, k] = 0.0
@@ -111,7 +188,7 @@ def append_singles(post, n, K, new, ratio, old, H, Q):
     return K + new
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _move_both(M, k, last):
     """Let the last row and column of a square matrix take the place of those of k."""
     for i in range(last + 1):
@@ -120,9 +197,9 @@ def _move_both(M, k, last):
         M[i, k] = M[i, last]
 
 
-@nb.njit(nogil=True, cache=True)
-def drop_singles(post, n, K, gone, old, vectors, H, Q):
-    """Take singles from row n; H and Q are without the row. Return K.
+@kernel
+def _drop_singles(post, n, K, gone, work):
+    """Take singles from row n. Return K.
 
     The last feature moves to the place of each, in all that goes by features.
     """
@@ -131,12 +208,13 @@ def drop_singles(post, n, K, gone, old, vectors, H, Q):
         if post.Z[n, k] and post.counts[k] == 1:
             last = K - 1
             move_last_column(post.Z, k, last)
-            move_last_column(vectors, k, last)
+            move_last_column(work.vectors, k, last)
             post.counts[k] = post.counts[last]
-            old[k] = old[last]
-            post.T[k, :] = post.T[last, :]
-            _move_both(H, k, last)
-            _move_both(Q, k, last)
+            work.old[k] = work.old[last]
+            for d in range(post.T.shape[1]):
+                post.T[k, d] = post.T[last, d]
+            _move_both(work.H, k, last)
+            _move_both(work.Q, k, last)
             K, gone = last, gone - 1
         k -= 1
     return K

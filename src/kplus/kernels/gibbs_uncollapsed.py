@@ -7,19 +7,18 @@ row costs O(KD).
 import math
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels.ibp_rows import (
-    FAST,
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.algebra import dot
+from kplus.kernels.gibbs_draws import (
     bit_is_on,
     count_singles,
-    dot,
     draw_number,
     move_last_column,
     shuffle,
 )
-from kplus.kernels.ibp_truncated import evidence_of_feature, positive_normal
+from kplus.kernels.gibbs_truncated import evidence_of_feature, positive_normal
 
 __all__ = ["Factors", "sweep_gaussian", "sweep_nonnegative"]
 
@@ -33,7 +32,7 @@ class Factors(NamedTuple):
     norms: np.ndarray
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _add(e, a, sign, table, n):
     """e += ±a, and nothing where row n has gaps."""
     for d in range(len(e)):
@@ -42,7 +41,7 @@ def _add(e, a, sign, table, n):
         e[table.gaps[i]] = 0.0
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _residual(table, state, n, K, e):
     """e = x − zA."""
     x, z = table.X[n], state.Z[n]
@@ -57,7 +56,7 @@ def _residual(table, state, n, K, e):
         e[table.gaps[i]] = 0.0
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def _draw_bits(table, state, n, K, e, order, law, rng):
     """Draw the bits of features that other rows have; e follows."""
     z, counts = state.Z[n], state.counts
@@ -79,23 +78,24 @@ def _draw_bits(table, state, n, K, e, order, law, rng):
         counts[k] = others + z[k]
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _is_single(state, n, k):
     return state.Z[n, k] == 1 and state.counts[k] == 1
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _drop(state, k, K):
     """Take feature k away; the last one gets its place. Return K."""
     last = K - 1
     move_last_column(state.Z, k, last)
     state.counts[k] = state.counts[last]
-    state.A[k, :] = state.A[last, :]
+    for d in range(state.A.shape[1]):
+        state.A[k, d] = state.A[last, d]
     state.norms[k] = state.norms[last]
     return last
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _append(state, n, K):
     """Make feature K, of which A is set, one of row n alone. Return K."""
     for i in range(len(state.Z)):
@@ -106,7 +106,7 @@ def _append(state, n, K):
     return K + 1
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _take_singles(table, state, n, K, e):
     """Take all singles from row n; e becomes what they were to explain. Return K."""
     k = K - 1
@@ -118,7 +118,7 @@ def _take_singles(table, state, n, K, e):
     return K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _gaussian_singles(table, state, n, K, e, law, rng):
     """Draw the number of singles with their factors integrated out, then these.
 
@@ -149,7 +149,7 @@ def _gaussian_singles(table, state, n, K, e, law, rng):
     return K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _propose_from_prior(table, state, n, K, e, law, rng):
     """Replace all singles by others from the prior, or not (Metropolis). Return K."""
     singles = count_singles(state.Z[n], state.counts, K)
@@ -177,7 +177,7 @@ def _propose_from_prior(table, state, n, K, e, law, rng):
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _birth_or_death(table, state, n, K, e, law, rng):
     """Give row n one more single, drawn to fit, or take one away. Return K.
 
@@ -214,7 +214,7 @@ def _birth_or_death(table, state, n, K, e, law, rng):
     return _drop(state, k, K) if chance < -odds else K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sweep_gaussian(table, state, law, start, K, rng):
     """Draw Z given A row by row from `start` on; return the row to go on with, and K.
 
@@ -231,7 +231,7 @@ def sweep_gaussian(table, state, law, start, K, rng):
     return N, K
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def sweep_nonnegative(table, state, law, start, K, rng):
     """The same where factors are not negative."""
     N, C = state.Z.shape

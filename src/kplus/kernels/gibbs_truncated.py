@@ -2,17 +2,17 @@
 
 import math
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels.ibp_rows import FAST, shuffle
+from kplus.kernels import fast_kernel, kernel
+from kplus.kernels.gibbs_draws import shuffle
 
 __all__ = ["draw_factors", "evidence_of_feature", "positive_normal"]
 
 _FAR = -25.0  # standard deviations from which on a series is exact
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def positive_normal(mean, variance, rng):
     """A draw from N(mean, variance) given that it is not negative.
 
@@ -32,7 +32,7 @@ def positive_normal(mean, variance, rng):
             return sigma * beyond
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def _log_scaled_tail(t):
     """log Φ(t) + t²/2, without cancellation for any t."""
     if t > _FAR:
@@ -42,7 +42,7 @@ def _log_scaled_tail(t):
     return math.log(series / (-t * math.sqrt(2.0 * math.pi)))
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def evidence_of_feature(e, noise, variance, table, n):
     """log ∏ ∫ N(e; a, noise) p(a) da / N(e; 0, noise), p half-normal, over row n.
 
@@ -59,7 +59,7 @@ def evidence_of_feature(e, noise, variance, table, n):
     return total + 0.5 * known * math.log(noise / (variance + noise))
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST)
+@fast_kernel
 def draw_factors(A, T, grams, pattern, noise, ratio, rng):
     """Draw nonnegative factors given Z, one after the other; A and T are (D, K).
 
