@@ -39,7 +39,7 @@ def _yeo_johnson(x, power):
     return sign * np.expm1(power * np.log1p(x)) / power
 
 
-@nb.njit(nogil=True, cache=True)
+@kernel
 def yeo_johnson(x, power, out):
     """Numbers with the transformation of Yeo and Johnson."""
     for n in range(len(x)):
