@@ -15,6 +15,7 @@ from kplus.models.dp_means.stats import (
     NO_CANDIDATES,
     Candidates,
     ClusterSums,
+    errors_after,
     shortlist,
 )
 
@@ -199,13 +200,8 @@ class DPMeansModel:
 
     def squared_error(self, params: Centers, total: ClusterSums) -> Array:
         """Σ w |y - c_k|² of each cluster, earlier rows of a stream counted at refs."""
-        step = params.centers - params.refs
-        error: Array = (
-            total.squares
-            - 2.0 * np.einsum("kd,kd->k", total.sums, step)
-            + (total.counts + params.mass) * np.einsum("kd,kd->k", step, step)
-        )
-        return np.maximum(error, 0.0)
+        step, counts = params.centers - params.refs, total.counts + params.mass
+        return errors_after(step, counts, total.sums, total.squares)
 
     def settled(self, total: ClusterSums) -> bool:
         return total.moved == 0

@@ -22,6 +22,7 @@ from kplus.kernels.sequential import (
     tally_rows,
 )
 from kplus.models.dp_means.params import Lens
+from kplus.models.dp_means.stats import errors_after
 
 __all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally"]
 
@@ -291,13 +292,7 @@ def _tally(
 
 
 def _error_about(centers: Array, refs: Array, total: Tally) -> Array:
-    step = centers - refs
-    error: Array = (
-        total.squares
-        - 2.0 * np.einsum("kd,kd->k", total.sums, step)
-        + total.counts * np.einsum("kd,kd->k", step, step)
-    )
-    return np.maximum(error, 0.0)
+    return errors_after(centers - refs, total.counts, total.sums, total.squares)
 
 
 def _latest(params: Means, total: Tally) -> Array:

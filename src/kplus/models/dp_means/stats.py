@@ -8,7 +8,7 @@ import numpy as np
 from kplus.core.group_sums import GroupSums
 from kplus.core.types import Array, IntArray
 
-__all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "shortlist"]
+__all__ = ["NO_CANDIDATES", "Candidates", "ClusterSums", "errors_after", "shortlist"]
 
 _MOST_CANDIDATES = 512
 
@@ -134,3 +134,13 @@ class ClusterSums(GroupSums):
         out = super().regroup(into, K)
         out.begin_pass()
         return out
+
+
+def errors_after(step: Array, counts: Array, sums: Array, squares: Array) -> Array:
+    """Squared errors of clusters about points a step from where sums are taken."""
+    error: Array = (
+        squares
+        - 2.0 * np.einsum("kd,kd->k", sums, step)
+        + counts * np.einsum("kd,kd->k", step, step)
+    )
+    return np.maximum(error, 0.0)

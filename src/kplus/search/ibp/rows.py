@@ -167,7 +167,7 @@ def fit_rows(
             here = state.result(history, changed, False)
             if callback(iteration + 1, here):
                 break
-        step = settings.tol * state.n_observed
+        step = settings.tol * state.gaps.observed
         converged = changed[-1] == 0 and _rests(history, step)
         if converged:
             break
@@ -185,7 +185,7 @@ class _State:
         self.settings = settings
         missing = np.isnan(X)
         filled = np.where(missing, 0.0, X)
-        gaps = Gaps.of(missing)
+        self.gaps = gaps = Gaps.of(missing)
         self.columns = np.argsort(gaps.group, kind="stable")
         self.table = kernel.Table(
             np.ascontiguousarray(filled[:, self.columns]),
@@ -193,7 +193,6 @@ class _State:
             gaps.known.astype(np.uint8),
             np.append(0, np.cumsum(np.bincount(gaps.group))),
         )
-        self.n_observed = gaps.observed
         self.squares = float(np.vdot(filled, filled))
         self.Z = np.array(start.Z, dtype=np.uint8, order="C")
         mean = np.ascontiguousarray(start.mean[:, self.columns], dtype=np.float64)
@@ -204,17 +203,15 @@ class _State:
         kernel.update_factors(*self._parts())
 
     def _sums(self) -> kernel.Sums:
-        table = self.table
         Z = self.Z.astype(np.float64)
-        S = [Z.T @ (seen[:, None] * Z) for seen in table.observed[table.pattern].T]
-        return kernel.Sums(Z.T @ table.X, np.array(S), Z.sum(axis=0))
+        return kernel.Sums(Z.T @ self.table.X, self.gaps.gram(Z), Z.sum(axis=0))
 
     def _first_model(self, start: RowStart) -> kernel.Model:
         """Given scales; or half the deviation of the data for the noise."""
         settings, K = self.settings, self.Z.shape[1]
         total = float(self.table.X.sum())
-        mean_square = self.squares / self.n_observed
-        variance = max(mean_square - (total / self.n_observed) ** 2, 0.0)
+        mean_square = self.squares / self.gaps.observed
+        variance = max(mean_square - (total / self.gaps.observed) ** 2, 0.0)
         self.least_noise = _LEAST_NOISE * mean_square or 1.0
         noise = max(0.25 * variance, self.least_noise)
         spread = float(np.mean(start.mean**2)) if start.mean.any() else variance
@@ -271,7 +268,7 @@ class _State:
             kernel.update_factors(*self._parts())
         noise, spread, alpha, nonnegative = self.model
         if self.settings.noise_scale is None:
-            noise = max(self.error() / self.n_observed, self.least_noise)
+            noise = max(self.error() / self.gaps.observed, self.least_noise)
         if self.settings.factor_scale is None and K:
             spread = float(np.mean(self.factors.mean**2 + self.factors.variance))
         if self.settings.alpha is None and K:
@@ -291,7 +288,7 @@ class _State:
     def bound(self) -> float:
         """The evidence bound, Eq. 10 with all constants."""
         noise = self.model.noise
-        fit = self.n_observed * np.log(2.0 * np.pi * noise) + self.error() / noise
+        fit = self.gaps.observed * np.log(2.0 * np.pi * noise) + self.error() / noise
         prior = log_prior(self.sums.counts, len(self.Z), self.model.alpha)
         factors = kernel.evidence_of_factors(self.factors, self.model)
         return float(prior + factors - 0.5 * fit)
