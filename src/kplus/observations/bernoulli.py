@@ -93,9 +93,8 @@ class BernoulliFamily(ObservedFamily):
         n, ones = self._sums(S)
         return self.ones + ones, self.zeros + np.maximum(n - ones, 0.0)
 
-    def evidence(self, N: Array, S: Array) -> Array:
-        terms = betaln(*self._posterior(S)) - betaln(self.ones, self.zeros)
-        out: Array = terms.sum(axis=1)
+    def column_evidence(self, S: Array) -> Array:
+        out: Array = betaln(*self._posterior(S)) - betaln(self.ones, self.zeros)
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:

@@ -20,6 +20,7 @@ __all__ = [
     "FeatureFamily",
     "Likelihood",
     "ObservedFamily",
+    "distinct",
 ]
 
 
@@ -176,24 +177,13 @@ class FeatureFamily:
         add_features(F, members.starts, members.rows, members.weights, out)
         return out
 
-    def evidence(self, N: Array, S: Array) -> Array:
-        raise NotImplementedError
-
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
-        """By how much one more row raises the evidence.
-
-        Right for every family; where there is a formula it keeps more digits.
-        """
-        F, before = self.features(X), self.evidence(N, S)
-        out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
-        for k in range(len(S)):
-            more = np.full(len(X), N[k] + 1.0)
-            out[:, k] += self.evidence(more, S[k] + F) - before[k]
-        return out
-
 
 class ObservedFamily(FeatureFamily):
-    """t(x) = [observed, x, maybe more], with zeros where a value is missing."""
+    """Columns on their own; t(x) = [observed, x, maybe more].
+
+    Zeros stand where a value is missing. A subclass has the evidence of each column,
+    from which the predictive follows.
+    """
 
     @property
     def n_stats(self) -> int:
@@ -210,3 +200,34 @@ class ObservedFamily(FeatureFamily):
         """How many values each column has, and their sum; (K, D)."""
         D = self.n_columns
         return np.maximum(S[:, :D], 0.0), np.maximum(S[:, D : 2 * D], 0.0)
+
+    def column_evidence(self, S: Array) -> Array:
+        """What each column adds to the evidence, (K, D)."""
+        raise NotImplementedError
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        out: Array = self.column_evidence(S).sum(axis=1)
+        return out
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """By how much one more value raises the evidence of its column."""
+        table, places = distinct(X)
+        F, before = self.features(table), self.column_evidence(S)
+        out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
+        for k in range(len(S)):  # one at a time, to save memory
+            gains = self.column_evidence(S[k] + F) - before[k]
+            out[:, k] += np.take_along_axis(gains, places, axis=0).sum(axis=1)
+        return out
+
+
+def distinct(X: Array) -> tuple[Array, IntArray]:
+    """The values of each column, once each, and where in them each value is.
+
+    Columns are filled up with NaN. Counts come often, so that what is costly is better
+    done for these few than for all rows.
+    """
+    found = [np.unique(x, return_inverse=True) for x in X.T]
+    table = np.full((max(len(values) for values, _ in found), X.shape[1]), np.nan)
+    for d, (values, _) in enumerate(found):
+        table[: len(values), d] = values
+    return table, np.stack([places for _, places in found], axis=1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, digamma, kl_div, logsumexp, softmax
+from scipy.special import betaln, digamma, kl_div, softmax
 
 from kplus.core.types import Array, IntArray
 from kplus.observations.columns import (
@@ -28,7 +28,7 @@ from kplus.observations.defaults import (
     N_DISPERSIONS,
     POISSON_STRENGTH,
 )
-from kplus.observations.family import Columns, Expected, ObservedFamily
+from kplus.observations.family import Columns, Expected, ObservedFamily, distinct
 
 __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 
@@ -109,11 +109,10 @@ class NegativeBinomialFamily(ObservedFamily):
 
     def features(self, X: Array) -> Array:
         F, D = super().features(X), self.n_columns
-        for d, r in enumerate(1.0 / self.dispersions):
-            # Counts come often, and a beta function costs more than a look-up.
-            x, places = np.unique(F[:, D + d], return_inverse=True)
-            logs = -np.log(x[:, None] + r) - betaln(x[:, None] + 1.0, r)
-            np.multiply(logs[places], F[:, d, None], out=self._ways(F)[:, d])
+        counts, places = distinct(F[:, D : 2 * D])
+        x, r = counts[..., None], 1.0 / self.dispersions
+        logs = -np.log(x + r) - betaln(x + 1.0, r)
+        self._ways(F)[:] = logs[places, np.arange(D)] * F[:, :D, None]
         return F
 
     def _ways(self, S: Array) -> Array:
@@ -131,10 +130,10 @@ class NegativeBinomialFamily(ObservedFamily):
         prior = betaln(*self._beta(self.rows, self.counts))
         return a, b, self._ways(S) + (betaln(a, b) - prior)
 
-    def evidence(self, N: Array, S: Array) -> Array:
+    def column_evidence(self, S: Array) -> Array:
         logs = self._posterior(S)[2]
-        equal = logsumexp(np.zeros_like(logs), axis=-1)  # all r are as likely
-        out: Array = (logsumexp(logs, axis=-1) - equal).sum(axis=1)
+        top = logs.max(axis=-1)
+        out: Array = top + np.log(np.exp(logs - top[..., None]).mean(axis=-1))
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:

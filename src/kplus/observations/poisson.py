@@ -79,11 +79,10 @@ class PoissonFamily(ObservedFamily):
         n, total = self._sums(S)
         return self.shape + total, self.rate + n
 
-    def evidence(self, N: Array, S: Array) -> Array:
+    def column_evidence(self, S: Array) -> Array:
         shape, rate = self._posterior(S)
-        terms = gammaln(shape) - gammaln(self.shape)
-        terms += self.shape * np.log(self.rate) - shape * np.log(rate)
-        out: Array = terms.sum(axis=1)
+        out: Array = gammaln(shape) - gammaln(self.shape)
+        out += self.shape * np.log(self.rate) - shape * np.log(rate)
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:
@@ -94,17 +93,6 @@ class PoissonFamily(ObservedFamily):
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Deviance of counts from the seed's, both with the prior's counts added."""
         return rescaled_sum(2.0 * kl_div(X + self.shape, seed + self.shape))
-
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
-        """A negative binomial for each column."""
-        shape, rate = self._posterior(S)
-        level = -shape * np.log1p(1.0 / rate) - gammaln(shape)
-        out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
-        for d in range(self.n_columns):  # one at a time, to save memory
-            x = X[:, d, None].astype(np.float64)
-            part = gammaln(shape[:, d] + x) + level[:, d] - x * np.log1p(rate[:, d])
-            out += np.where(np.isnan(part), 0.0, part)
-        return out
 
     def draw(
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
