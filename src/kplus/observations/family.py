@@ -20,7 +20,6 @@ __all__ = [
     "FeatureFamily",
     "Likelihood",
     "ObservedFamily",
-    "distinct",
 ]
 
 
@@ -211,7 +210,7 @@ class ObservedFamily(FeatureFamily):
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         """By how much one more value raises the evidence of its column."""
-        table, places = distinct(X)
+        table, places = _distinct(X)
         F, before = self.features(table), self.column_evidence(S)
         out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
         for k in range(len(S)):  # one at a time, to save memory
@@ -220,7 +219,7 @@ class ObservedFamily(FeatureFamily):
         return out
 
 
-def distinct(X: Array) -> tuple[Array, IntArray]:
+def _distinct(X: Array) -> tuple[Array, IntArray]:
     """The values of each column, once each, and where in them each value is.
 
     Columns are filled up with NaN. Counts come often, so that what is costly is better

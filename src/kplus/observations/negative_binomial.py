@@ -28,7 +28,7 @@ from kplus.observations.defaults import (
     N_DISPERSIONS,
     POISSON_STRENGTH,
 )
-from kplus.observations.family import Columns, Expected, ObservedFamily, distinct
+from kplus.observations.family import Columns, Expected, ObservedFamily
 
 __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 
@@ -109,10 +109,11 @@ class NegativeBinomialFamily(ObservedFamily):
 
     def features(self, X: Array) -> Array:
         F, D = super().features(X), self.n_columns
-        counts, places = distinct(F[:, D : 2 * D])
-        x, r = counts[..., None], 1.0 / self.dispersions
-        logs = -np.log(x + r) - betaln(x + 1.0, r)
-        self._ways(F)[:] = logs[places, np.arange(D)] * F[:, :D, None]
+        for d, r in enumerate(1.0 / self.dispersions):
+            # Counts come often, and a beta function costs more than a look-up.
+            x, places = np.unique(F[:, D + d], return_inverse=True)
+            logs = -np.log(x[:, None] + r) - betaln(x[:, None] + 1.0, r)
+            np.multiply(logs[places], F[:, d, None], out=self._ways(F)[:, d])
         return F
 
     def _ways(self, S: Array) -> Array:
