@@ -57,19 +57,52 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float, float]:
         return found, cpu_seconds() - cpu, time.perf_counter() - wall
 
 
-def fit(method: Method, X: np.ndarray, seed: int, steps: int | None = None) -> Outcome:
-    """Fit a table with at most so many iterations."""
+class TimeBox:
+    """A scikit-learn callback that ends a fit after so many CPU seconds.
+
+    Sweeps of samplers take ever longer as features become more, so that the first ones
+    do not tell how many there is time for.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.end = cpu_seconds() + seconds
+        self.over = False
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
+        pass
+
+    def on_fit_task_end(self, estimator: Any, context: Any) -> bool:
+        self.over = self.over or cpu_seconds() > self.end
+        return self.over
+
+
+def fit(
+    method: Method,
+    X: np.ndarray,
+    seed: int,
+    steps: int | None = None,
+    box: float = np.inf,
+) -> Outcome:
+    """Fit a table with at most so many iterations, within so many CPU seconds."""
     steps = method.most if steps is None else min(steps, method.most)
     if method.kind in PEERS:
         return PEERS[method.kind](X, method.settings["n_components"], seed, steps)
     if not method.centred:
-        return fit_kplus(method, X, seed, steps)
+        return fit_kplus(method, X, seed, steps, box)
     mean = np.nanmean(X, axis=0, dtype=np.float64)
-    found = fit_kplus(method, X - mean.astype(X.dtype), seed, steps)
+    found = fit_kplus(method, X - mean.astype(X.dtype), seed, steps, box)
     return replace(found, offset=found.offset + mean)
 
 
-def fit_kplus(method: Method, X: np.ndarray, seed: int, steps: int) -> Outcome:
+def fit_kplus(
+    method: Method, X: np.ndarray, seed: int, steps: int, box: float
+) -> Outcome:
     own = {method.steps: steps, "random_state": seed}
     first_cpu = first_wall = 0.0
     if method.init is not None:
@@ -78,6 +111,9 @@ def fit_kplus(method: Method, X: np.ndarray, seed: int, steps: int) -> Outcome:
         )
         own["init"], first_cpu, first_wall = timed(lambda: first.fit(X))
     model = getattr(kplus, method.kind)(**method.settings, **own)
+    watch = TimeBox(box - first_cpu)
+    if np.isfinite(box):
+        model.set_callbacks(watch)
     _, cpu, wall = timed(lambda: model.fit(X))
     n_iter = int(model.n_iter_)
     return Outcome(
@@ -88,7 +124,7 @@ def fit_kplus(method: Method, X: np.ndarray, seed: int, steps: int) -> Outcome:
         n_iter,
         first_cpu + cpu,
         first_wall + wall,
-        n_iter < steps,
+        n_iter < steps and not watch.over,
     )
 
 

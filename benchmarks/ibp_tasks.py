@@ -11,7 +11,7 @@ import numpy as np
 
 from baselines import PlainAccelerated
 from ibp_data import synthetic
-from ibp_fits import Outcome, fit, timed
+from ibp_fits import PEERS, Outcome, fit, timed
 from ibp_methods import Method, from_json
 from ibp_truth import limits, recovered
 
@@ -50,8 +50,13 @@ def fit_table(X: np.ndarray, arguments: Arguments) -> Facts:
     method, seed = from_json(arguments["method"]), arguments["seed"]
     truth, box = np.load(arguments["truth"]), arguments["box"]
     fit(method, X[:: max(1, len(X) // WARM_UP_ROWS)], seed, 3)
-    steps = None if box is None else steps_within(method, X, seed, box)
-    return facts_of(fit(method, X, seed, steps), X, truth)
+    if box is None:
+        found = fit(method, X, seed)
+    elif method.kind in PEERS:
+        found = fit(method, X, seed, steps_within(method, X, seed, box))
+    else:
+        found = fit(method, X, seed, box=box)
+    return facts_of(found, X, truth)
 
 
 def steps_within(method: Method, X: np.ndarray, seed: int, box: float) -> int:
@@ -79,7 +84,10 @@ def fit_curve(X: np.ndarray, arguments: Arguments) -> Facts:
     fit(method, X[:: max(1, len(X) // WARM_UP_ROWS)], seed, 3)
     points, used, steps = [], 0.0, 1
     while True:
-        found = fit(method, X, seed, steps)
+        left = arguments["box"] - used
+        found = fit(method, X, seed, steps, left if points else np.inf)
+        if found.n_iter < steps and not found.converged:
+            break  # there was no time for all of them
         points.append(facts_of(found, X, truth))
         used += found.cpu_s
         if found.converged or steps >= method.most:
