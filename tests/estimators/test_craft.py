@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
@@ -223,22 +222,6 @@ def test_numbers_only_have_no_categories(blobs):
     assert not hasattr(craft, "categories_")
     same = CRAFT(random_state=0).fit(blobs.tolist())
     np.testing.assert_array_equal(same.labels_, craft.labels_)
-
-
-def test_sparse_and_single_precision(blobs):
-    plain = CRAFT(random_state=0).fit(blobs)
-    for X in (sp.csr_array(blobs), blobs.astype(np.float32), np.asfortranarray(blobs)):
-        again = CRAFT(random_state=0).fit(X)
-        np.testing.assert_array_equal(again.labels_, plain.labels_)
-        np.testing.assert_array_equal(again.predict(X), plain.labels_)
-
-
-def test_a_memory_map(tmp_path, blobs):
-    np.save(tmp_path / "rows.npy", blobs)
-    craft = CRAFT(batch_size=37, random_state=0).fit(tmp_path / "rows.npy")
-    np.testing.assert_array_equal(
-        craft.labels_, CRAFT(random_state=0).fit(blobs).labels_
-    )
 
 
 def test_the_order_of_rows_and_batches_do_not_matter(craft, mixed):

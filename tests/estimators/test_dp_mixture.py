@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -234,46 +233,7 @@ def test_a_fit_that_is_cut_short_says_so(blobs):
     np.testing.assert_array_equal(model.predict(blobs), model.labels_)
 
 
-def test_verbose_lines(blobs, capsys):
-    DPMixture(verbose=1, random_state=0).fit(blobs)
-    assert "[DPMixture] pass 1: 1 clusters, lower bound -" in capsys.readouterr().out
-
-
 # ---------------------------------------------------------------------- tables
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        np.asfortranarray,
-        lambda X: pd.DataFrame(X),
-        lambda X: pl.DataFrame(X),
-        sp.csr_array,
-        sp.csc_matrix,
-        np.ndarray.tolist,
-    ],
-    ids=["fortran", "pandas", "polars", "csr", "csc", "lists"],
-)
-@pytest.mark.parametrize("name", ["gaussian", "diag_gaussian", "mixed"])
-def test_every_kind_of_table_gives_the_same(blobs, make, name):
-    expected = DPMixture(name, random_state=0).fit(blobs)
-    found = DPMixture(name, random_state=0).fit(make(blobs))
-    assert bits(found.labels_, found.means_) == bits(expected.labels_, expected.means_)
-    np.testing.assert_array_equal(found.predict(make(blobs)), expected.labels_)
-
-
-@pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
-def test_files(blobs, tmp_path, suffix):
-    path = tmp_path / f"rows.{suffix}"
-    frame = pl.DataFrame(blobs, schema=["a", "b", "c"])
-    if suffix == "npy":
-        np.save(path, blobs)
-    else:
-        getattr(frame, f"write_{suffix}")(path)
-    model = DPMixture(random_state=0).fit(path)
-    expected = DPMixture(random_state=0).fit(blobs)
-    np.testing.assert_array_equal(model.labels_, expected.labels_)
-    np.testing.assert_array_equal(model.predict(path), expected.labels_)
 
 
 def test_float32_and_integers(blobs):

@@ -1,13 +1,9 @@
 """DPMixture.partial_fit: inference on everything seen so far."""
 
-import pickle
-
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
-import kplus
 import mixture_reference
 from kplus import DPMixture
 from kplus.models.dp_mixture.model import DPMixtureModel
@@ -75,13 +71,6 @@ def test_no_row_is_ever_lost(seed):
         assert model.n_iter_ == len(model.lower_bound_history_)
 
 
-def test_the_first_batch_is_a_fit(blobs):
-    fitted = DPMixture(random_state=0).fit(blobs)
-    streamed = DPMixture(random_state=0).partial_fit(blobs)
-    assert fitted.means_.tobytes() == streamed.means_.tobytes()
-    assert fitted.lower_bound_ == streamed.lower_bound_
-
-
 def test_the_prior_stays_that_of_the_first_batch(blobs):
     model = DPMixture(random_state=0).partial_fit(blobs)
     family = model.observations_
@@ -89,43 +78,7 @@ def test_the_prior_stays_that_of_the_first_batch(blobs):
     assert model.observations_ is family
 
 
-def test_a_stream_goes_on_after_a_file_or_a_pickle(blobs, tmp_path):
-    first, more = blobs[::2], blobs[1::2]
-    model = DPMixture(random_state=0).partial_fit(first)
-    kplus.save(model, tmp_path / "model.npz")
-    loaded = kplus.load(tmp_path / "model.npz")
-    pickled = pickle.loads(pickle.dumps(model))
-    model.partial_fit(more)
-    for other in (loaded, pickled):
-        other.partial_fit(more)
-        assert other.lower_bound_ == model.lower_bound_
-        assert other.means_.tobytes() == model.means_.tobytes()
-        np.testing.assert_array_equal(other.labels_, model.labels_)
-        np.testing.assert_array_equal(other.moves_, model.moves_)
-
-
-def test_batches_that_do_not_fit(blobs):
-    model = DPMixture(random_state=0).partial_fit(blobs)
-    before = model.lower_bound_
-    with pytest.raises(ValueError, match=r"2 features.*expecting 3"):
-        model.partial_fit(blobs[:, :2])
-    spoiled = blobs.copy()
-    spoiled[7, 2] = np.nan
-    with pytest.raises(ValueError, match=r"NaN: column 2 .*diag_gaussian"):
-        model.partial_fit(spoiled)
-    assert model.lower_bound_ == before
-    model.partial_fit(blobs)
-
-
 def test_stochastic_steps_do_not_stream(blobs):
     model = DPMixture(algorithm="stochastic")
     with pytest.raises(ValueError, match="algorithm='memoized'"):
         model.partial_fit(blobs)
-
-
-def test_a_fit_forgets_the_stream(blobs):
-    model = DPMixture(random_state=0).partial_fit(blobs).partial_fit(blobs)
-    again = model.fit(blobs)
-    fresh = clone(model).fit(blobs)
-    assert again.lower_bound_ == fresh.lower_bound_
-    assert again._total.mass == len(blobs)

@@ -9,10 +9,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from kplus import BPMeans, KFeatures
+from planted_features import error_of, planted, same_columns, same_fit
 
-TRUE_A = np.array(
-    [[4.0, 4, 0, 0, 0, 0], [0, 0, -3, 0, 3, 0], [0, 2, 0, 2, 0, 2]]
-)  # fmt: skip
 MODELS = [
     BPMeans(20.0, random_state=0),
     BPMeans(n_components=3, random_state=0),
@@ -26,34 +24,9 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
 NUMBERS = [BPMeans(20.0, random_state=0), KFeatures(3, random_state=0)]
 
 
-def planted(n=90, noise=0.1, seed=0):
-    """Rows made of three features, of which they have any."""
-    rng = np.random.default_rng(seed)
-    Z = (rng.random((n, 3)) < (0.6, 0.45, 0.3)).astype(float)
-    Z[:8] = np.unpackbits(np.arange(8, dtype=np.uint8)[:, None], axis=1)[:, -3:]
-    return Z, Z @ TRUE_A + rng.normal(scale=noise, size=(n, 6))
-
-
 @pytest.fixture(scope="module")
 def data():
     return planted()
-
-
-def error_of(X, Z, A, weights=None):
-    """Squared error over what was observed."""
-    squares = np.nansum((X - Z @ A) ** 2, axis=1)
-    return float(squares.sum() if weights is None else squares @ weights)
-
-
-def same_columns(Z, other):
-    """Whether the columns of Z are those of the other, in whatever order."""
-    return sorted(map(tuple, Z.T)) == sorted(map(tuple, other.T))
-
-
-def same_fit(one, other):
-    for name in ("components_", "feature_counts_", "objective_history_", "penalty_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert one.objective_ == other.objective_
 
 
 # ------------------------------------------------------------------------ a fit
@@ -271,51 +244,3 @@ def test_blocks_and_threads_change_nothing(model, data):
         np.testing.assert_array_equal(other.transform(X), plain.transform(X))
         np.testing.assert_allclose(other.components_, plain.components_, atol=1e-10)
         assert other.objective_ == pytest.approx(plain.objective_, rel=1e-10)
-
-
-def _read_only(X):
-    X = X.copy()
-    X.flags.writeable = False
-    return X
-
-
-NAMES = list("abcdef")
-SOURCES = {
-    "list": np.ndarray.tolist,
-    "float32": lambda X: X.astype(np.float32),
-    "fortran": np.asfortranarray,
-    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
-    "read_only": _read_only,
-    "csr_array": sp.csr_array,
-    "csc_matrix": sp.csc_matrix,
-    "coo_array": sp.coo_array,
-    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
-    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
-}
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("model", NUMBERS, ids=repr)
-def test_every_source_gives_the_same_fit(kind, model, data):
-    X = np.round(data[1] * 8.0) / 8.0  # float32 holds it, too
-    plain = clone(model).fit(X)
-    rows = SOURCES[kind](X)
-    fitted = clone(model).fit(rows)
-    same_fit(fitted, plain)
-    assert fitted.components_.dtype == np.float64
-    np.testing.assert_array_equal(fitted.transform(rows), plain.transform(X))
-    assert fitted.score(rows) == plain.score(X)
-
-
-def test_files(data, tmp_path):
-    _, X = data
-    np.save(tmp_path / "X.npy", X)
-    pl.DataFrame(X, schema=NAMES).write_csv(tmp_path / "X.csv")
-    plain = BPMeans(20.0, random_state=0).fit(X)
-    for name in ("X.npy", "X.csv"):
-        fitted = BPMeans(20.0, random_state=0).fit(tmp_path / name)
-        same_fit(fitted, plain)
-        np.testing.assert_array_equal(
-            fitted.transform(tmp_path / name), plain.transform(X)
-        )
-    assert fitted.feature_names_in_.tolist() == NAMES

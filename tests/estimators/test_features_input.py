@@ -2,13 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from kplus import BPMeans, KFeatures
+from planted_features import check_consistent
 
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
 MODELS = [
@@ -25,92 +23,8 @@ ERRORS = (ValueError, TypeError, FileNotFoundError)
 may_find_nothing = pytest.mark.filterwarnings("ignore:BPMeans found no feature that is")
 
 
-def spoiled(value, where=(4, 1), dtype=np.float64):
-    X = GOOD.astype(dtype)
-    X[where] = value
-    return X
-
-
 def frame(make=pd.DataFrame, **columns):
     return make(dict(zip("abc", GOOD.T, strict=True)) | columns)
-
-
-def error_of(model, X):
-    """Squared error over what was observed, from the features that rows have."""
-    return float(np.nansum((X - model.transform(X) @ model.components_) ** 2))
-
-
-def check_consistent(model, X):
-    K = model.n_components_
-    assert model.components_.shape == (K, X.shape[1])
-    assert np.all(np.isfinite(model.components_))
-    assert model.feature_counts_.shape == (K,)
-    assert np.isfinite(model.objective_)
-    assert model.objective_ == pytest.approx(
-        error_of(model, X) + model.penalty_ * K, rel=1e-8, abs=1e-12
-    )
-
-
-# ------------------------------------------------------------------- bad tables
-
-BAD_TABLES = {
-    "no_rows": (np.empty((0, 3)), "0 sample"),
-    "no_columns": (np.empty((20, 0)), "0 feature"),
-    "one_dimension": (GOOD[:, 0], "2D array"),
-    "three_dimensions": (GOOD[:, :, None], "dim 3"),
-    "none": (None, "."),
-    "infinity": (spoiled(np.inf), r"infinity: column 1 \(1 row\)"),
-    "minus_infinity": (spoiled(-np.inf, (0, 2)), "infinity: column 2"),
-    "infinity_float32": (spoiled(np.inf, dtype=np.float32), "infinity: column 1"),
-    "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
-    "infinity_and_nan": (spoiled([np.inf, np.nan], ([3, 5], 0)), r"y: column 0 \(1 r"),
-    "text": ([["red", "1"], ["green", "2"]], "string|text|str"),
-    "objects": (np.array([[object()], [object()]]), "float|number"),
-    "complex": (GOOD + 1j, "[Cc]omplex"),
-    "ragged": ([[1.0, 2.0], [3.0]], "."),
-    "sparse_infinity": (sp.csc_array(spoiled(np.inf)), "infinity: column 1"),
-    "sparse_no_rows": (sp.csr_array((0, 3)), "0 sample"),
-    "frame_infinity": (frame(c=spoiled(np.inf, (4, 2))[:, 2]), "infinity: column 'c'"),
-    "polars_infinity": (frame(pl.DataFrame, a=[np.inf, *GOOD[1:, 0]]), "column 'a'"),
-    "frame_text": (frame(b=["red", "green"] * 10), "'b'"),
-    "missing_file": ("no_such_file.npy", "does not exist"),
-    "squares_overflow": (GOOD * 1e200, "large|infinity"),
-    "empty_column": (spoiled(np.nan, (slice(None), 1)), "column 1"),
-    "empty_named_column": (frame(b=np.full(20, np.nan)), "column 'b'"),
-    "nothing_observed": (np.full((20, 3), np.nan), "column 0"),
-}
-nameless = pytest.mark.filterwarnings(
-    "ignore:X (does not have valid|has) feature names"
-)
-
-
-@every_model
-@pytest.mark.parametrize("case", BAD_TABLES)
-def test_fit_refuses(model, case):
-    X, words = BAD_TABLES[case]
-    for call in (clone(model).fit, clone(model).partial_fit):
-        with pytest.raises(ERRORS, match=words):
-            call(X)
-
-
-@nameless
-@pytest.mark.parametrize("case", [case for case in BAD_TABLES if "infin" in case])
-@pytest.mark.parametrize("call", ["transform", "score", "partial_fit"])
-def test_infinity_is_refused_later_too(case, call):
-    X, words = BAD_TABLES[case]
-    named = isinstance(X, pd.DataFrame | pl.DataFrame)
-    for model in (MODELS[0], MODELS[4]):
-        fitted = clone(model).fit(frame() if named else GOOD)
-        with pytest.raises(ValueError, match=words):
-            getattr(fitted, call)(X)
-
-
-def test_a_failed_fit_does_not_look_fitted():
-    model = BPMeans(2.0)
-    with pytest.raises(ValueError, match="infinity"):
-        model.fit(spoiled(np.inf))
-    with pytest.raises(NotFittedError):
-        model.transform(GOOD)
 
 
 def test_one_infinite_row_among_many():
@@ -118,36 +32,6 @@ def test_one_infinite_row_among_many():
     X[24_321, 1] = np.inf
     with pytest.raises(ValueError, match=r"column 1 \(1 row\)"):
         KFeatures(2, effort=0, random_state=0, n_jobs=2).fit(X)
-
-
-@may_find_nothing
-@every_model
-@nameless
-def test_wrong_columns(model):
-    fitted = clone(model).fit(frame())
-    for call in (fitted.transform, fitted.score, fitted.partial_fit):
-        with pytest.raises(ValueError, match="expecting 3 features"):
-            call(GOOD[:, :2])
-        with pytest.raises(ValueError, match="feature names"):
-            call(frame().rename(columns={"a": "z"}))
-
-
-@pytest.mark.parametrize(
-    ("weights", "words"),
-    [
-        (np.append(np.ones(19), -1.0), "[Nn]egative.*row 19"),
-        (np.append(np.ones(19), np.nan), "NaN.*row 19"),
-        (np.zeros(20), "zero"),
-        (np.ones(19), r"\(19,\)"),
-        (np.ones((20, 1)), "1D"),
-    ],
-)
-def test_weights_are_checked(weights, words):
-    fitted = KFeatures(2, random_state=0).fit(GOOD)
-    for call in (BPMeans(2.0).fit, KFeatures(2).fit_transform, fitted.partial_fit,
-                 fitted.score):  # fmt: skip
-        with pytest.raises(ERRORS, match=words):
-            call(GOOD, sample_weight=weights)
 
 
 # -------------------------------------------------------------------- parameters

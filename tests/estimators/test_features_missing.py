@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from kplus import BPMeans, KFeatures
+from planted_features import check_consistent, error_of
 
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
 MODELS = [
@@ -31,22 +32,6 @@ def frame(make=pd.DataFrame, **columns):
     return make(dict(zip("abc", GOOD.T, strict=True)) | columns)
 
 
-def error_of(model, X):
-    """Squared error over what was observed, from the features that rows have."""
-    return float(np.nansum((X - model.transform(X) @ model.components_) ** 2))
-
-
-def check_consistent(model, X):
-    K = model.n_components_
-    assert model.components_.shape == (K, X.shape[1])
-    assert np.all(np.isfinite(model.components_))
-    assert model.feature_counts_.shape == (K,)
-    assert np.isfinite(model.objective_)
-    assert model.objective_ == pytest.approx(
-        error_of(model, X) + model.penalty_ * K, rel=1e-8, abs=1e-12
-    )
-
-
 @every_model
 @pytest.mark.parametrize("share", [0.05, 0.4])
 def test_missing_values(model, share):
@@ -57,7 +42,9 @@ def test_missing_values(model, share):
     fitted = clone(model).set_params(penalty=20.0, max_components=3).fit(X)
     assert fitted.n_components_ == 2
     check_consistent(fitted, X)
-    assert fitted.score(X) == pytest.approx(-error_of(fitted, X), rel=1e-9)
+    assert fitted.score(X) == pytest.approx(
+        -error_of(X, fitted.transform(X), fitted.components_), rel=1e-9
+    )
     seen = np.isfinite(X).any(axis=1)
     np.testing.assert_allclose(
         np.sort(np.abs(fitted.components_).sum(axis=1)), [6.0, 8.0], atol=0.2

@@ -5,8 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from kplus import BPMeans, KFeatures
+from planted_features import TRUE_A, error_of, planted, same_columns
 
-TRUE_A = np.array([[4.0, 4, 0, 0, 0, 0], [0, 0, -3, 0, 3, 0], [0, 2, 0, 2, 0, 2]])
 MODELS = [
     BPMeans(20.0, random_state=0),
     BPMeans(n_components=3, random_state=0),
@@ -17,40 +17,9 @@ MODELS = [
 every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
 
 
-def planted(n=90, noise=0.1, seed=0):
-    """Rows made of three features, of which they have any."""
-    rng = np.random.default_rng(seed)
-    Z = (rng.random((n, 3)) < (0.6, 0.45, 0.3)).astype(float)
-    Z[:8] = np.unpackbits(np.arange(8, dtype=np.uint8)[:, None], axis=1)[:, -3:]
-    return Z, Z @ TRUE_A + rng.normal(scale=noise, size=(n, 6))
-
-
 @pytest.fixture(scope="module")
 def data():
     return planted()
-
-
-def error_of(X, Z, A, weights=None):
-    """Squared error over what was observed."""
-    squares = np.nansum((X - Z @ A) ** 2, axis=1)
-    return float(squares.sum() if weights is None else squares @ weights)
-
-
-def same_columns(Z, other):
-    """Whether the columns of Z are those of the other, in whatever order."""
-    return sorted(map(tuple, Z.T)) == sorted(map(tuple, other.T))
-
-
-def same_fit(one, other):
-    for name in ("components_", "feature_counts_", "objective_history_", "penalty_"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    assert one.objective_ == other.objective_
-
-
-@every_model
-def test_the_first_batch_equals_fit(model, data):
-    _, X = data
-    same_fit(clone(model).partial_fit(X), clone(model).fit(X))
 
 
 @pytest.mark.parametrize("n_batches", [2, 5])
@@ -117,12 +86,6 @@ def test_one_row_at_a_time(data):
     assert np.all(np.isfinite(model.components_))
     assert -model.score(X[7:30]) <= model.objective_
     assert model.n_components_ >= 1
-
-
-def test_fit_forgets_a_stream(data):
-    _, X = data
-    model = KFeatures(3, random_state=0).partial_fit(X[:40]).partial_fit(X[40:])
-    same_fit(model.fit(X), KFeatures(3, random_state=0).fit(X))
 
 
 def test_warm_start(data):

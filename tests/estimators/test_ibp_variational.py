@@ -1,7 +1,5 @@
 """IBPVariational: what users see."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,13 +7,10 @@ import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import ConvergenceWarning
 
 from kplus import IBPVariational
-from kplus.core.errors import DataError
 from kplus.datasets import make_binary_features
-from kplus.io import registry
-from kplus.io.save import load, save
 
 pytestmark = pytest.mark.filterwarnings("ignore:IBPVariational found no feature")
 processes = pytest.mark.parametrize("process", ["finite", "infinite"])
@@ -242,25 +237,6 @@ def test_sample(table):
 
 
 @processes
-@pytest.mark.parametrize("gaps", [False, True])
-def test_model_files(process, gaps, table, tmp_path, monkeypatch):
-    X = table[0].copy()
-    if gaps:
-        X[:100, 4:9] = np.nan
-    where = "kplus.estimators._ibp_variational"
-    monkeypatch.setitem(registry.ESTIMATORS, "IBPVariational", where)
-    model = IBPVariational(7, process=process, random_state=0).fit(X)
-    save(model, tmp_path / "model.npz")
-    again = load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.transform(X), model.transform(X))
-    assert again.score(X) == model.score(X)
-    for drawn, known in zip(again.sample(5, 1), model.sample(5, 1), strict=True):
-        np.testing.assert_array_equal(drawn, known)
-    copied = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copied.transform(X), model.transform(X))
-
-
-@processes
 def test_parts_that_do_not_fit_are_refused(process, table):
     model = IBPVariational(6, process=process, random_state=0).fit(table[0])
     state = model._to_state()
@@ -284,15 +260,6 @@ def clone_of(model):
     return other
 
 
-def test_no_rows_are_kept(table):
-    """A model that is passed on must not give its data away."""
-    model = IBPVariational(6, random_state=0).fit(table[0])
-    posterior = vars(model)["_posterior"]
-    assert posterior.factors.mean.size < table[0].size
-    sizes = [np.size(value) for value in vars(model).values()]
-    assert max(sizes) < table[0].size
-
-
 # ------------------------------------------------------------------- bad input
 
 
@@ -311,18 +278,3 @@ def test_no_rows_are_kept(table):
 def test_bad_parameters(params, match):
     with pytest.raises(ValueError, match=match):
         IBPVariational(**params).fit(np.eye(4))
-
-
-def test_bad_tables():
-    X = np.random.default_rng(0).normal(size=(6, 3))
-    for value, match in ((np.inf, "infinity"), (np.nan, "NaN only in row")):
-        bad = X.copy()
-        bad[2] = value
-        with pytest.raises(DataError, match=match):
-            IBPVariational(2).fit(bad)
-    bad = X.copy()
-    bad[:, 1] = np.nan
-    with pytest.raises(ValueError, match="1"):
-        IBPVariational(2).fit(bad)
-    with pytest.raises(NotFittedError):
-        IBPVariational().transform(X)

@@ -2,25 +2,19 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from kplus import MEIBP
 
 pa = pytest.importorskip("pyarrow")
-import pyarrow.parquet as pq  # noqa: E402
 
 NAMES = ["a", "b", "c", "d"]
 ERRORS = (ValueError, TypeError, FileNotFoundError)
 MODELS = [MEIBP(random_state=0), MEIBP(factor_prior="gaussian", random_state=0)]
 every_model = pytest.mark.parametrize("model", MODELS, ids=["nonnegative", "gaussian"])
 quiet = pytest.mark.filterwarnings("ignore:MEIBP found no feature")
-nameless = pytest.mark.filterwarnings(
-    "ignore:X (does not have valid|has) feature names"
-)
 
 
 def some_rows():
@@ -66,75 +60,7 @@ def check_sound(model, X):
     assert model.sample(3)[0].shape == (3, X.shape[1])
 
 
-# ------------------------------------------------------------------- bad tables
-
-BAD_TABLES = {
-    "no_rows": (np.empty((0, 3)), "0 sample"),
-    "no_columns": (np.empty((20, 0)), "0 feature"),
-    "one_dimension": (GOOD[:, 0], "2D array"),
-    "three_dimensions": (GOOD[:, :, None], "dim 3"),
-    "none": (None, "."),
-    "infinity": (spoiled(np.inf), r"infinity: column 1 \(1 row\)"),
-    "minus_infinity": (spoiled(-np.inf, (0, 2)), "infinity: column 2"),
-    "infinity_float32": (spoiled(np.inf, dtype=np.float32), "infinity: column 1"),
-    "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
-    "infinity_and_nan": (spoiled([np.inf, np.nan], ([3, 5], 0)), r"y: column 0 \(1 r"),
-    "text": ([["red", "1"], ["green", "2"]], "string|text|str"),
-    "objects": (np.array([[object()], [object()]]), "float|number"),
-    "complex": (GOOD + 1j, "[Cc]omplex"),
-    "sparse_infinity": (sp.csc_array(spoiled(np.inf)), "infinity: column 1"),
-    "frame_infinity": (frame(c=spoiled(np.inf, (4, 2))[:, 2]), "infinity: column 'c'"),
-    "polars_infinity": (frame(pl.DataFrame, a=[np.inf, *GOOD[1:, 0]]), "column 'a'"),
-    "frame_text": (frame(b=["red", "green"] * 30), "'b'"),
-    "missing_file": ("no_such_file.npy", "does not exist"),
-    "squares_overflow": (GOOD * 1e200, "large|infinity"),
-    "empty_column": (spoiled(np.nan, (slice(None), 1)), "column 1"),
-    "empty_named_column": (frame(b=np.full(60, np.nan)), "column 'b'"),
-    "nothing_observed": (np.full((20, 3), np.nan), "column 0"),
-    "empty_row": (spoiled(np.nan, (7, slice(None))), r"row 7\b"),
-}
-
-
-@every_model
-@pytest.mark.parametrize("case", BAD_TABLES)
-def test_fit_refuses(model, case):
-    X, words = BAD_TABLES[case]
-    with pytest.raises(ERRORS, match=words):
-        clone(model).fit(X)
-
-
-@nameless
-@pytest.mark.parametrize("case", [case for case in BAD_TABLES if "infin" in case])
-@pytest.mark.parametrize("call", ["transform", "score", "impute"])
-def test_infinity_is_refused_later_too(case, call):
-    X, words = BAD_TABLES[case]
-    named = isinstance(X, pd.DataFrame | pl.DataFrame)
-    fitted = clone(MODELS[0]).fit(frame() if named else GOOD)
-    with pytest.raises(ValueError, match=words):
-        getattr(fitted, call)(X)
-
-
-def test_a_failed_fit_does_not_look_fitted():
-    for X in (spoiled(np.inf), spoiled(-1.0)):
-        model = MEIBP()
-        with pytest.raises(ValueError, match=r"infinity|Negative"):
-            model.fit(X)
-        with pytest.raises(NotFittedError):
-            model.transform(GOOD)
-
-
-@every_model
-@nameless
-def test_wrong_columns(model):
-    fitted = clone(model).fit(frame())
-    for call in (fitted.transform, fitted.score, fitted.impute):
-        with pytest.raises(ValueError, match="expecting 4 features"):
-            call(GOOD[:, :2])
-        with pytest.raises(ValueError, match="feature names"):
-            call(frame().rename(columns={"a": "z"}))
-    with pytest.raises(ValueError, match="n_components_"):
-        fitted.inverse_transform(np.ones((2, 9)))
-
+# ---------------------------------------------------------------- parameters
 
 BAD_PARAMETERS = {
     "alpha_zero": {"alpha": 0.0},
@@ -239,65 +165,6 @@ def test_shift_answers_in_the_units_of_the_data(offset):
     drawn, bits = model.sample(4000, random_state=0)
     noise = drawn - model.inverse_transform(bits)
     np.testing.assert_allclose(noise.mean(axis=0), 0.0, atol=0.2)
-
-
-# ------------------------------------------------------------------ other sources
-
-SOURCES = {
-    "list": lambda folder: GOOD.tolist(),
-    "float32": lambda folder: GOOD.astype(np.float32),
-    "float16": lambda folder: GOOD.astype(np.float16),
-    "fortran": lambda folder: np.asfortranarray(GOOD),
-    "strided": lambda folder: np.repeat(GOOD, 2, axis=0)[::2],
-    "csr_array": lambda folder: sp.csr_array(GOOD),
-    "csc_matrix": lambda folder: sp.csc_matrix(GOOD),
-    "coo_array": lambda folder: sp.coo_array(GOOD),
-    "pandas": lambda folder: frame(),
-    "nullable": lambda folder: frame().convert_dtypes(),
-    "polars": lambda folder: frame(pl.DataFrame),
-    "arrow": lambda folder: pa.table(dict(zip(NAMES, GOOD.T, strict=True))),
-}
-
-
-def _npy(folder):
-    np.save(folder / "X.npy", GOOD)
-    return folder / "X.npy"
-
-
-def _csv(folder):
-    frame(pl.DataFrame).write_csv(folder / "X.csv")
-    return str(folder / "X.csv")
-
-
-def _parquet(folder):
-    table = pa.table(dict(zip(NAMES, GOOD.T, strict=True)))
-    pq.write_table(table, folder / "X.parquet", row_group_size=11)
-    return folder / "X.parquet"
-
-
-SOURCES |= {"npy": _npy, "csv": _csv, "parquet": _parquet}
-
-
-@every_model
-@pytest.mark.parametrize("source", SOURCES)
-def test_sources(model, source, tmp_path):
-    plain = clone(model).fit(GOOD)
-    X = SOURCES[source](tmp_path)
-    again = clone(model).fit(X)
-    np.testing.assert_array_equal(again.components_, plain.components_)
-    assert again.lower_bound_ == plain.lower_bound_
-    np.testing.assert_array_equal(again.transform(X), plain.transform(GOOD))
-    assert again.score(X) == plain.score(GOOD)
-    np.testing.assert_array_equal(again.impute(X), GOOD)
-
-
-@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.bool_])
-def test_whole_numbers(dtype):
-    X = GOOD.astype(dtype)
-    model = clone(MODELS[0]).fit(X)
-    check_sound(model, X)
-    same = clone(MODELS[0]).fit(X.astype(np.float64))
-    np.testing.assert_array_equal(model.components_, same.components_)
 
 
 # ------------------------------------------------- unusual, and yet an answer

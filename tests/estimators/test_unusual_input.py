@@ -1,26 +1,13 @@
 """Data at the edge of what can be clustered, and columns that do not match."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-import scipy.sparse as sp
-from sklearn.exceptions import NotFittedError
 
 from kplus import DPMeans, penalty_for
 
-NAMES = ["a", "b", "c"]
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
 MODES = [{"penalty": 2.0}, {"n_clusters": 2}, {}]
 every_mode = pytest.mark.parametrize("how", MODES, ids=["penalty", "number", "auto"])
-# scikit-learn's own warning about names that came or went precedes our error
-nameless = pytest.mark.filterwarnings(
-    "ignore:X (does not have valid|has) feature names"
-)
-
-
-def frame(make=pd.DataFrame):
-    return make(dict(zip(NAMES, GOOD.T, strict=True)))
 
 
 # ----------------------------------------------------------- more than there is
@@ -128,64 +115,3 @@ def test_extreme_scales(how, scale):
             np.testing.assert_array_equal(model.cluster_sizes_, [20.0, 20.0])
         np.testing.assert_array_equal(model.predict(X), model.labels_)
     assert "scale" in message or "large" in message
-
-
-# ------------------------------------------------------------------ wrong columns
-
-
-@pytest.fixture(params=["array", "pandas", "polars"])
-def fitted(request):
-    X = {"array": GOOD, "pandas": frame(), "polars": frame(pl.DataFrame)}[request.param]
-    return DPMeans(2.0).fit(X)
-
-
-@nameless
-@pytest.mark.parametrize("call", ["predict", "transform", "score", "partial_fit"])
-def test_wrong_number_of_columns(fitted, call, tmp_path):
-    np.save(tmp_path / "two.npy", GOOD[:, :2])
-    for X in (tmp_path / "two.npy", sp.csr_array(GOOD[:, :2])):
-        with pytest.raises(ValueError, match="expecting 3 features"):
-            getattr(fitted, call)(X)
-    with pytest.raises(ValueError, match=r"expecting 3 features|feature names"):
-        getattr(fitted, call)(frame().iloc[:, :2])
-
-
-@pytest.mark.parametrize("call", ["predict", "transform", "score", "partial_fit"])
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
-@pytest.mark.parametrize("names", [["a", "b", "x"], ["c", "b", "a"]])
-def test_wrong_names_or_order(call, make, names, tmp_path):
-    model = DPMeans(2.0).fit(frame())
-    wrong = make(dict(zip(names, GOOD.T, strict=True)))
-    with pytest.raises(ValueError, match=r"feature names|columns"):
-        getattr(model, call)(wrong)
-    pl.DataFrame(dict(zip(names, GOOD.T, strict=True))).write_csv(
-        tmp_path / "wrong.csv"
-    )
-    with pytest.raises(ValueError, match=r"feature names|columns"):
-        getattr(model, call)(tmp_path / "wrong.csv")
-
-
-def test_names_that_are_not_all_text():
-    mixed = pd.DataFrame(GOOD, columns=["a", 1, 2])
-    with pytest.raises(TypeError, match="string"):
-        DPMeans(2.0).fit(mixed)
-
-
-def test_two_columns_of_one_name():
-    twice = pd.DataFrame(GOOD, columns=["a", "a", "b"])
-    with pytest.raises(ValueError, match=r"'a'|[Dd]uplicate|unique"):
-        DPMeans(2.0).fit(twice)
-
-
-def test_unfitted():
-    for call in ("predict", "transform", "score"):
-        with pytest.raises(NotFittedError, match="not fitted"):
-            getattr(DPMeans(), call)(GOOD)
-
-
-def test_a_failed_fit_does_not_look_fitted():
-    model = DPMeans(2.0)
-    with pytest.raises(ValueError, match="NaN"):
-        model.fit(np.where(GOOD > 1.0, np.nan, GOOD))
-    with pytest.raises(NotFittedError):
-        model.predict(GOOD)

@@ -1,11 +1,8 @@
 """partial_fit and warm_start."""
 
-import pickle
-
 import numpy as np
 import pytest
 
-import kplus
 import reference
 from kplus import DPMeans
 
@@ -108,23 +105,10 @@ def test_equal_rows_then_a_far_one():
     np.testing.assert_allclose(model.cluster_centers_, [[1e-3, 1e-3], [1e6, 1e6]])
 
 
-def test_first_batch_equals_fit(blobs):
-    one, other = DPMeans(150.0).fit(blobs), DPMeans(150.0).partial_fit(blobs)
-    np.testing.assert_array_equal(one.labels_, other.labels_)
-    assert one.objective_ == other.objective_
-
-
 def test_fit_then_partial_fit_counts_both(blobs):
     model = DPMeans(150.0, tol=0.0).fit(blobs[:120])
     labels = np.concatenate([model.labels_, model.partial_fit(blobs[120:]).labels_])
     check_stream(model, blobs, labels)
-
-
-def test_fit_forgets_the_stream(blobs):
-    model = DPMeans(150.0).partial_fit(blobs[:100] + 500.0).partial_fit(blobs)
-    model.fit(blobs)
-    np.testing.assert_array_equal(model.labels_, DPMeans(150.0).fit(blobs).labels_)
-    assert model.cluster_sizes_.sum() == len(blobs)
 
 
 def test_zero_weight_batch_changes_nothing_but_labels(blobs):
@@ -147,31 +131,6 @@ def test_threads_do_not_matter_in_a_stream(threads):
     )
     np.testing.assert_array_equal(one.cluster_centers_, other.cluster_centers_)
     assert one.objective_ == other.objective_
-
-
-@pytest.mark.parametrize("keep", ["pickle", "file"])
-def test_a_stream_goes_on_after_it_was_stored(blobs, keep, tmp_path):
-    model = DPMeans(150.0).partial_fit(blobs[:80])
-    if keep == "pickle":
-        again = pickle.loads(pickle.dumps(model))
-    else:
-        kplus.save(model, tmp_path / "model.npz")
-        again = kplus.load(tmp_path / "model.npz")
-    again.partial_fit(blobs[80:])
-    model.partial_fit(blobs[80:])
-    np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
-    assert again.objective_ == model.objective_
-
-
-def test_a_bad_batch_leaves_the_stream_as_it_was(blobs):
-    model = DPMeans(150.0).partial_fit(blobs)
-    before, objective = model.cluster_centers_.copy(), model.objective_
-    bad = blobs.copy()
-    bad[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
-        model.partial_fit(bad)
-    np.testing.assert_array_equal(model.cluster_centers_, before)
-    assert model.objective_ == objective
 
 
 # --------------------------------------------------------------------- warm_start
