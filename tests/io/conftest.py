@@ -132,3 +132,17 @@ def refuse():
         assert str(caught.value).startswith(f"{path}: ")
 
     return check
+
+
+@pytest.fixture
+def forge(tmp_path):
+    """Makes a model file whose manifest was changed after it was written."""
+
+    def make(model, change):
+        path = tmp_path / "forged.npz"
+        save(model, path)
+        bench = Workbench(path)
+        change(bench.manifest)
+        return bench.pack(path)
+
+    return make
