@@ -9,7 +9,7 @@ import numpy as np
 
 from compare import value_range
 from report import Check, Row
-from runner import Job, Run, run_job
+from runner import Job, Run, SeededRuns, run_job
 
 Parameters = dict[str, Any]
 
@@ -105,20 +105,8 @@ QUICK = Sizes(
 )
 
 
-@dataclass(frozen=True)
-class FeatureFits:
-    """Runs of one setting with seeds 0, 1, ..."""
-
-    name: str
-    runs: list[Run]
-    versions: dict[str, str]
-
-    def facts(self, name: str) -> list[Any]:
-        return [run.facts[name] for run in self.runs]
-
-    @property
-    def components(self) -> list[int]:
-        return self.facts("n_components")
+class FeatureFits(SeededRuns):
+    """Fits of one setting, and what a table tells of them."""
 
     @property
     def objectives(self) -> list[float]:

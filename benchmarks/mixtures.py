@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from compare import value_range
 from report import Row
-from runner import Job, Run, run_job
+from runner import Job, Run, SeededRuns, run_job
 
 Parameters = dict[str, Any]
 
@@ -100,24 +100,12 @@ QUICK = Sizes(
 )
 
 
-@dataclass(frozen=True)
-class MixtureFits:
-    """Runs of one setting with seeds 0, 1, ..."""
-
-    name: str
-    runs: list[Run]
-    versions: dict[str, str]
-
-    def facts(self, name: str) -> list[Any]:
-        return [run.facts[name] for run in self.runs]
+class MixtureFits(SeededRuns):
+    """Fits of one setting, and what a table tells of them."""
 
     @property
     def bounds(self) -> list[float]:
         return self.facts("bound")
-
-    @property
-    def components(self) -> list[int]:
-        return self.facts("n_components")
 
     @property
     def cpu(self) -> list[float]:

@@ -78,6 +78,22 @@ class Runs:
         return statistics.median(float(getattr(run, name)) for run in self.runs)
 
 
+@dataclass(frozen=True)
+class SeededRuns:
+    """Runs of one setting with seeds 0, 1, ..."""
+
+    name: str
+    runs: list[Run]
+    versions: dict[str, str]
+
+    def facts(self, name: str) -> list[Any]:
+        return [run.facts[name] for run in self.runs]
+
+    @property
+    def components(self) -> list[int]:
+        return self.facts("n_components")
+
+
 def thread_environment(threads: int) -> dict[str, str]:
     """Environment variables that hold BLAS, OpenMP and numba to so many threads."""
     names = ["OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA"]

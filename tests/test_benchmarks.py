@@ -2,8 +2,6 @@
 
 import importlib
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -59,8 +57,8 @@ def test_job_runs_in_a_fresh_process_and_is_measured(runner, tmp_path):
 
 
 def test_job_that_fails_says_why(runner):
-    job = runner.Job("sklearn_k_means", [{"n_clusters": 3}])
-    with pytest.raises(runner.JobFailed, match="sklearn_k_means"):
+    job = runner.Job("no_such_task", [{"seed": 0}])
+    with pytest.raises(runner.JobFailed, match="no_such_task"):
         runner.run_job(job)
 
 
@@ -170,113 +168,6 @@ def test_batch_judged_under_all_is_exact_where_the_batch_is_all():
     )
 
 
-def test_unknown_case_is_named():
-    answer = subprocess.run(
-        [sys.executable, BENCHMARKS / "dp_means.py", "--only", "blob"],
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 2
-    assert "unknown case 'blob'; there are blobs, " in answer.stderr
-
-
-def test_quick_case_runs(tmp_path):
-    answer = subprocess.run(
-        [sys.executable, BENCHMARKS / "dp_means.py", "--only", "blobs", "--quick"],
-        capture_output=True,
-        text=True,
-        env=os.environ | {"KPLUS_PEERS_PYTHON": "/nowhere/python"},
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "pdc-dp-means skipped: no .venv-peers" in answer.stdout
-
-
-def run_here(job):
-    """Run a job in this process."""
-    runner, tasks, worker = map(importlib.import_module, ("runner", "tasks", "worker"))
-    X = None if job.data is None else np.load(job.data)
-    runs = []
-    for arguments in job.runs:
-        task = getattr(tasks, job.task)
-        numbers, facts = worker.measure(task, X, arguments, job.watch)
-        labels = facts.pop("labels", None)
-        facts = json.loads(json.dumps(facts))
-        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
-    return runner.Runs(runs, {})
-
-
-@pytest.fixture
-def mixture_cases(mixtures, monkeypatch):
-    """The cases of the mixtures' benchmark, run in this process: imports take long."""
-    benchmark = importlib.import_module("dp_mixture")
-    for module in (mixtures, benchmark):
-        monkeypatch.setattr(module, "run_job", run_here)
-    return benchmark.CASES
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["edge", "blobs", "cost", "precision", "greedy", "births", "fixed", "small"],
-)
-def test_quick_case_of_mixtures_runs(name, mixture_cases, mixtures, report, tmp_path):
-    store = importlib.import_module("data").Store(tmp_path)
-    result = mixture_cases[name](store, mixtures.QUICK)
-    assert report.text_table(result.rows)
-    assert result.checks or result.claims
-
-
-def test_quick_case_of_mixtures_runs_in_workers():
-    answer = subprocess.run(
-        [sys.executable, BENCHMARKS / "dp_mixture.py", "--only", "growth", "--quick"],
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "less than linear" in answer.stdout
-
-
-@pytest.fixture
-def features(monkeypatch):
-    """The benchmark of features, its jobs run in this process."""
-    benchmark = importlib.import_module("features")
-    modules = ("feature_fits", "feature_claims", "feature_faces")
-    for module in (benchmark, *map(importlib.import_module, modules)):
-        monkeypatch.setattr(module, "run_job", run_here)
-    return benchmark
-
-
-@pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
-    """Where the cases keep their data: to unpack pictures takes long."""
-    return tmp_path_factory.mktemp("pictures")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tabletop",
-        "penalty",
-        "starts",
-        "seeds",
-        "number",
-        "clusters",
-        "dice",
-        "steps",
-        "faces",
-        "made",
-        "scale",
-    ],
-)
-def test_quick_case_of_features_runs(name, features, report, pictures):
-    data = importlib.import_module("data")
-    try:
-        result = features.CASES[name](data.Store(pictures), features.QUICK)
-    except data.DataMissing as missing:
-        pytest.skip(str(missing))
-    assert report.text_table(result.rows)
-    assert result.checks or result.claims
-
-
 def test_bits_agree_up_to_order_and_with_a_base_up_to_complement():
     agreement = importlib.import_module("feature_fits").agreement
     truth = np.array([[1, 0], [1, 1], [0, 0], [0, 0]])
@@ -296,80 +187,6 @@ def test_penalty_decides_between_errors():
     errors = (100.0, 40.0, 20.0, 19.0)
     assert best_number(errors, 5.0) == (2, 30.0)
     assert best_number(errors, 90.0) == (0, 100.0)
-
-
-def craft_here(job):
-    """Run a job of the benchmark of mixed tables in this process."""
-    runner, tasks, worker = map(
-        importlib.import_module, ("runner", "craft_tasks", "worker")
-    )
-    runs = []
-    for arguments in job.runs:
-        numbers, facts = worker.measure(
-            getattr(tasks, job.task), None, arguments, job.watch
-        )
-        labels = facts.pop("labels", None)
-        facts = json.loads(json.dumps(facts))
-        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
-    return runner.Runs(runs, {})
-
-
-@pytest.fixture
-def craft(monkeypatch):
-    """The benchmark of mixed tables, without peers, its jobs run in this process."""
-    pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    monkeypatch.setenv("KPLUS_CRAFT_PEERS_PYTHON", "/nowhere/python")
-    benchmark = importlib.import_module("craft")
-    modules = ("craft_runs", "craft_made", "craft_peers")
-    for module in (benchmark, *map(importlib.import_module, modules)):
-        monkeypatch.setattr(module, "run_job", craft_here)
-    return benchmark
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "synthetic",
-        "structureless",
-        "fixed",
-        "budget",
-        "tables",
-        "orders",
-        "farthest",
-        "many",
-    ],
-)
-def test_quick_case_of_mixed_tables_runs(name, craft, report, tmp_path):
-    data = importlib.import_module("data")
-    try:
-        result = craft.CASES[name](data.Store(tmp_path), craft.QUICK)
-    except data.DataMissing as missing:
-        pytest.skip(str(missing))
-    assert report.text_table(result.rows)
-    assert result.checks or result.claims
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["splice", "adult", "scaling"])
-def test_longer_quick_case_of_mixed_tables_runs(name, craft, report, tmp_path):
-    data = importlib.import_module("data")
-    try:
-        result = craft.CASES[name](data.Store(tmp_path), craft.QUICK)
-    except data.DataMissing as missing:
-        pytest.skip(str(missing))
-    assert report.text_table(result.rows)
-    assert result.checks or result.claims
-
-
-def test_quick_case_of_mixed_tables_runs_in_workers():
-    answer = subprocess.run(
-        [sys.executable, BENCHMARKS / "craft.py", "--only", "synthetic", "--quick"],
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "exact subspaces" in answer.stdout
 
 
 @pytest.fixture
@@ -431,71 +248,6 @@ def test_categories_and_numbers_are_coded_for_peers(tmp_path):
     np.testing.assert_array_equal(
         tasks.plain(str(tmp_path / "t.parquet")), [[1, 1], [2, -1], [3, 0]]
     )
-
-
-def ibp_here(job):
-    """Run a job of the benchmark of the Indian buffet process in this process."""
-    runner, worker = map(importlib.import_module, ("runner", "worker"))
-    tasks = importlib.import_module(job.tasks)
-    X = None if job.data is None else np.load(job.data)
-    runs = []
-    for arguments in job.runs:
-        numbers, facts = worker.measure(
-            getattr(tasks, job.task), X, arguments, job.watch
-        )
-        labels = facts.pop("labels", None)
-        facts = json.loads(json.dumps(facts))
-        runs.append(runner.Run(**numbers, facts=facts, labels=labels))
-    return runner.Runs(runs, {})
-
-
-@pytest.fixture
-def ibp(monkeypatch):
-    """The benchmark of the Indian buffet process, its jobs run in this process."""
-    benchmark = importlib.import_module("ibp")
-    names = ("runs", "synthetic", "tabletop", "solver", "cost")
-    for module in (f"ibp_{name}" for name in names):
-        monkeypatch.setattr(importlib.import_module(module), "run_job", ibp_here)
-    features = importlib.import_module("feature_fits")
-    monkeypatch.setattr(features, "run_job", run_here)
-    return benchmark
-
-
-def run_ibp_case(name, ibp, report, folder):
-    data = importlib.import_module("data")
-    try:
-        result = ibp.CASES[name](data.Store(folder), ibp.QUICK)
-    except data.DataMissing as missing:
-        pytest.skip(str(missing))
-    assert report.text_table(result.rows)
-    assert result.checks or result.claims
-    verdicts = {one.verdict for one in result.claims}
-    assert verdicts <= {"confirmed", "partly", "contradicted"}
-
-
-@pytest.mark.parametrize(
-    "name", ["synthetic", "curves", "large", "row_solver", "flips", "cost", "plain"]
-)
-def test_quick_case_of_the_buffet_runs(name, ibp, report, tmp_path):
-    run_ibp_case(name, ibp, report, tmp_path)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["scales", "real", "yale_full", "tabletop", "histogram"]
-)
-def test_quick_case_of_the_buffet_on_pictures_runs(name, ibp, report, pictures):
-    run_ibp_case(name, ibp, report, pictures)
-
-
-def test_quick_case_of_the_buffet_runs_in_workers():
-    answer = subprocess.run(
-        [sys.executable, BENCHMARKS / "ibp.py", "--only", "flips", "--quick"],
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "gains looked at: exponent" in answer.stdout
 
 
 def test_columns_are_held_out_of_the_last_half():
