@@ -61,8 +61,8 @@ def test_mistake_has_no_traceback(tmp_path):
     assert done.stderr.count("\n") == 1
 
 
-def test_reader_that_leaves_early(data, out):
-    assert start("fit", data, "-o", out).returncode == 0
+def test_reader_that_leaves_early(kplus, data, out):
+    assert kplus("fit", data, "-o", out).code == 0
     words = " ".join([*COMMAND, "predict", str(out / "model.kplus"), str(data)])
     done = subprocess.run(
         f"{words} | true", shell=True, capture_output=True, text=True, timeout=120

@@ -6,20 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-from matplotlib.figure import Figure  # noqa: E402
+pytest.importorskip("matplotlib")
+import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
-from kplus import CRAFT  # noqa: E402
-from kplus.datasets import make_subspace_clusters  # noqa: E402
-from kplus.plots import CraftDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
+from kplus import CRAFT
+from kplus.datasets import make_subspace_clusters
+from kplus.plots import CraftDisplay
 
 
 @pytest.fixture(scope="module")

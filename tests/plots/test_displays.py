@@ -9,18 +9,11 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import make_blobs
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+pytest.importorskip("matplotlib")
+import matplotlib.pyplot as plt
 
-from kplus import DPMeans  # noqa: E402
-from kplus.plots import ClusterDisplay, PenaltyPathDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
+from kplus import DPMeans
+from kplus.plots import ClusterDisplay, PenaltyPathDisplay
 
 
 def blobs(D, K=3, n=60):

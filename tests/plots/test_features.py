@@ -7,18 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+pytest.importorskip("matplotlib")
+import matplotlib.pyplot as plt
 
-from kplus import BPMeans, KFeatures  # noqa: E402
-from kplus.plots import FeatureDisplay  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
+from kplus import BPMeans, KFeatures
+from kplus.plots import FeatureDisplay
 
 
 @pytest.fixture(scope="module")

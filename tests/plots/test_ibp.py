@@ -4,20 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+pytest.importorskip("matplotlib")
+import matplotlib.pyplot as plt
 
-from kplus import MEIBP, BPMeans, IBPGibbs, IBPVariational  # noqa: E402
-from kplus.plots import FeatureDisplay, TraceDisplay  # noqa: E402
+from kplus import MEIBP, BPMeans, IBPGibbs, IBPVariational
+from kplus.plots import FeatureDisplay, TraceDisplay
 
 A = np.array([[4.0, 4, 0, 0, 0, 4], [0, 0, 5, 5, 0, 0]])
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture(scope="module")
