@@ -46,7 +46,7 @@ def gaps(tmp_path, X):
 @pytest.fixture
 def fit(kplus, data, out):
     def call(*words, path=data, model="meibp"):
-        if model == "meibp" and "--factor-prior" not in words:
+        if model == "meibp" and "--prior" not in words:
             words = ("--negative", "noise", *words)
         done = kplus("fit", path, "-o", out, "--model", model, *words)
         assert done.code == 0, done.err
@@ -104,14 +104,14 @@ class TestFit:
 
     @pytest.mark.parametrize("prior", ["gaussian", "nonnegative"])
     def test_options_reach_the_model(self, kplus, data, out, prior):
-        words = ["--factor-prior", prior, "--max-components", 7, "--restarts", 2]
+        words = ["--prior", prior, "--max-components", 7, "--restarts", 2]
         words += ["--seed", 5, "--max-iter", 20, "--jobs", 1, "--noise-scale", 0.3]
         if prior == "nonnegative":
             words += ["--negative", "shift"]
         done = kplus("fit", data, "--model", "meibp", "-o", out, *words)
         assert done.code == 0, done.err
         params = library.load(out / "model.kplus").get_params()
-        expected = {"factor_prior": prior, "max_components": 7, "n_init": 2}
+        expected = {"prior": prior, "max_components": 7, "n_init": 2}
         expected |= {"max_iter": 20, "n_jobs": 1, "random_state": 5, "noise_scale": 0.3}
         assert expected.items() <= params.items()
 
@@ -120,7 +120,7 @@ class TestFit:
     )
     def test_components_make_up_the_rows(self, fit, out, X, options):
         if not options:
-            options = ["--factor-prior", "gaussian", "--scale"]
+            options = ["--prior", "gaussian", "--scale"]
         result = fit("--json", *options).json
         offset = result["offset"]
         offset = 0.0 if offset is None else [offset[name] for name in NAMES]
@@ -234,7 +234,7 @@ class TestImpute:
         assert done.out.splitlines()[2].startswith("5,5,")
 
     def test_scaled_model(self, kplus, fit, gaps, out, X):
-        fit("--scale", "--factor-prior", "gaussian")
+        fit("--scale", "--prior", "gaussian")
         result = kplus("impute", out / "model.kplus", gaps, "--json").json
         errors = [
             entry["value"] - X[entry["row"], NAMES.index(entry["column"])]
@@ -348,7 +348,7 @@ class TestProbabilities:
 
 def test_options_of_the_sampler(kplus, data, out):
     words = ["--model", "ibp-gibbs", "--sweeps", 3, "--burn-in", 2, "--seed", 4]
-    words += ["--factor-prior", "nonnegative", "--negative", "shift"]
+    words += ["--prior", "nonnegative", "--negative", "shift"]
     done = kplus("fit", data, "-o", out, *words, "--max-components", 5)
     assert done.code == 0, done.err
     model = library.load(out / "model.kplus")
@@ -371,9 +371,13 @@ def test_progress_tells_the_time_left():
 @pytest.mark.parametrize(
     ("model", "options", "words"),
     [
-        ("meibp", [], ["Negative values", "--negative shift", "'gaussian'", "column"]),
+        (
+            "meibp",
+            [],
+            ["Negative values", "--negative shift", "--prior gaussian", "column"],
+        ),
         ("meibp", ["--negative", "drop"], ["--negative is one of error, shift"]),
-        ("meibp", ["--factor-prior", "cauchy"], ["--factor-prior is one of"]),
+        ("meibp", ["--prior", "cauchy"], ["--prior is one of"]),
         ("meibp", ["--noise-scale", 0], ["--noise-scale", "positive"]),
         ("meibp", ["--max-components", 0], ["--max-components", "at least 1"]),
         ("meibp", ["--components", 3], ["--components", "--max-components"]),
@@ -385,10 +389,10 @@ def test_progress_tells_the_time_left():
         ("meibp", ["--sharing", 0.5], ["--sharing is for --model craft"]),
         (
             "meibp",
-            ["--factor-prior", "gaussian", "--negative", "shift"],
+            ["--prior", "gaussian", "--negative", "shift"],
             ["--negative is for features that are not negative"],
         ),
-        ("ibp-variational", ["--factor-prior", "gaussian"], ["of either sign"]),
+        ("ibp-variational", ["--prior", "gaussian"], ["of either sign"]),
         ("ibp-variational", ["--negative", "shift"], ["--negative"]),
         ("ibp-variational", ["--burn-in", 3], ["--burn-in is for"]),
         ("ibp-gibbs", ["--sweeps", 0], ["--sweeps", "at least 1"]),
@@ -398,7 +402,7 @@ def test_progress_tells_the_time_left():
         ("ibp-gibbs", ["--jobs", 2], ["--jobs", "one chain"]),
         (
             "ibp-gibbs",
-            ["--factor-prior", "nonnegative"],
+            ["--prior", "nonnegative"],
             ["Negative values", "--negative noise"],
         ),
         ("bp-means", ["--negative", "shift"], ["--negative is for --model meibp"]),

@@ -100,14 +100,14 @@ def test_every_family_from_fit_to_sample(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["gaussian", "diag_gaussian", "bernoulli"])
-@pytest.mark.parametrize("concentration", [0.5, "learn"])
+@pytest.mark.parametrize("concentration", [0.5, "infer"])
 def test_the_bound_is_that_of_the_rows(name, concentration):
     """Eq. 8 row by row, for the shares that the fit ends with."""
     X = some_rows(name, n=80)
     model = DPMixture(
         name, concentration=concentration, n_active=None, tol=0.0, random_state=0
     ).fit(X)
-    alpha = None if concentration == "learn" else concentration
+    alpha = None if concentration == "infer" else concentration
     brute = mixture_reference.bound(
         DPMixtureModel(model.observations_, alpha),
         X,
@@ -147,7 +147,7 @@ def test_no_more_components_than_allowed(blobs, most):
 
 
 def test_a_learned_concentration(blobs):
-    model = DPMixture(concentration="learn", random_state=0).fit(blobs)
+    model = DPMixture(concentration="infer", random_state=0).fit(blobs)
     assert model.n_components_ == 4
     assert 0.1 < model.concentration_ < 5.0
 

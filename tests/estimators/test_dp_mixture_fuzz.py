@@ -138,7 +138,7 @@ def trials(draw, algorithms=("memoized", "full", "stochastic")):
         "max_components": draw(st.sampled_from([None, n_components, 14])),
         "moves": draw(st.sampled_from(MOVES)),
         "algorithm": draw(st.sampled_from(algorithms)),
-        "concentration": draw(st.sampled_from([1.0, 0.01, 50.0, "learn"])),
+        "concentration": draw(st.sampled_from([1.0, 0.01, 50.0, "infer"])),
         "n_active": draw(st.sampled_from(["auto", None, 1])),
         "batch_size": draw(st.sampled_from([None, 1, 7])),
     }

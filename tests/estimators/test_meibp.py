@@ -13,7 +13,7 @@ from test_laws import tables
 
 PRIORS = {
     "nonnegative": {"negative": "noise"},
-    "gaussian": {"factor_prior": "gaussian"},
+    "gaussian": {"prior": "gaussian"},
 }
 every_prior = pytest.mark.parametrize("prior", PRIORS)
 
@@ -52,7 +52,7 @@ def check_fitted(model, X):
     for value in (model.alpha_, model.noise_scale_, model.factor_scale_):
         assert isinstance(value, float)
         assert 0.0 < value < np.inf
-    if model.factor_prior == "nonnegative":
+    if model.prior == "nonnegative":
         assert np.all(model.components_ >= 0.0)
     assert rises(model)
 
@@ -308,7 +308,7 @@ def test_warm_start_with_fewer_features_or_another_prior():
     X, _, _ = planted()
     model = a_model(warm_start=True).fit(X)
     assert model.set_params(max_components=2).fit(X).n_components_ <= 2
-    model = a_model(warm_start=True).fit(X).set_params(factor_prior="gaussian").fit(X)
+    model = a_model(warm_start=True).fit(X).set_params(prior="gaussian").fit(X)
     cold = a_model("gaussian").fit(X)
     assert model.lower_bound_ == pytest.approx(cold.lower_bound_, rel=1e-4)
 

@@ -12,7 +12,7 @@ pa = pytest.importorskip("pyarrow")
 
 NAMES = ["a", "b", "c", "d"]
 ERRORS = (ValueError, TypeError, FileNotFoundError)
-MODELS = [MEIBP(random_state=0), MEIBP(factor_prior="gaussian", random_state=0)]
+MODELS = [MEIBP(random_state=0), MEIBP(prior="gaussian", random_state=0)]
 every_model = pytest.mark.parametrize("model", MODELS, ids=["nonnegative", "gaussian"])
 quiet = pytest.mark.filterwarnings("ignore:MEIBP found no feature")
 
@@ -75,7 +75,7 @@ BAD_PARAMETERS = {
     "factor_scale_nan": {"factor_scale": np.nan},
     "max_components_zero": {"max_components": 0},
     "max_components_fraction": {"max_components": 2.5},
-    "factor_prior": {"factor_prior": "positive"},
+    "prior": {"prior": "positive"},
     "maximizer": {"maximizer": "greedy"},
     "sweep": {"sweep": "columns"},
     "negative": {"negative": "clip"},
@@ -123,7 +123,7 @@ def test_negative_values_are_refused_with_ways_out(make):
     X = make(spoiled([-0.25, -3.5], ([2, 9], [0, 2])))
     with pytest.raises(ValueError, match=r"-3\.5 in column 2") as caught:
         MEIBP().fit(X)
-    for way in ("negative='shift'", "negative='noise'", "factor_prior='gaussian'"):
+    for way in ("negative='shift'", "negative='noise'", "prior='gaussian'"):
         assert way in str(caught.value)
 
 
@@ -132,7 +132,7 @@ def test_negative_values_in_a_named_column():
         MEIBP().fit(frame(c=spoiled(-3.5, (9, 2))[:, 2]))
 
 
-@pytest.mark.parametrize("how", [{"negative": "noise"}, {"factor_prior": "gaussian"},
+@pytest.mark.parametrize("how", [{"negative": "noise"}, {"prior": "gaussian"},
                                  {"negative": "shift"}])  # fmt: skip
 def test_ways_out(how):
     X = spoiled(-0.5, (3, 1))
@@ -245,7 +245,7 @@ def test_a_level_beyond_the_digits():
     with pytest.raises(ValueError, match=r"column 4 .*1e\+08.*negative='shift'"):
         MEIBP().fit(X)
     with pytest.raises(ValueError, match=r"column 4 .*column means"):
-        MEIBP(factor_prior="gaussian").fit(X)
+        MEIBP(prior="gaussian").fit(X)
     model = MEIBP(negative="shift", random_state=0).fit(X)
     check_sound(model, X)
     near = np.column_stack([GOOD, GOOD[:, 0]])

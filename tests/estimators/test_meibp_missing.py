@@ -11,7 +11,7 @@ from kplus.datasets import make_nonnegative_features
 
 PRIORS = {
     "nonnegative": {"negative": "noise"},
-    "gaussian": {"factor_prior": "gaussian"},
+    "gaussian": {"prior": "gaussian"},
 }
 every_prior = pytest.mark.parametrize("prior", PRIORS)
 X, Z, A = make_nonnegative_features(150, 30, 4, noise=0.4, random_state=0)

@@ -136,7 +136,7 @@ def test_tags_tell_the_truth(model):
     expected = not (isinstance(model, DPMeans) or gaussian)
     gaps = np.where(np.eye(20, 5, -7) > 0, np.nan, few)
     assert works(model, gaps) == tags.input_tags.allow_nan == expected
-    prior = getattr(model, "factor_prior", getattr(model, "prior", None))
+    prior = getattr(model, "prior", getattr(model, "prior", None))
     expected = prior == "nonnegative" and model.negative == "error"
     assert works(model, -few) != tags.input_tags.positive_only == expected
     words = pd.DataFrame(few).assign(word=["red", "green"] * 10).rename(columns=str)

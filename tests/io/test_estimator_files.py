@@ -92,8 +92,8 @@ CASES = {
     "nonnegative": (MEIBP(negative="noise"), X),
     "shifted": (MEIBP(4, negative="shift"), X - 7.0),
     "nonnegative, gaps": (MEIBP(negative="noise"), GAPS),
-    "gaussian factors": (MEIBP(factor_prior="gaussian"), X),
-    "gaussian factors, gaps": (MEIBP(factor_prior="gaussian", noise_scale=0.1), GAPS),
+    "gaussian factors": (MEIBP(prior="gaussian"), X),
+    "gaussian factors, gaps": (MEIBP(prior="gaussian", noise_scale=0.1), GAPS),
     "sampler": (IBPGibbs(n_samples=9, burn_in=3, store_samples=True), X),
     "sampler, gaps": (IBPGibbs(sampler="collapsed", n_samples=5), GAPS),
     "nonnegative sampler": (

@@ -211,8 +211,8 @@ def copy_of(model):
 def test_factors_of_another_fit_are_refused(prior, parts):
     """With fewer features and columns."""
     rows = np.abs(X)
-    model = MEIBP(factor_prior=prior, random_state=0).fit(rows)
-    other = MEIBP(1, factor_prior=prior, random_state=0).fit(rows[:, :2])
+    model = MEIBP(prior=prior, random_state=0).fit(rows)
+    other = MEIBP(1, prior=prior, random_state=0).fit(rows[:, :2])
     state = model._to_state()
     assert set(parts) < set(state)
     for part in parts:

@@ -181,7 +181,7 @@ def fit(
             rich_help_panel=_COLUMNS,
         ),
     ] = None,
-    factor_prior: Annotated[
+    prior: Annotated[
         str | None,
         Option(
             metavar="NAME",
@@ -258,7 +258,7 @@ def fit(
             feature_fraction=feature_fraction,
             sharing=sharing,
             negative=negative,
-            factor_prior=factor_prior,
+            prior=prior,
             noise_scale=noise_scale,
             sweeps=sweeps,
             burn_in=burn_in,

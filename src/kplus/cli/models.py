@@ -43,7 +43,7 @@ BUFFETS = ("meibp", "ibp-gibbs", "ibp-variational")
 
 _FEATURES = ("bp-means", "k-features", *BUFFETS)
 _CRAFT_ONLY = ("numeric", "feature_fraction", "sharing")
-_BUFFET_ONLY = ("negative", "factor_prior", "noise_scale", "sweeps", "burn_in")
+_BUFFET_ONLY = ("negative", "prior", "noise_scale", "sweeps", "burn_in")
 _NUMERIC = ("gaussian", "quantile", "yeo-johnson")
 
 
@@ -65,7 +65,7 @@ class FitOptions:
     feature_fraction: float | None
     sharing: float | None
     negative: str | None
-    factor_prior: str | None
+    prior: str | None
     noise_scale: float | None
     sweeps: int | None
     burn_in: int | None
@@ -88,7 +88,7 @@ class FitOptions:
     def nonnegative(self) -> bool:
         """Whether the model confines features to values that are not negative."""
         by_default = "nonnegative" if self.model == "meibp" else "gaussian"
-        prior = self.factor_prior or by_default
+        prior = self.prior or by_default
         return self.model in BUFFETS and prior == "nonnegative"
 
 
@@ -165,7 +165,7 @@ def _check_buffet(options: FitOptions) -> None:
         )
     for name, known in (
         ("negative", ("error", "shift", "noise")),
-        ("factor_prior", ("nonnegative", "gaussian")),
+        ("prior", ("nonnegative", "gaussian")),
     ):
         value = getattr(options, name)
         if value is not None and value not in known:
@@ -175,21 +175,21 @@ def _check_buffet(options: FitOptions) -> None:
             )
     if noise is not None and not (noise > 0 and math.isfinite(noise)):
         raise CommandError(f"--noise-scale must be a positive number, not {noise}.")
-    if model == "ibp-variational" and options.factor_prior is not None:
+    if model == "ibp-variational" and options.prior is not None:
         raise CommandError(
-            "--factor-prior is for meibp and ibp-gibbs; the features of "
+            "--prior is for meibp and ibp-gibbs; the features of "
             "ibp-variational are of either sign."
         )
     if options.negative is not None and not options.nonnegative:
         raise CommandError(
             "--negative is for features that are not negative; those of this model are "
-            "of either sign. Leave it out, or say --factor-prior nonnegative to meibp "
+            "of either sign. Leave it out, or say --prior nonnegative to meibp "
             "or ibp-gibbs."
         )
     if options.scale and options.nonnegative and options.negative in (None, "error"):
         raise CommandError(
             "--scale takes off the means of the columns, and features are not "
-            "negative: add --negative shift, or --factor-prior gaussian."
+            "negative: add --negative shift, or --prior gaussian."
         )
     _check_sweeps(options)
 
@@ -306,8 +306,8 @@ def _buffet(options: FitOptions) -> Any:
     if options.negative is not None:
         shared["negative"] = options.negative
     if options.model == "meibp":
-        if options.factor_prior is not None:
-            shared["factor_prior"] = options.factor_prior
+        if options.prior is not None:
+            shared["prior"] = options.prior
         return kplus.MEIBP(**shared)
     if options.nonnegative:  # only this sampler has factors that can be kept so
         shared |= {"prior": "nonnegative", "sampler": "uncollapsed"}

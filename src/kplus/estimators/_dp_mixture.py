@@ -49,9 +49,9 @@ class DPMixture(Clusterer):
         Components to start with.
     max_components : int or None, default=None
         No births beyond so many components.
-    concentration : float or "learn", default=1.0
+    concentration : float or "infer", default=1.0
         α of the Dirichlet process: the larger, the more components are expected.
-        "learn" finds the best, with a Gamma(2, 1) prior.
+        "infer" finds the best, with a Gamma(2, 1) prior.
     n_active : int, "auto" or None, default="auto"
         Most components that share in a row. None: all of them, at the cost of time
         where components are many. "auto" is 4.
@@ -169,7 +169,7 @@ class DPMixture(Clusterer):
         "max_components": [AT_LEAST_ONE, None],
         "concentration": [
             Interval(Real, 0, None, closed="neither"),
-            StrOptions({"learn"}),
+            StrOptions({"infer"}),
         ],
         "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],

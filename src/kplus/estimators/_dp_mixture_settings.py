@@ -93,7 +93,7 @@ def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
 
     Also cuts the table into blocks that suit the batches.
     """
-    alpha = None if dp.concentration == "learn" else float(dp.concentration)
+    alpha = None if dp.concentration == "infer" else float(dp.concentration)
     active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
     cap = np.inf if dp.max_components is None else dp.max_components
     model = DPMixtureModel(family, alpha, active, dp.birth_rows)

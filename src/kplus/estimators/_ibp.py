@@ -326,11 +326,10 @@ def _high_level(model: Any, found: Survey) -> str:
 
 def _negative_values(model: Any, lowest: Array) -> str:
     j = int(np.argmin(lowest))
-    prior = next(p for p in ("factor_prior", "prior") if p in model.get_params())
     return (
         f"Negative values in data passed to {type(model).__name__} (down to "
         f"{lowest[j]:.6g} in {column_name(model, j)}), but features are nonnegative. "
         f"Use negative='shift' to take off the minimum of each column, "
         f"negative='noise' if the true values are not negative but for noise, or "
-        f"{prior}='gaussian' for features of either sign."
+        f"prior='gaussian' for features of either sign."
     )

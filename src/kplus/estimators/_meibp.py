@@ -40,7 +40,7 @@ class MEIBP(BuffetFeatures):
         Standard deviation of the noise, σ_X.
     factor_scale : float or "infer", default="infer"
         Standard deviation of the factors, σ_A. That before the cut at zero.
-    factor_prior : {"nonnegative", "gaussian"}, default="nonnegative"
+    prior : {"nonnegative", "gaussian"}, default="nonnegative"
         With "gaussian", features have values of either sign. The rows' choices are
         then still searched for, but the guarantee of local search is lost.
     maximizer : {"local_search", "double_greedy"}, default="local_search"
@@ -143,7 +143,7 @@ class MEIBP(BuffetFeatures):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
         **BuffetFeatures._parameter_constraints,
-        "factor_prior": [StrOptions({"nonnegative", "gaussian"})],
+        "prior": [StrOptions({"nonnegative", "gaussian"})],
         "maximizer": [StrOptions({"local_search", "double_greedy"})],
         "sweep": [StrOptions({"blocks", "rows"})],
         "init": [StrOptions({"auto", "ica", "nmf", "random"})],
@@ -160,7 +160,7 @@ class MEIBP(BuffetFeatures):
         alpha="infer",
         noise_scale="infer",
         factor_scale="infer",
-        factor_prior="nonnegative",
+        prior="nonnegative",
         maximizer="local_search",
         sweep="blocks",
         negative="error",
@@ -178,7 +178,7 @@ class MEIBP(BuffetFeatures):
         self.alpha = alpha
         self.noise_scale = noise_scale
         self.factor_scale = factor_scale
-        self.factor_prior = factor_prior
+        self.prior = prior
         self.maximizer = maximizer
         self.sweep = sweep
         self.negative = negative
@@ -194,7 +194,7 @@ class MEIBP(BuffetFeatures):
 
     @property
     def _nonnegative(self) -> bool:
-        return self.factor_prior == "nonnegative"
+        return self.prior == "nonnegative"
 
     # --------------------------------------------------------- steps of a fit
 
