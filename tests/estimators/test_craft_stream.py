@@ -11,11 +11,6 @@ from craft_objective import objective_of
 from every_estimator import mixed_rows
 from kplus import CRAFT
 
-# The data of scikit-learn's checks are often small integers.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:More than half of the rows have the same"
-)
-
 
 def objective_by_rows(frame, labels, K):
     color = frame["color"].map({"blue": 0, "green": 1, "red": 2})

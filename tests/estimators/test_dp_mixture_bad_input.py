@@ -70,7 +70,6 @@ BAD_SETTINGS = {
     "concentration": ({"concentration": 0.0}, "concentration"),
     "concentration_text": ({"concentration": "auto"}, "concentration"),
     "active": ({"n_active": 0}, "n_active"),
-    "batch": ({"batch_size": 0}, "batch_size"),
     "memory": ({"memory_limit": -1.0}, "memory_limit"),
     "decay": ({"learning_decay": 1.5}, "learning_decay"),
     "delay": ({"learning_delay": -1.0}, "learning_delay"),

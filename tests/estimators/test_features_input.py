@@ -57,15 +57,7 @@ BAD_PARAMETERS = {
     "effort": {"effort": -1.0},
     "effort_nan": {"effort": np.nan},
     "effort_infinite": {"effort": np.inf},
-    "n_init": {"n_init": 0},
-    "max_iter": {"max_iter": 0},
-    "tol": {"tol": -1e-3},
     "sparse_output": {"sparse_output": "csr"},
-    "batch_size": {"batch_size": 0},
-    "warm_start": {"warm_start": "yes"},
-    "n_jobs": {"n_jobs": "all"},
-    "random_state": {"random_state": "seed"},
-    "verbose": {"verbose": -1},
 }
 
 

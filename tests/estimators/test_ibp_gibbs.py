@@ -1,4 +1,4 @@
-"""IBPGibbs as users and scikit-learn see it."""
+"""IBPGibbs: what a chain finds, its starts, its samples, its mistakes."""
 
 import pickle
 
@@ -9,8 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV
 
-from kplus import MEIBP, BPMeans, KFeatures
-from kplus.estimators._ibp_gibbs import IBPGibbs
+from kplus import MEIBP, BPMeans, IBPGibbs, KFeatures
 
 QUICK = {"n_samples": 10, "burn_in": 10}
 NONNEGATIVE = {"sampler": "uncollapsed", "prior": "nonnegative"}
@@ -21,7 +20,6 @@ MODELS = [
     IBPGibbs(**NONNEGATIVE, **QUICK),
     IBPGibbs(**NONNEGATIVE, new_features="metropolis", negative="shift", **QUICK),
 ]
-# The data of scikit-learn's checks are often noise, in which there is nothing.
 pytestmark = pytest.mark.filterwarnings("ignore:IBPGibbs found no feature")
 every_model = pytest.mark.parametrize("model", MODELS, ids=repr)
 

@@ -80,15 +80,7 @@ BAD_PARAMETERS = {
     "sweep": {"sweep": "columns"},
     "negative": {"negative": "clip"},
     "init": {"init": "svd"},
-    "n_init": {"n_init": 0},
-    "max_iter": {"max_iter": 0},
-    "tol": {"tol": -1e-3},
     "tol_nan": {"tol": np.nan},
-    "batch_size": {"batch_size": 0},
-    "warm_start": {"warm_start": "yes"},
-    "n_jobs": {"n_jobs": "all"},
-    "random_state": {"random_state": "seed"},
-    "verbose": {"verbose": -1},
 }
 
 
