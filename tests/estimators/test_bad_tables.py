@@ -98,6 +98,7 @@ BAD_FOR_BUFFETS = {
 BAD_BUT_FOR_MIXTURES = {
     "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
     "squares_overflow": (GOOD * 1e200, "large|infinity"),
+    "one_square_overflows": (spoiled(1e200), "large|infinity"),
 }
 BAD_WITHOUT_CATEGORIES = {
     "text": ([["red", "1"], ["green", "2"]], "string|text|str"),

@@ -1,5 +1,7 @@
 """Estimators at work inside scikit-learn: searches choose right, others build on it."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,13 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from every_estimator import ROWS, mixed_rows
+from every_estimator import (
+    ROWS,
+    assert_same_answers,
+    assert_same_attributes,
+    mixed_rows,
+    seeded,
+)
 from kplus import CRAFT, MEIBP, BPMeans, DPMeans, DPMixture, KFeatures
 from kplus.observations import DiagGaussian
 
@@ -92,6 +100,17 @@ def test_mixed_tables():
         assert adjusted_rand_score(z, labels) > 0.8  # what is filled in is a spike
         np.testing.assert_array_equal(pipe.predict(frame), labels)
         assert pipe.transform(frame).shape == (160, 3)
+
+
+@pytest.mark.parametrize("model", [CRAFT(), DPMixture("mixed")], ids=repr)
+def test_mixed_tables_survive_a_pickle(model):
+    frame, _ = mixed_rows()
+    model = seeded(model).fit(frame)
+    again = pickle.loads(pickle.dumps(model))
+    assert_same_attributes(again, model)
+    assert_same_answers(again, model, frame)
+    again.partial_fit(frame[:40])
+    assert_same_attributes(again, model.partial_fit(frame[:40]))
 
 
 def test_mixed_tables_are_left_alone():
