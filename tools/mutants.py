@@ -180,7 +180,7 @@ def main() -> None:
     tests = [arg for arg in sys.argv[1:] if arg.startswith("tests/")]
     files = [arg for arg in sys.argv[1:] if arg not in tests] or [""]
     os.chdir(ROOT)
-    mutants = [m for m in sample() if any(part in str(m.path) for part in files)]
+    mutants = [m for m in sample() if any(part in str(m) for part in files)]
     watched = Watched()
     watched.cover.start()
     if pytest.main([*OPTIONS, *(tests or SETTINGS["tests"])], plugins=[watched]):

@@ -1,0 +1,58 @@
+"""Where passes of a mixture begin: fresh parameters, other masses, enough rows."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mixture_reference as mixture
+from kplus.core.memo import add_up
+from kplus.engine import SerialEngine
+from kplus.engine.blocks import ArrayBlocks
+from kplus.models.dp_mixture.params import Plan
+from kplus.models.dp_mixture.stats import Collected
+from mixture_reference import CASES
+
+
+def setting(n=90, K=4, **settings):
+    X = CASES["gaussian"].rows(n)
+    model = CASES["gaussian"].model(X, **settings)
+    return model, X, mixture.components(model, X, mixture.some_shares(n, K))
+
+
+@pytest.mark.parametrize("mass", [9.0, 90.0, 9000.0])
+def test_components_as_if_seen_in_more_rows(mass):
+    """Counts and sums grow with the mass: what components are like does not change."""
+    model, _, params = setting()
+    other = model.rescaled(params, mass)
+    assert other.mass == mass
+    assert other.N.sum() == pytest.approx(mass)
+    np.testing.assert_allclose(other.N / mass, params.N / params.mass)
+    np.testing.assert_allclose(
+        other.S / other.N[:, None], params.S / params.N[:, None], rtol=1e-9
+    )
+
+
+def test_a_fresh_posterior_compares_every_row_with_all_components():
+    _, _, params = setting()
+    plan = params.plan
+    assert plan == Plan()
+    assert plan.everyone
+    assert not plan.frozen
+    assert plan.targets is None
+    assert params.visits == 0
+    np.testing.assert_array_equal(params.tried, 0.0)
+    np.testing.assert_array_equal(params.waited, 1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_enough_rows_are_noted_where_there_are_enough(seed):
+    """A draw by priorities must not fall short of the number asked for."""
+    model, X, _ = setting(2000, n_collect=200)
+    params = mixture.components(model, X, np.ones((2000, 1)))
+    params = replace(params, plan=Plan(targets=np.array([0]), seed=seed))
+    with SerialEngine(ArrayBlocks(X, 300)) as engine:
+        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+    noted = Collected.joined(total.collected)
+    assert len(noted.lowest(200).rows) == 200
+    assert len(noted.rows) < 600  # and not by noting all

@@ -1,0 +1,109 @@
+"""Every estimator with every way to fit, on tables so small that kernels need no JIT.
+
+`make coverage` runs this file with numba's compiler off, so that the lines of kernels
+count as well. Each fit must say of its own rows what it says of them as new rows.
+"""
+
+import numpy as np
+import pytest
+
+from kplus import (
+    CRAFT,
+    MEIBP,
+    BPMeans,
+    DPMeans,
+    DPMixture,
+    IBPGibbs,
+    IBPVariational,
+    KFeatures,
+    observations,
+)
+
+RNG = np.random.default_rng(0)
+GROUP = np.arange(36) % 3
+NUMBERS = np.column_stack([6.0 * (k == GROUP) for k in range(3)])
+NUMBERS = NUMBERS + RNG.normal(scale=0.5, size=NUMBERS.shape)
+BITS = RNG.integers(0, 2, (36, 3))
+SUMS = BITS @ np.array([[4.0, 0, 0, 4], [0, 5, 0, 5], [0, 0, 6, 6]])
+SUMS = SUMS + RNG.uniform(0.0, 0.2, size=SUMS.shape)
+MIXED = np.column_stack([NUMBERS[:, :2], GROUP, RNG.integers(0, 2, 36)])
+GAPS = np.where(RNG.random(SUMS.shape) < 0.1, np.nan, SUMS)
+MIXED_GAPS = np.where(RNG.random(MIXED.shape) < 0.1, np.nan, MIXED)
+
+CLUSTERS = {
+    "penalty": (DPMeans(20.0), NUMBERS),
+    "auto": (DPMeans(), NUMBERS),
+    "number": (DPMeans(n_clusters=3), NUMBERS),
+    "serial": (DPMeans(20.0, algorithm="serial"), NUMBERS),
+    "collapsed": (DPMeans(20.0, collapsed=True), NUMBERS),
+    "collapsed_number": (DPMeans(n_clusters=3, collapsed=True), NUMBERS),
+    "full": (DPMeans(20.0, covariance="full"), NUMBERS),
+    "gaussian": (DPMixture(), NUMBERS),
+    "full_data": (DPMixture(algorithm="full", n_components=3), NUMBERS),
+    "stochastic": (DPMixture(algorithm="stochastic", n_components=3), NUMBERS),
+    "sparse": (DPMixture(n_components=12, n_active=2, moves=()), NUMBERS),
+    "diagonal": (DPMixture(observations.DiagGaussian()), NUMBERS),
+    "bernoulli": (DPMixture(observations.Bernoulli()), BITS.astype(float)),
+    "poisson": (DPMixture(observations.Poisson()), np.round(SUMS)),
+    "craft": (CRAFT(categorical_features=[2, 3]), MIXED),
+    "craft_gaps": (CRAFT(categorical_features=[2, 3]), MIXED_GAPS),
+    "craft_shared": (CRAFT(0.5, sharing=0.3, categorical_features=[2, 3]), MIXED),
+    "craft_quantile": (CRAFT(numeric="quantile", categorical_features=[2, 3]), MIXED),
+    "craft_yeo": (CRAFT(numeric="yeo-johnson", categorical_features=[2, 3]), MIXED),
+    "craft_number": (CRAFT(n_clusters=3, categorical_features=[2, 3]), MIXED),
+    "paper": (CRAFT(variant="paper", penalty=9.0, categorical_features=[2]), MIXED),
+}
+
+FEATURES = {
+    "penalty": (BPMeans(5.0), SUMS),
+    "auto": (BPMeans(), SUMS),
+    "collapsed": (BPMeans(5.0, collapsed=True), SUMS),
+    "flips": (KFeatures(3, assignment="flips"), SUMS),
+    "exact": (KFeatures(3, assignment="exact"), SUMS),
+    "features_gaps": (KFeatures(3), GAPS),
+    "ica": (KFeatures(3, init="ica"), SUMS),
+    "split": (KFeatures(3, init="split"), SUMS),
+    "meibp": (MEIBP(), SUMS),
+    "meibp_gaps": (MEIBP(), GAPS),
+    "meibp_gaussian": (MEIBP(factor_prior="gaussian"), SUMS),
+    "meibp_rows": (MEIBP(sweep="rows", max_components=4), SUMS),
+    "meibp_greedy": (MEIBP(maximizer="double_greedy", random_state=0), SUMS),
+    "finite": (IBPVariational(4), SUMS),
+    "infinite": (IBPVariational(4, process="infinite"), SUMS),
+    "variational_gaps": (IBPVariational(4), GAPS),
+}
+
+CHAINS = {
+    "accelerated": IBPGibbs(),
+    "collapsed": IBPGibbs(sampler="collapsed"),
+    "collapsed_metropolis": IBPGibbs(sampler="collapsed", new_features="metropolis"),
+    "uncollapsed": IBPGibbs(sampler="uncollapsed"),
+    "uncollapsed_nonnegative": IBPGibbs(sampler="uncollapsed", prior="nonnegative"),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_clusters_of_own_rows_are_those_of_new_rows(name):
+    model, X = CLUSTERS[name]
+    model = model.set_params(random_state=0)
+    labels = model.fit_predict(X)
+    assert labels.shape == (36,)
+    assert labels.min() == 0
+    np.testing.assert_array_equal(model.predict(X), labels)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_of_own_rows_are_those_of_new_rows(name):
+    model, X = FEATURES[name]
+    model = model.set_params(random_state=0)
+    Z = model.fit_transform(X)
+    assert len(Z) == 36
+    assert Z.shape[1] == len(model.components_)
+    np.testing.assert_allclose(model.transform(X), Z, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_end_with_features_that_explain_the_rows(name):
+    model = CHAINS[name].set_params(n_samples=4, burn_in=4, random_state=0)
+    X = model.fit(SUMS).inverse_transform(model.transform(SUMS))
+    assert np.mean((X - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
