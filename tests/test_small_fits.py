@@ -18,6 +18,7 @@ from kplus import (
     KFeatures,
     observations,
 )
+from kplus.models.dp_means import fast
 
 RNG = np.random.default_rng(0)
 GROUP = np.arange(36) % 3
@@ -28,6 +29,7 @@ SUMS = BITS @ np.array([[4.0, 0, 0, 4], [0, 5, 0, 5], [0, 0, 6, 6]])
 SUMS = SUMS + RNG.uniform(0.0, 0.2, size=SUMS.shape)
 MIXED = np.column_stack([NUMBERS[:, :2], GROUP, RNG.integers(0, 2, 36)])
 GAPS = np.where(RNG.random(SUMS.shape) < 0.1, np.nan, SUMS)
+NOISE = RNG.normal(size=(36, 3))
 MIXED_GAPS = np.where(RNG.random(MIXED.shape) < 0.1, np.nan, MIXED)
 
 CLUSTERS = {
@@ -37,6 +39,7 @@ CLUSTERS = {
     "serial": (DPMeans(20.0, algorithm="serial"), NUMBERS),
     "collapsed": (DPMeans(20.0, collapsed=True), NUMBERS),
     "collapsed_number": (DPMeans(n_clusters=3, collapsed=True), NUMBERS),
+    "collapsed_noise": (DPMeans(3.0, collapsed=True), NOISE),
     "full": (DPMeans(20.0, covariance="full"), NUMBERS),
     "gaussian": (DPMixture(), NUMBERS),
     "full_data": (DPMixture(algorithm="full", n_components=3), NUMBERS),
@@ -78,7 +81,8 @@ CHAINS = {
     "collapsed": IBPGibbs(sampler="collapsed"),
     "collapsed_metropolis": IBPGibbs(sampler="collapsed", new_features="metropolis"),
     "uncollapsed": IBPGibbs(sampler="uncollapsed"),
-    "uncollapsed_nonnegative": IBPGibbs(sampler="uncollapsed", prior="nonnegative"),
+    "metropolis": IBPGibbs(sampler="uncollapsed", new_features="metropolis"),
+    "nonnegative": IBPGibbs(sampler="uncollapsed", prior="nonnegative"),
 }
 
 
@@ -102,8 +106,21 @@ def test_features_of_own_rows_are_those_of_new_rows(name):
     np.testing.assert_allclose(model.transform(X), Z, atol=1e-3)
 
 
+@pytest.mark.parametrize("X", [SUMS, GAPS], ids=["whole", "gaps"])
 @pytest.mark.parametrize("name", CHAINS)
-def test_chains_end_with_features_that_explain_the_rows(name):
+def test_chains_end_with_features_that_explain_the_rows(name, X):
     model = CHAINS[name].set_params(n_samples=4, burn_in=4, random_state=0)
-    X = model.fit(SUMS).inverse_transform(model.transform(SUMS))
-    assert np.mean((X - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
+    told = model.fit(X).inverse_transform(model.transform(X))
+    assert np.mean((told - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
+
+
+@pytest.mark.parametrize("X", [NUMBERS, NOISE], ids=["groups", "noise"])
+def test_bounds_find_the_clusters_that_distances_find(X, monkeypatch):
+    """Larger tables than these are bounded first and measured where that fails."""
+    for settings in ({"penalty": 3.0}, {"n_clusters": 5}):
+        measured = DPMeans(**settings, random_state=0).fit_predict(X)
+        with monkeypatch.context() as patch:
+            patch.setattr(fast, "_FEW", 0)
+            model = DPMeans(**settings, random_state=0)
+            np.testing.assert_array_equal(model.fit_predict(X), measured)
+            np.testing.assert_array_equal(model.predict(X), measured)
