@@ -68,7 +68,7 @@ FEATURES = {
     "split": (KFeatures(3, init="split"), SUMS),
     "meibp": (MEIBP(), SUMS),
     "meibp_gaps": (MEIBP(), GAPS),
-    "meibp_gaussian": (MEIBP(factor_prior="gaussian"), SUMS),
+    "meibp_gaussian": (MEIBP(prior="gaussian"), SUMS),
     "meibp_rows": (MEIBP(sweep="rows", max_components=4), SUMS),
     "meibp_greedy": (MEIBP(maximizer="double_greedy", random_state=0), SUMS),
     "finite": (IBPVariational(4), SUMS),
