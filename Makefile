@@ -84,6 +84,7 @@ docs: $(VENV)/.docs ## build docs/_build/html and run every example in it
 wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 	@rm -rf dist build/wheel-venv && mkdir -p build
 	$(BIN)/python -m build --outdir dist . > build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	$(BIN)/python .ci/dist_contents.py dist
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/python -m pip install -qq --disable-pip-version-check "$$(ls dist/*.whl)[cli,plot]"
 	build/wheel-venv/bin/python .ci/readme_examples.py README.md
