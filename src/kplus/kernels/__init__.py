@@ -38,7 +38,7 @@ Which model each file serves:
 
 from numba import njit
 
-__all__ = ["FAST", "fast_kernel", "kernel"]
+__all__ = ["FAST", "fast_kernel", "inlined", "kernel"]
 
 # Sums may be added up in any order. NaN and infinities are not compiled away: a sum may
 # be asked whether it is finite.
@@ -49,3 +49,6 @@ kernel = njit(nogil=True, cache=True, no_cfunc_wrapper=True)  # type: ignore[cal
 fast_kernel = njit(  # type: ignore[call-overload]
     nogil=True, cache=True, no_cfunc_wrapper=True, fastmath=FAST
 )
+# For a part with one caller, of which it becomes a piece before that is compiled, with
+# the caller's options: each level of calls would be compiled and optimised once more.
+inlined = njit(nogil=True, cache=True, inline="always")

@@ -7,7 +7,7 @@ that z does not depend on how a table is cut.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = ["allocate_gaps", "allocate_rows", "factor"]
 
@@ -178,7 +178,7 @@ def _row_norm(x):
     return np.sqrt(total)
 
 
-@fast_kernel
+@inlined
 def _flip_tile(X, At, G, norms, R, rests, Z):
     """Flip bits of a tile's rows, given their residuals R; count rows changed."""
     np.dot(R, At, rests)
@@ -188,7 +188,7 @@ def _flip_tile(X, At, G, norms, R, rests, Z):
     return changed
 
 
-@fast_kernel
+@inlined
 def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
     """The best z of all 2^K for rows, given their residuals R."""
     n_rows, K = Z.shape

@@ -9,7 +9,7 @@ The first `locked` columns of Z are ones for every row and stay so (a base featu
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot, times_bits
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
@@ -23,7 +23,7 @@ _ALONE = 1e-5  # a row that alone holds up a feature has less room than that
 RIDGE = 1e-8
 
 
-@fast_kernel
+@inlined
 def _invert(S, H):
     """H = S⁻¹ by Cholesky; False where S is singular."""
     K = len(S)
@@ -125,7 +125,7 @@ def _step(k, z, b, G, H, gz, hz):
     )
 
 
-@fast_kernel
+@inlined
 def _take(k, z, G, H, gz, hz):
     """Flip bit k and let Gz and Hz follow."""
     sign = 1.0 - 2.0 * z[k]
@@ -170,7 +170,7 @@ def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
         _take(best, z, G, H, gz, hz)
 
 
-@fast_kernel
+@inlined
 def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
     """Flip two bits at once as long as that helps, then single ones."""
     K = len(z)
@@ -220,7 +220,7 @@ def _double(costs, cross, matrix, k, locked, own):
         upper[p] = costs[p] + 2.0 * cross[p] + own
 
 
-@fast_kernel
+@inlined
 def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
     """The best of all patterns of the bits that are not locked."""
     K = len(z)
@@ -247,7 +247,7 @@ def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
         z[k] = (best >> (k - locked)) & 1
 
 
-@fast_kernel
+@inlined
 def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
     """What a row leaves when it is taken out: (scale, ‖r‖², ‖x − zA₋‖²).
 
@@ -274,7 +274,7 @@ def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
     return scale, rr, rr / room**2
 
 
-@fast_kernel
+@inlined
 def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
     """Whether no flip of a single bit lowers the row's cost.
 
@@ -301,7 +301,7 @@ def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
     return True
 
 
-@fast_kernel
+@inlined
 def _build(scale, rr, H, G, h, ar, H_less, G_less):
     """H₋ and G₋ = A₋A₋ᵀ."""
     K = len(h)
@@ -314,7 +314,7 @@ def _build(scale, rr, H, G, h, ar, H_less, G_less):
             )
 
 
-@fast_kernel
+@inlined
 def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
     """Let H, A and G follow a row from z = `old` to `new`."""
     K, D = A.shape

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.collapsed import leftovers, refit
 
 __all__ = ["seed_columns"]
@@ -77,7 +77,7 @@ def _draw(costs, u):
     return len(costs) - 1
 
 
-@kernel
+@inlined
 def _split(R, weights, Z, H, K, draws, n_refine):
     """The best of some sign splits of the residuals, one a row of `draws`; its gain.
 
@@ -106,7 +106,7 @@ def _split(R, weights, Z, H, K, draws, n_refine):
     return found, best
 
 
-@kernel
+@inlined
 def _fill_column(X, weights, Z, k, draws, n_refine, H, A, G, R):
     """Make column k of Z a split of what the columns before it leave; its gain."""
     explained = refit(X, weights, Z, k, H, A, G)

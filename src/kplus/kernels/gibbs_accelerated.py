@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -47,7 +47,7 @@ def _add_outer(Q, a, sign, K):
             row[j] += factor * a[j]
 
 
-@fast_kernel
+@inlined
 def _prepare(table, post, n, K, law, singles, work):
     """H, Q and b without row n."""
     b, h, g, ahead = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3]
@@ -80,7 +80,7 @@ def _prepare(table, post, n, K, law, singles, work):
     without_singles(z, K, b, work)
 
 
-@fast_kernel
+@inlined
 def _afresh(T, z, x, K, b, a, H, Q):
     """Q and b from H and the sums, where rank-one updates are not to be trusted."""
     for i in range(K):
@@ -94,7 +94,7 @@ def _afresh(T, z, x, K, b, a, H, Q):
             b[k] += a[k] * x[d]
 
 
-@fast_kernel
+@inlined
 def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
@@ -128,7 +128,7 @@ def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, 
     return error, spread, changed
 
 
-@fast_kernel
+@inlined
 def _hide(table, post, n, K, b, H, Q, factors):
     """Take the missing columns of row n out of b and Q; return the rest of ‖x‖²."""
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
@@ -144,7 +144,7 @@ def _hide(table, post, n, K, b, H, Q, factors):
     return xx
 
 
-@fast_kernel
+@inlined
 def _fill(table, n, z, K, b, Q, factors, scale, rng):
     """Draw the missing entries of row n, and put their columns back into b and Q."""
     x = table.X[n]
@@ -163,7 +163,7 @@ def _fill(table, n, z, K, b, Q, factors, scale, rng):
     table.squares[n] = dot(x, x)
 
 
-@fast_kernel
+@inlined
 def _put_back(post, n, K, xx, vectors, H, Q):
     """H and Q with row n, from those without it."""
     z = post.Z[n]
@@ -183,7 +183,7 @@ def _put_back(post, n, K, xx, vectors, H, Q):
             post.Q[i, j] = Q[i, j] + hi * ahead[j] + ai * h[j]
 
 
-@fast_kernel
+@inlined
 def _draw_row(table, post, n, K, law, work, factors, rng):
     """Draw all bits of row n and its singles; return the number of features."""
     H, Q, order = work.H, work.Q, work.order
@@ -216,7 +216,7 @@ def _draw_row(table, post, n, K, law, work, factors, rng):
     return K
 
 
-@kernel
+@fast_kernel
 def sweep_accelerated(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 

@@ -9,7 +9,7 @@ Missing entries are treated as in the accelerated sampler.
 
 import math
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -49,7 +49,7 @@ def _explained(z, K, w, xx, h, H, Q):
     return spread, trace
 
 
-@fast_kernel
+@inlined
 def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
@@ -79,7 +79,7 @@ def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
     return spread, trace, changed
 
 
-@fast_kernel
+@inlined
 def _hide(table, post, n, K, w, Q):
     """Take the missing columns of row n out of w and Q; return the rest of ‖x‖²."""
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
@@ -94,7 +94,7 @@ def _hide(table, post, n, K, w, Q):
     return xx
 
 
-@fast_kernel
+@inlined
 def _fill(table, post, n, K, h, w, Q, scale, rng):
     """Draw the missing entries of row n, and put their columns back into w and Q.
 
@@ -115,7 +115,7 @@ def _fill(table, post, n, K, h, w, Q, scale, rng):
     table.squares[n] = dot(x, x)
 
 
-@fast_kernel
+@inlined
 def _prepare(table, post, n, K, law, singles, work):
     """H, Q = TTᵀ and w = Tx without row n."""
     x, xx, z, w = table.X[n], table.squares[n], post.Z[n], work.vectors[0]
@@ -129,7 +129,7 @@ def _prepare(table, post, n, K, law, singles, work):
     without_singles(z, K, w, work)
 
 
-@fast_kernel
+@inlined
 def _put_back(post, n, K, xx, w, h, H, Q):
     """H and Q with row n, from those without it."""
     z = post.Z[n]
@@ -142,7 +142,7 @@ def _put_back(post, n, K, xx, w, h, H, Q):
             post.Q[i, j] = Q[i, j]
 
 
-@fast_kernel
+@inlined
 def _draw_row(table, post, n, K, law, work, rng):
     """Draw all bits of row n and its singles; return the number of features."""
     H, Q, order = work.H, work.Q, work.order
@@ -172,7 +172,7 @@ def _draw_row(table, post, n, K, law, work, rng):
     return K
 
 
-@kernel
+@fast_kernel
 def sweep_collapsed(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.kernels import inlined, kernel
 
 __all__ = [
     "Law",
@@ -123,7 +123,7 @@ def draw_number(now, others, error, spread, law, width, rng):
     return tried if -rng.standard_exponential() < gain else now
 
 
-@kernel
+@inlined
 def _draw_from_all(room, error, spread, law, width, rng):
     """From Poisson(rate) times likelihood, by the largest of Gumbel variables.
 

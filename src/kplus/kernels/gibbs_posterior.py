@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import inlined, kernel
 from kplus.kernels.algebra import times_bits
 from kplus.kernels.gibbs_draws import move_last_column
 
@@ -57,7 +57,7 @@ class Work(NamedTuple):
     order: np.ndarray
 
 
-@kernel
+@inlined
 def work_for(capacity, n_vectors):
     return Work(
         np.empty((n_vectors, capacity)),
@@ -69,7 +69,7 @@ def work_for(capacity, n_vectors):
     )
 
 
-@kernel
+@inlined
 def _invert_without(Z, n, K, ratio, H):
     """H of all rows but n, from Z itself."""
     S = np.zeros((K, K))
@@ -87,7 +87,7 @@ def _invert_without(Z, n, K, ratio, H):
             H[k, m] = inverse[k, m]
 
 
-@fast_kernel
+@inlined
 def take_out(post, n, K, ratio, weight, h, work):
     """Note old and shared bits; make H what it is without row n, and h H·shared.
 
@@ -122,7 +122,7 @@ def take_out(post, n, K, ratio, weight, h, work):
     return True
 
 
-@kernel
+@inlined
 def without_singles(z, K, vector, work):
     """Zero what belongs to the singles of a row in Q and in a vector by feature."""
     for k in range(K):
@@ -133,7 +133,7 @@ def without_singles(z, K, vector, work):
                 work.Q[k, i] = 0.0
 
 
-@fast_kernel
+@inlined
 def take_from_sums(T, x, old, K):
     """Take a row out of T, before its values change."""
     for k in range(K):
@@ -143,7 +143,7 @@ def take_from_sums(T, x, old, K):
                 T[k, d] -= x[d]
 
 
-@fast_kernel
+@inlined
 def add_to_sums(T, x, z, old, K):
     """Let T follow the bits of a row that changed."""
     for k in range(K):
@@ -157,7 +157,7 @@ def add_to_sums(T, x, z, old, K):
                     t[d] -= x[d]
 
 
-@kernel
+@inlined
 def set_singles(post, n, K, now, number, ratio, work):
     """Let row n have so many singles instead of `now`. Return K."""
     if number > now:
@@ -167,7 +167,7 @@ def set_singles(post, n, K, now, number, ratio, work):
     return K
 
 
-@kernel
+@inlined
 def _append_singles(post, n, K, new, ratio, work):
     """Give row n features of its own. Return K."""
     H, Q = work.H, work.Q
@@ -197,7 +197,7 @@ def _move_both(M, k, last):
         M[i, k] = M[i, last]
 
 
-@kernel
+@inlined
 def _drop_singles(post, n, K, gone, work):
     """Take singles from row n. Return K.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot
 from kplus.kernels.gibbs_draws import (
     bit_is_on,
@@ -106,7 +106,7 @@ def _append(state, n, K):
     return K + 1
 
 
-@kernel
+@inlined
 def _take_singles(table, state, n, K, e):
     """Take all singles from row n; e becomes what they were to explain. Return K."""
     k = K - 1
@@ -118,7 +118,7 @@ def _take_singles(table, state, n, K, e):
     return K
 
 
-@kernel
+@inlined
 def _gaussian_singles(table, state, n, K, e, law, rng):
     """Draw the number of singles with their factors integrated out, then these.
 
@@ -149,7 +149,7 @@ def _gaussian_singles(table, state, n, K, e, law, rng):
     return K
 
 
-@kernel
+@inlined
 def _propose_from_prior(table, state, n, K, e, law, rng):
     """Replace all singles by others from the prior, or not (Metropolis). Return K."""
     singles = count_singles(state.Z[n], state.counts, K)
@@ -177,7 +177,7 @@ def _propose_from_prior(table, state, n, K, e, law, rng):
     return total
 
 
-@kernel
+@inlined
 def _birth_or_death(table, state, n, K, e, law, rng):
     """Give row n one more single, drawn to fit, or take one away. Return K.
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "Bounds",
@@ -248,7 +248,7 @@ def _error(D, widest, norm):
     return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
 
 
-@kernel
+@inlined
 def _tier(beyond, margin):
     """The narrowest tier that leaves out only centres which drifted less."""
     for tier in range(beyond.shape[0] - 1):
@@ -372,7 +372,7 @@ def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
         norms[t] = total
 
 
-@kernel
+@inlined
 def _first_not_finite(norms, n):
     """The first row whose squared norm is not finite; -1: none."""
     for t in range(n):

@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.kernels import inlined, kernel
 
 __all__ = ["candidate_sets", "gather_pairs", "gather_support", "responsibilities"]
 
 
-@kernel
+@inlined
 def _keep_best(logs, n_kept, order):
     """Put the slots of the `n_kept` largest values first, largest first."""
     for i in range(n_kept):
@@ -87,7 +87,7 @@ def responsibilities(
     starts[n_rows] = at
 
 
-@kernel
+@inlined
 def _note_pairs(ks, r, w, pairs):
     """With t = rb/ra ≤ 1, what is lost is ra ((1 + t) log(1 + t) - t log t)."""
     for i in range(len(ks)):

@@ -14,10 +14,9 @@ For a signed Q neither is guaranteed. `ROUNDING` of what the numbers of a row ad
 is taken as no improvement, so that no bit flips to and fro for ever.
 """
 
-import numba as nb
 import numpy as np
 
-from kplus.kernels import FAST, fast_kernel, kernel
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "ROUNDING",
@@ -61,7 +60,7 @@ def row_slack(lin, Q):
     return ROUNDING * total
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+@inlined
 def _shift(w, Q, k, sign):
     """Let gains follow when feature k comes (sign 1) or goes (-1); also its own."""
     for j in range(len(w)):
@@ -94,7 +93,7 @@ def value(lin, Q, fresh, base, z, w):
     return total - _price(c, base)
 
 
-@fast_kernel
+@inlined
 def _complement_value(lin, sums, fresh, base, c, free, held):
     """f of all features that are not held, given their gains."""
     total, rest = 0.0, 0
@@ -107,7 +106,7 @@ def _complement_value(lin, sums, fresh, base, c, free, held):
     return 0.5 * total - _price(rest, base)
 
 
-@fast_kernel
+@inlined
 def _reprice(moved, fresh, base, before, after, free, held):
     """Let the gains of fresh features follow when the number of those chosen changes.
 
@@ -122,7 +121,7 @@ def _reprice(moved, fresh, base, before, after, free, held):
             held[k] += of_held
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+@inlined
 def _highest(w, least):
     best = -1
     for k in range(len(w)):
@@ -131,7 +130,7 @@ def _highest(w, least):
     return best
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+@inlined
 def _lowest(w, most):
     best = -1
     for k in range(len(w)):
@@ -140,7 +139,7 @@ def _lowest(w, most):
     return best
 
 
-@nb.njit(nogil=True, cache=True, fastmath=FAST, inline="always")
+@inlined
 def _move(k, Q, sign, source, target, absent):
     """Take the gain of feature k from one list to the other, and let both follow."""
     own = source[k]
@@ -151,7 +150,7 @@ def _move(k, Q, sign, source, target, absent):
     return own
 
 
-@fast_kernel
+@inlined
 def _climb(Q, fresh, base, slack, free, held):
     """Add greedily; where nothing is to add, remove the worst and add again.
 
@@ -194,7 +193,7 @@ def local_search(lin, Q, sums, fresh, base, slack, z, free, held):
     return there if turned else here
 
 
-@fast_kernel
+@inlined
 def _best_exchange(Q, overlaps, slack, z, w):
     """The feature to give up for another, and that one; (-1, -1) if none pays.
 
@@ -248,7 +247,7 @@ def _gains(lin, Q, z, w):
             w[k] = own
 
 
-@fast_kernel
+@inlined
 def exchange(Q, overlaps, slack, z, w):
     """Improve a z without fresh features by exchanging one feature for another.
 
@@ -360,7 +359,7 @@ def _all_sums(Qs):
     return sums
 
 
-@fast_kernel
+@inlined
 def _all_overlaps(Qs):
     """max_k≠j Q_jk for each pattern and j."""
     overlaps = np.zeros((Qs.shape[0], Qs.shape[1]))
