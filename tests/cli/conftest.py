@@ -22,6 +22,13 @@ class Outcome:
     def json(self):
         return json.loads(self.out)
 
+    def refuses(self, *words):
+        """Checks that one line says what is wrong, in these words."""
+        assert (self.code, self.out) == (2, "")
+        assert self.err.count("\n") == 1
+        for word in words:
+            assert word in self.err
+
 
 @pytest.fixture
 def kplus(capfd, monkeypatch):
