@@ -126,11 +126,11 @@ class Watched:
         self.seconds[item.nodeid] += time.process_time()
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """Tests that execute the lines, quickest first; if only imports do, all."""
+        """Tests that execute the lines, quickest first; if only imports do, more."""
         contexts = self.cover.get_data().contexts_by_lineno(str(mutant.path))
         here = {name for line in mutant.lines for name in contexts.get(line, ())} - {""}
-        names = here or set().union(*contexts.values()) - {""}
-        files = tuple(f"{name}::" for name in names if "::" not in name)
+        names = here or {n.partition("::")[0] for n in set().union(*contexts.values())}
+        files = tuple(f"{name}::" for name in names - {""} if "::" not in name)
         tests = [t for t in self.seconds if t in names or t.startswith(files)]
         tests.sort(key=self.seconds.__getitem__)
         spent = accumulate(self.seconds[test] for test in tests)

@@ -63,3 +63,15 @@ def test_a_variance_is_never_negative():
     profile = Profile.of(model, total)
     assert np.all(profile.breadth[:, 0] > 0.0)
     assert np.all(np.isfinite(profile.gains))
+
+
+def test_sums_begin_without_a_report():
+    X, weights = rows(), np.ones(60)
+    model = model_of(X, weights)
+    total = total_of(model, X, weights, np.zeros(60, int), 1)
+    assert total.blank == 0.0
+    assert model.settled(total)
+    total.changed = 3
+    assert not model.settled(total)
+    total.begin_pass()
+    assert model.settled(total)
