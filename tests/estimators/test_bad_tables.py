@@ -25,7 +25,7 @@ from every_estimator import (
     offered,
     seeded,
 )
-from kplus import DPMixture, penalty_for, penalty_path
+from kplus import penalty_for, penalty_path
 
 NAMES = ["a", "b", "c"]
 GOOD = np.abs(np.random.default_rng(0).normal(size=(20, 3)))
@@ -89,16 +89,13 @@ BAD = {
     "missing_file": ("no_such_file.npy", "does not exist"),
     "wrong_suffix": (__file__, "kind of a file"),
     "folder": (".", "folder"),
+    "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
+    "squares_overflow": (GOOD * 1e200, "large|infinity"),
+    "one_square_overflows": (spoiled(1e200), "large|infinity"),
 }
 # Rows without any value have no features to be found.
 BAD_FOR_BUFFETS = {
     "nan_row": (spoiled(np.nan, (7, slice(None))), r"NaN only in row 7\b")
-}
-# Full covariances of DPMixture do not refuse these as clearly yet.
-BAD_BUT_FOR_MIXTURES = {
-    "both_infinities": (spoiled([np.inf, -np.inf], ([3, 5], 0)), r"0 \(2 rows\)"),
-    "squares_overflow": (GOOD * 1e200, "large|infinity"),
-    "one_square_overflows": (spoiled(1e200), "large|infinity"),
 }
 BAD_WITHOUT_CATEGORIES = {
     "text": ([["red", "1"], ["green", "2"]], "string|text|str"),
@@ -137,7 +134,7 @@ def bad_tables(model):
         bad |= BAD_WITHOUT_CATEGORIES
     if hasattr(model, "impute"):
         bad |= BAD_FOR_BUFFETS
-    return bad if isinstance(model, DPMixture) else bad | BAD_BUT_FOR_MIXTURES
+    return bad
 
 
 def cases(models, needle=""):

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.observations.family import Columns
-from kplus.observations.units import Units
+from kplus.observations.units import FARTHEST, Units
 
 __all__ = [
     "Setting",
@@ -28,9 +28,6 @@ __all__ = [
     "setting",
     "varies",
 ]
-
-# Squares of values this many standard deviations out can still be summed.
-_FARTHEST = 1e100
 
 # A prior setting: one number for all columns, one for each, or None (from the data).
 Setting = float | Sequence[float] | Array | None
@@ -55,7 +52,7 @@ def refuse_far(X: Array, units: Units, names: tuple[str, ...]) -> None:
     """Raise at values that are infinite, or so far out that their squares overflow."""
     refuse_infinite(X, names)
     with np.errstate(over="ignore"):
-        far = np.abs(units.view(X)) > _FARTHEST
+        far = np.abs(units.view(X)) > FARTHEST
     why = "so far from the rest of the column no density can be computed; leave it out."
     refuse_values(X, far, names, why)
 

@@ -16,7 +16,7 @@ from kplus.kernels.gaussian import (
 )
 from kplus.kernels.posterior import gather_pairs
 from kplus.observations.family import ByComponent
-from kplus.observations.units import Units
+from kplus.observations.units import FARTHEST, LARGEST, Units
 from kplus.observations.wishart import (
     factor,
     log_gamma_ratio,
@@ -65,9 +65,15 @@ def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> 
     return scatter
 
 
-def check_finite(X: Array) -> None:
-    """Matrices of all columns have no use for a row with a value missing."""
-    if not np.isfinite(X.sum(dtype=np.float64)) and not np.all(np.isfinite(X)):
+def check_finite(X: Array, units: Units | None = None) -> None:
+    """Refuse rows that matrices of all columns have no use for.
+
+    Those with a value missing or infinite, or so far out that its square overflows, in
+    the units of the data or in others.
+    """
+    largest = max(float(X.max()), -float(X.min()))  # NaN if any is
+    far = 0.0 if units is None else (largest + units.reach) * float(units.inv.max())
+    if not (largest <= LARGEST and far <= FARTHEST):
         raise NotFiniteError("A row")
 
 
@@ -186,7 +192,7 @@ class NormalWishartFamily:
         return precision_factors(factor(self.scatter)[0])
 
     def check(self, X: Array) -> None:
-        check_finite(X)
+        check_finite(X, self.units)
 
     def log_base(self, X: Array) -> Array:
         return np.full(len(X), self.units.log_inv.sum())
