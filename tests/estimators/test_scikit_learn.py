@@ -261,8 +261,7 @@ def test_fit_and_ask_at_once(model):
         assert bits(said) == bits(getattr(fitted(model), name)(ROWS))
     if hasattr(model, "predict"):
         assert bits(fitted(model).labels_) == bits(fitted(model).predict(ROWS))
-        expected = np.int64 if isinstance(model, CRAFT) else np.int32
-        assert fitted(model).labels_.dtype == expected
+        assert fitted(model).labels_.dtype == np.int32
 
 
 @every_default

@@ -156,7 +156,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     >>> craft.n_clusters_
     2
     >>> craft.predict(pd.DataFrame({"age": [None, 20.0], "pet": ["dog", None]}))
-    array([1, 0])
+    array([1, 0], dtype=int32)
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -271,7 +271,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             setattr(self, name, value)
         coding = table.coding
         self._set_or_drop("categories_", None if coding is None else coding.categories)
-        self.labels_ = found.labels
+        self.labels_ = found.labels.astype(np.int32)
         self.converged_ = found.converged
         if found.path is not None:
             self.path_ = found.path
@@ -302,7 +302,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.argmax(self._scores(X), axis=1)
+        return np.argmax(self._scores(X), axis=1).astype(np.int32)
 
     def transform(self, X: Any) -> Any:
         """Return the score of each row in each cluster.
