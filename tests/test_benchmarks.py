@@ -57,8 +57,8 @@ def test_job_runs_in_a_fresh_process_and_is_measured(runner, tmp_path):
 
 
 def test_job_that_fails_says_why(runner):
-    job = runner.Job("no_such_task", [{"seed": 0}])
-    with pytest.raises(runner.JobFailed, match="no_such_task"):
+    job = runner.Job("sklearn_k_means", [{"n_clusters": 3}])
+    with pytest.raises(runner.JobFailed, match="sklearn_k_means"):
         runner.run_job(job)
 
 

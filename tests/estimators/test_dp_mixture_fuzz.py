@@ -197,7 +197,7 @@ def check_answers(trial, model):
     check_draws(model)
 
 
-@settings(max_examples=100)
+@settings(max_examples=150)
 @given(trials())
 def test_fits(trial):
     model = trial.fitted()
@@ -206,7 +206,7 @@ def test_fits(trial):
     check_answers(trial, model)
 
 
-@settings(max_examples=40)
+@settings(max_examples=60)
 @given(trials(algorithms=("memoized", "full")))
 def test_streams(trial):
     """Two batches one after the other; the first settles the prior."""

@@ -64,7 +64,7 @@ def test_garbage(small):
     content = small.read_bytes()
     intact = outcome(small, content)
     rng = random.Random(1)
-    for _ in range(1000):
+    for _ in range(2000):
         hurt = bytearray(content)
         length = rng.choice([2, 4, 16, 200])
         start = rng.randrange(len(content))
