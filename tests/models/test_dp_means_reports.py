@@ -1,5 +1,7 @@
 """What a pass of DP-means reports: rows moved, rows that want a cluster, none empty."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,14 +66,13 @@ def test_without_copies_the_costliest_are_kept():
 
 
 def test_where_no_cluster_has_rows_all_are_empty():
-    sums, none = ClusterSums.zeros(3, 2), np.zeros(3)
-    assert sums.empty(none).all()
+    sums, model = ClusterSums.zeros(3, 2), DPMeansModel(1.0)
     centers = np.arange(6.0).reshape(3, 2)
-    means = DPMeansModel(1.0).means(Centers.start(PLAIN, centers), sums)
-    np.testing.assert_array_equal(means, centers)
+    start = Centers.start(PLAIN, centers)
+    assert model.empty(start, sums).all()
+    np.testing.assert_array_equal(model.means(start, sums), centers)
     sums.counts[1] = 5.0
     sums.counts[2] = 1e-15  # weights that came and went
-    np.testing.assert_array_equal(sums.empty(none), [True, False, True])
-    np.testing.assert_array_equal(
-        sums.empty(np.array([0, 0, 1.0])), [True, False, False]
-    )
+    np.testing.assert_array_equal(model.empty(start, sums), [True, False, True])
+    earlier = replace(start, mass=np.array([0.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(model.empty(earlier, sums), [True, False, False])
