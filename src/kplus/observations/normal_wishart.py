@@ -71,9 +71,11 @@ def check_finite(X: Array, units: Units | None = None) -> None:
     Those with a value missing or infinite, or so far out that its square overflows, in
     the units of the data or in others.
     """
-    largest = max(float(X.max()), -float(X.min()))  # NaN if any is
-    far = 0.0 if units is None else (largest + units.reach) * float(units.inv.max())
-    if not (largest <= LARGEST and far <= FARTHEST):
+    ends = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)  # NaN if any is
+    fine = np.abs(ends) <= LARGEST
+    if units is not None and fine.all():
+        fine = np.abs(units.view(ends)) <= FARTHEST
+    if not fine.all():
         raise NotFiniteError("A row")
 
 

@@ -9,7 +9,7 @@ from kplus.observations.defaults import CONSTANT_SHARE
 
 __all__ = ["FARTHEST", "LARGEST", "Units", "column_moments"]
 
-LARGEST = 1e150  # squares of numbers up to here are numbers ...
+LARGEST = 1e153  # squares of numbers up to here are numbers ...
 FARTHEST = 1e100  # ... and squares of so many standard deviations can be summed
 
 
@@ -28,11 +28,6 @@ class Units:
         """About `origin`, with standard deviations brought to between 1/2 and 1."""
         _, exponent = np.frexp(np.sqrt(variances))
         return cls(origin, np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
-
-    @property
-    def reach(self) -> float:
-        """The largest distance of an origin from 0."""
-        return float(np.abs(self.origin).max())
 
     @property
     def log_inv(self) -> Array:
