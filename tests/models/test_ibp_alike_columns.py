@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
-from kplus.models.ibp.columns import Gaps
 from kplus.models.ibp.factors import GaussianFactors
-from kplus.models.ibp.mean_field import Factors, MeanField
+from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.model import sums_of
 from kplus.models.ibp.variational import VariationalModel
+from kplus.models.linear.gaps import Gaps
 
 PATTERNS = [
     [[], [], [0], [], [0]],  # the second group begins after two columns of the first
@@ -30,7 +30,7 @@ def test_mean_field_factors_are_the_posterior_of_each_column(gaps):
     X, K, noise, factor = table(gaps), 3, 0.7, 1.9
     rng = np.random.default_rng(1)
     nu = rng.uniform(0.1, 0.9, (len(X), K))
-    start = Factors.uncoupled(rng.normal(size=(K, X.shape[1])), 0.3)
+    start = GaussianFactors.uncoupled(rng.normal(size=(K, X.shape[1])), 0.3)
     buffet = FiniteBuffet.fitted(nu.sum(axis=0), len(X), 1.0)
     params = MeanField(start, buffet, noise, factor)
     model = VariationalModel()
@@ -40,7 +40,7 @@ def test_mean_field_factors_are_the_posterior_of_each_column(gaps):
         S = nu[has].T @ nu[has]
         np.fill_diagonal(S, nu[has].sum(axis=0))
         cov = np.linalg.inv(S / noise + np.eye(K) / factor)
-        np.testing.assert_allclose(found.covs[found.group[d]], cov, rtol=1e-9)
+        np.testing.assert_allclose(found.covariance[found.group[d]], cov, rtol=1e-9)
         mean = cov @ (nu[has].T @ X[has, d]) / noise
         np.testing.assert_allclose(found.mean[:, d], mean, atol=1e-9)
 
