@@ -24,7 +24,7 @@ import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import unified_diff
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 
 import coverage
@@ -83,9 +83,8 @@ def mutants_of(path: Path, wanted: int) -> list[Mutant]:
     barred = untouched(tree)
     places: dict[tuple[int, int], list[tuple[str, int]]] = {}
     for name in filter(re.compile(SETTINGS["operators"]).fullmatch, operator_names()):
-        positions = map(get_operator(name)().mutation_positions, nodes)
-        starts = [start for found in positions for start, _ in found]
-        for occurrence, start in enumerate(starts):
+        found = chain.from_iterable(map(get_operator(name)().mutation_positions, nodes))
+        for occurrence, (start, _) in enumerate(found):
             if not any(low <= start < high for low, high in barred):
                 places.setdefault(start, []).append((name, occurrence))
     drawn: list[Mutant] = []
@@ -113,7 +112,8 @@ class Watched:
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.cover = coverage.Coverage(None, include=[str(path) for path in SOURCES])
+        include = [str(path) for path in SOURCES]
+        self.cover = coverage.Coverage(None, config_file=False, include=include)
 
     def pytest_runtest_setup(self, item):  # a fixture may serve all tests of its file
         self.cover.switch_context(item.path.relative_to(ROOT).as_posix())
@@ -170,8 +170,7 @@ def killed(mutant: Mutant, tests: list[str], seconds: float) -> bool:
         ours = name.startswith("kplus") and not name.startswith("kplus.kernels")
         if ours or str(getattr(module, "__file__", "")).startswith(f"{ROOT}/tests/"):
             del sys.modules[name]
-    changed = Changed(mutant, tests)
-    sys.meta_path.insert(0, changed)
+    sys.meta_path.insert(0, changed := Changed(mutant, tests))
     files = {name.partition("::")[0] for name in tests}
     os._exit(int(pytest.main([*OPTIONS, *files], plugins=[changed])))
 
