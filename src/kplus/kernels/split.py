@@ -5,7 +5,7 @@ from numba import njit
 
 from kplus.kernels import kernel
 
-__all__ = ["group_rows", "split_cluster"]
+__all__ = ["group_rows", "split_cluster", "split_clusters"]
 
 
 @kernel
@@ -114,3 +114,32 @@ def split_cluster(Y, w, max_iter, first, second):
             second[d] = (everything[d] - above[d]) / (W - W1)
         _project(Y, w, axis, dots, onto)
     return gain
+
+
+@kernel
+def split_clusters(Y, w, rows, starts, centers, wanted, enough, max_iter, gains, pairs):
+    """Split each wanted cluster on trial: the gain and the two centres.
+
+    `rows` and `starts` are those of `group_rows`. Of a cluster of more than `enough`
+    rows every so-manieth shows how it splits.
+    """
+    D = Y.shape[1]
+    for i in range(wanted.shape[0]):
+        k = wanted[i]
+        size = starts[k + 1] - starts[k]
+        step = 1 + size // enough
+        n = (size + step - 1) // step
+        own, own_w, W = np.empty((n, D)), np.empty(n), 0.0
+        for j in range(n):
+            row = rows[starts[k] + j * step]
+            own_w[j] = w[row]
+            W += w[row]
+            for d in range(D):
+                own[j, d] = Y[row, d] - centers[k, d]
+        if n < 2 or W <= 0.0:
+            continue
+        gain = split_cluster(own, own_w, max_iter, pairs[i, 0], pairs[i, 1])
+        gains[i] = gain * size / n
+        for side in range(2):
+            for d in range(D):
+                pairs[i, side, d] += centers[k, d]

@@ -6,7 +6,7 @@ import numpy as np
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, IntArray, Position, Proposal
-from kplus.kernels.split import group_rows, split_cluster
+from kplus.kernels.split import group_rows, split_clusters
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -24,15 +24,10 @@ def best_splits(
     rows, starts = group_rows(labels, len(centers))
     gains = np.zeros(len(wanted))
     pairs = np.zeros((len(wanted), 2, centers.shape[1]))
-    for i, k in enumerate(wanted):
-        members = rows[starts[k] : starts[k + 1]]
-        members = members[:: 1 + len(members) // _ENOUGH_ROWS]
-        if len(members) > 1 and weights[members].sum() > 0.0:
-            gain = split_cluster(
-                Y[members] - centers[k], weights[members], _SPLIT_ITER, *pairs[i]
-            )
-            gains[i] = gain * (starts[k + 1] - starts[k]) / len(members)
-            pairs[i] += centers[k]
+    split_clusters(
+        Y, weights, rows, starts, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER,
+        gains, pairs,
+    )  # fmt: skip
     return gains, pairs
 
 
