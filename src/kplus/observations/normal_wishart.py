@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-_TILE_BYTES = 2**19  # t(y) of a tile stays in the cache
+_TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
 

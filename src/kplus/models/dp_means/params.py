@@ -23,6 +23,15 @@ def _tier_widths(K: int, least: int) -> IntArray:
     return np.array(widths)
 
 
+def _largest_other(values: Array) -> Array:
+    """For each value the largest of all others; 0 where there are none."""
+    if len(values) == 1:
+        return np.zeros(1)
+    second, first = np.partition(values, -2)[-2:]
+    others: Array = np.where(values == first, second, first)
+    return others
+
+
 @dataclass(frozen=True, slots=True)
 class Lens:
     """How rows are looked at: ``y = (x - origin) * inv``.
@@ -113,12 +122,17 @@ class Centers:
         return len(self.centers)
 
     @cached_property
+    def norms(self) -> Array:
+        """Squared norms of the centres."""
+        norms: Array = np.einsum("kd,kd->k", self.centers, self.centers)
+        return norms
+
+    @cached_property
     def pairs(self) -> Array | None:
         """Lower bounds of the distances between centres; None when there are many."""
         if self.K > _MOST_PAIRS:
             return None
-        C = self.centers
-        norms = np.einsum("kd,kd->k", C, C)
+        C, norms = self.centers, self.norms
         squares = norms[:, None] + norms - 2.0 * (C @ C.T)
         slack = (C.shape[1] + 8) * 2.0**-50 * (norms[:, None] + norms)
         pairs: Array = np.sqrt(np.maximum(squares - slack, 0.0)) * (1.0 - 2.0**-20)
@@ -144,7 +158,7 @@ class Centers:
         """For few rows: take nothing as known, compare every row with every centre."""
         K = self.K
         places = np.arange(K)
-        half = 0.5 * np.einsum("kd,kd->k", self.centers, self.centers)
+        half = 0.5 * self.norms
         nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
         return Drift(
             np.zeros(K), nowhere, -nowhere, places, places,
@@ -163,30 +177,33 @@ class Centers:
         return self._latest[1]  # type: ignore[index]
 
     def _drift_since(self, then: Array | None) -> Drift:
-        K = self.K
-        born = np.ones(K, np.bool_) if then is None else np.isnan(then)
-        own = np.where(born, 0.0, self.travel - (0.0 if then is None else then))
-        ranked = np.where(born, np.inf, own)
+        born = np.ones(self.K, np.bool_) if then is None else np.isnan(then)
+        n_born = int(np.count_nonzero(born))
+        own = self.travel - (0.0 if then is None else then)
+        ranked, gaps = own, np.full(self.K, np.inf)
+        if n_born:
+            own[born] = 0.0
+            ranked = np.where(born, np.inf, own)
+            gaps = self._gaps(born)
         order = np.argsort(-ranked, kind="stable")
-        top = np.sort(own)[-2:]
-        others = np.where(own == top[-1], top[0], top[-1]) if K > 1 else np.zeros(1)
-        if not born.any():
-            gaps = np.full(K, np.inf)
-        elif self.pairs is None or born.all():
-            gaps = np.full(K, -1e300)
-        else:
-            gaps = np.min(self.pairs[:, born], axis=1)
         rank = np.empty_like(order)
-        rank[order] = np.arange(K)
-        C = self.centers[order]
-        half = 0.5 * np.einsum("kd,kd->k", C, C)
-        widths = _tier_widths(K, int(born.sum()))
-        beyond = np.append(ranked[order], 0.0)[widths]
+        rank[order] = np.arange(self.K)
+        half = 0.5 * self.norms[order]
+        widths = _tier_widths(self.K, n_born)
+        beyond = np.zeros(len(widths))  # of the widest tier: there are no others
+        beyond[:-1] = ranked[order[widths[:-1]]]
         return Drift(
-            own, others, gaps, order, rank,
-            C.astype(np.float32), half.astype(np.float32),
+            own, _largest_other(own), gaps, order, rank,
+            self.centers[order].astype(np.float32), half.astype(np.float32),
             float(np.sqrt(2.0 * half.max())), widths, beyond,
         )  # fmt: skip
+
+    def _gaps(self, born: NDArray[np.bool_]) -> Array:
+        """Distance to the nearest centre born since, or less."""
+        if self.pairs is None or born.all():
+            return np.full(self.K, -1e300)
+        gaps: Array = np.min(self.pairs[:, born], axis=1)
+        return gaps
 
     def moved_to(self, centers: Array) -> "Centers":
         """The same clusters with other centres."""

@@ -58,7 +58,7 @@ def grow(
 
     lens = Lens(np.zeros(D), 1.0)
     start = Centers.start(lens, np.zeros((1, D)))
-    with SerialEngine(ArrayBlocks(sample.rows), sample.weights) as engine:
+    with SerialEngine(_one_block(sample), sample.weights) as engine:
         split = SplitClusters(
             sample.rows, weights, lambda: labels_of(engine), target, at_once, watch
         )
@@ -67,6 +67,11 @@ def grow(
         result = run(model, engine, start, moves=moves, max_iter=10_000, tol=tol)
     K, sse, entropy = (np.array(column) for column in zip(*seen, strict=True))
     return Growth(K, sse, entropy, result.params.centers)
+
+
+def _one_block(sample: Sample) -> ArrayBlocks:
+    """The hundreds of passes over a sample cost little beyond what a block costs."""
+    return sample.blocks(sample.n_rows)
 
 
 def swap(sample: Sample, centers: Array, tol: float) -> Array:
@@ -112,7 +117,7 @@ def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
     """Move centres to rest; then look at every removal and every split."""
     model = DPMeansModel(np.inf)
     start = Centers.start(Lens(np.zeros(sample.rows.shape[1]), 1.0), centers)
-    blocks = ArrayBlocks(sample.rows)
+    blocks = _one_block(sample)
     with SerialEngine(blocks, sample.weights) as engine:
         moves = [RefillClusters()]
         result = run(model, engine, start, moves=moves, max_iter=100, tol=tol)
