@@ -6,6 +6,7 @@ import pytest
 from kplus.datasets import make_binary_features
 from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
+from kplus.search.ibp import gaps as gaps_module
 from kplus.search.ibp.gaps import fill_with_noise
 
 
@@ -34,3 +35,22 @@ def test_more_columns_than_rows_and_constant_ones():
     gaps[0] = False
     filled = fill_with_noise(np.where(gaps, np.nan, X), gaps, rng)
     np.testing.assert_allclose(filled, X, atol=1e-7)
+
+
+@pytest.mark.parametrize("shape", [(150, 80), (80, 150)])
+@pytest.mark.parametrize("rank", [0, 3, 12])
+def test_large_tables_are_filled_as_by_all_their_directions(shape, rank, monkeypatch):
+    """Large are tables of 8 rows and columns here, and 4 directions sought at first."""
+    rng = np.random.default_rng(rank)
+    N, D = shape
+    truth = 2.0 * rng.normal(size=(N, rank)) @ rng.normal(size=(rank, D))
+    truth += rng.normal(size=shape)
+    gaps = rng.random(shape) < 0.1
+    X = np.where(gaps, np.nan, truth)
+    monkeypatch.setattr(gaps_module, "_SMALL", 8)
+    monkeypatch.setattr(gaps_module, "_FIRST_DIRECTIONS", 4)
+    quick = fill_with_noise(X, gaps, np.random.default_rng(1))
+    monkeypatch.setattr(gaps_module, "_SMALL", N + D)
+    exact = fill_with_noise(X, gaps, np.random.default_rng(1))
+    np.testing.assert_array_equal(quick[~gaps], truth[~gaps])
+    assert np.mean((quick - exact)[gaps] ** 2) < 0.01**2  # of the noise, which is 1

@@ -48,6 +48,11 @@ class VariationalSpec:
     random_start: bool
     n_init: int
 
+    @property
+    def looks_first(self) -> bool:
+        """Whether a start depends on what the rows are like."""
+        return not self.random_start or self.max_components is None
+
 
 @dataclass(frozen=True)
 class VariationalFit:
@@ -64,7 +69,8 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
     with SINGLE_THREAD:
         drawn = draw(job.source, None, _SAMPLE_ROWS, job.rng)
         sample = np.ascontiguousarray(drawn.rows, dtype=np.float64)
-        starts = _Starts(spec, _model(spec, sample), sample, _table(sample, job.rng))
+        table = _table(sample, job.rng) if spec.looks_first else None
+        starts = _Starts(spec, _model(spec, sample), sample, table)
         whole = drawn.share == 1.0
         if not whole:
             passes = min(_SAMPLE_PASSES, job.max_iter)
@@ -107,12 +113,15 @@ def _square(X: Array) -> float:
 
 @dataclass(frozen=True)
 class _Starts:
-    """What starts are made from: rows of a sample, and the same with gaps filled in."""
+    """What starts are made from: rows of a sample, and the same with gaps filled in.
+
+    The latter is None where all starts are random, with a number of features given.
+    """
 
     spec: VariationalSpec
     model: VariationalModel
     X: Array
-    table: Rows
+    table: Rows | None
 
     def draw(self, rng: np.random.Generator, at_random: bool) -> MeanField:
         """The posterior given an allocation of features to the rows.
@@ -120,7 +129,7 @@ class _Starts:
         Features beyond those allocated are inactive: no row has them.
         """
         spec, model, X = self.spec, self.model, self.X
-        Z = (_random_bits if at_random else _searched)(spec, self.table, rng)
+        Z = self._random_bits(rng) if at_random else self._searched(rng)
         K, active = spec.max_components or max(Z.shape[1], 1), Z.shape[1]
         nu = np.zeros((len(X), K))
         nu[:, :active] = Z
@@ -132,6 +141,32 @@ class _Starts:
             found = float(np.mean(params.factors.mean[:active] ** 2))
             params = replace(params, factor=max(found, model.floor))
         return model.update(params, sums)
+
+    def _searched(self, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Bits of features that explain more than noise would, as in BP-means."""
+        rows = self.table
+        assert rows is not None
+        floor = number.noise_floor(rows)
+        if floor == 0.0:
+            return rows.empty().Z
+        N, D = rows.X.shape
+        most = self.spec.max_components or min(N, D)
+        rank, _ = noise_rank(rows.strengths, N, D)
+        if 2 * (rank + 1) <= D:
+            # In so many columns features and a base are hardly ever dependent.
+            most = min(most, rank + 1)
+        found = number.by_penalty(rows, floor, most, _EFFORT, rng)
+        if found.base:  # it takes over what most rows have: others may be complemented
+            found.Z[:, 1:] ^= found.Z[:, 1:].mean(axis=0) > 0.5
+        return found.Z
+
+    def _random_bits(self, rng: np.random.Generator) -> NDArray[np.uint8]:
+        """Bits drawn evenly; by default one feature more than directions are strong."""
+        K = self.spec.max_components
+        if K is None:
+            assert self.table is not None
+            K = noise_rank(self.table.strengths, *self.X.shape)[0] + 1
+        return rng.integers(0, 2, (len(self.X), K), dtype=np.uint8)
 
 
 def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:
@@ -145,34 +180,6 @@ def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:
         square if spec.noise_scale is None else spec.noise_scale**2,
         square if spec.factor_scale is None else spec.factor_scale**2,
     )
-
-
-def _searched(
-    spec: VariationalSpec, rows: Rows, rng: np.random.Generator
-) -> NDArray[np.uint8]:
-    """Bits of features that explain more than noise would, as in BP-means."""
-    floor = number.noise_floor(rows)
-    if floor == 0.0:
-        return rows.empty().Z
-    N, D = rows.X.shape
-    most = spec.max_components or min(N, D)
-    rank, _ = noise_rank(rows.strengths, N, D)
-    if 2 * (rank + 1) <= D:
-        # In so many columns features and a base are hardly ever linearly dependent.
-        most = min(most, rank + 1)
-    found = number.by_penalty(rows, floor, most, _EFFORT, rng)
-    if found.base:  # it takes over what most rows have: the others may be complemented
-        found.Z[:, 1:] ^= found.Z[:, 1:].mean(axis=0) > 0.5
-    return found.Z
-
-
-def _random_bits(
-    spec: VariationalSpec, rows: Rows, rng: np.random.Generator
-) -> NDArray[np.uint8]:
-    """Bits drawn evenly; by default for one more feature than directions stand out."""
-    rank, _ = noise_rank(rows.strengths, *rows.X.shape)
-    K = spec.max_components or rank + 1
-    return rng.integers(0, 2, (len(rows.X), K), dtype=np.uint8)
 
 
 def _table(sample: Array, rng: np.random.Generator) -> Rows:
