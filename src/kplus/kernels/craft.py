@@ -9,7 +9,7 @@ table, is then linear: products with the numbers, and a look-up for each code.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.kernels import fast_kernel, fast_part, inlined, kernel, part
 
 __all__ = [
     "add_up",
@@ -29,7 +29,7 @@ __all__ = [
 _TILE = 256  # rows whose scores stay in the cache
 
 
-@kernel
+@part
 def _yeo_johnson(x, power):
     sign = 1.0
     if x < 0.0:
@@ -98,7 +98,7 @@ def add_up(numbers, codes, weights, labels, sums, counts):
             row[width + codes[n, q]] += w
 
 
-@fast_kernel
+@fast_part
 def _score_tile(numbers, codes, tables, shares, scores):
     """scores = shares + numbers·(first rows of tables) + looked-up rows of tables."""
     width, K = numbers.shape[1], len(shares)
@@ -210,6 +210,20 @@ def fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, table
             gains[k, scored + q] = gain
 
 
+@inlined
+def _choose_best(worth, budget, chosen):
+    """Mark the `budget` features that are worth most, ties to the lower number.
+
+    By hand, as numba takes two seconds to compile a sort.
+    """
+    for _ in range(min(budget, len(worth))):
+        best = -1
+        for d in range(len(worth)):
+            if not chosen[d] and (best < 0 or worth[d] > worth[best]):
+                best = d
+        chosen[best] = True
+
+
 @kernel
 def choose_features(gains, costs, present, budget, sharing, chosen, weights):
     """Which features count in which cluster, and with what weight.
@@ -241,9 +255,7 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
             for d in range(D):
                 chosen[k, d] = worth[d] > 0.0
         else:
-            order = np.argsort(-worth)
-            for d in order[:budget]:
-                chosen[k, d] = True
+            _choose_best(worth, budget, chosen[k])
         for d in range(D):
             weights[k, d] = (1.0 - sharing) * chosen[k, d]
     if sharing > 0.0:
@@ -285,7 +297,7 @@ def weigh_tables(tables, weights, P, scored, starts, widths):
                 tables[t, k] *= weights[k, scored + q]
 
 
-@kernel
+@part
 def _shares(counts, total, out):
     for k in range(len(counts)):
         out[k] = np.log(counts[k] / total) if counts[k] > 0.0 else -np.inf
