@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined
+from kplus.kernels import fast_kernel, fast_part, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -27,7 +27,7 @@ from kplus.kernels.gibbs_posterior import (
 __all__ = ["sweep_accelerated"]
 
 
-@fast_kernel
+@fast_part
 def _factor(T, z, x, d, H, K, a):
     """a = column d of A, the mean given the other rows."""
     for k in range(K):
@@ -39,7 +39,7 @@ def _factor(T, z, x, d, H, K, a):
             a[k] += t * row[k]
 
 
-@fast_kernel
+@fast_part
 def _add_outer(Q, a, sign, K):
     for i in range(K):
         row, factor = Q[i], sign * a[i]
@@ -183,39 +183,6 @@ def _put_back(post, n, K, xx, vectors, H, Q):
             post.Q[i, j] = Q[i, j] + hi * ahead[j] + ai * h[j]
 
 
-@inlined
-def _draw_row(table, post, n, K, law, work, factors, rng):
-    """Draw all bits of row n and its singles; return the number of features."""
-    H, Q, order = work.H, work.Q, work.order
-    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
-    z, x = post.Z[n], table.X[n]
-    missing = table.starts[n + 1] - table.starts[n]
-    singles = count_singles(z, post.counts, K)
-    _prepare(table, post, n, K, law, singles, work)
-    xx = _hide(table, post, n, K, b, H, Q, factors) if missing else table.squares[n]
-    spread = 1.0 + times_bits(H, z, K, hz)
-    error = xx + times_bits(Q, z, K, gz)
-    for k in range(K):
-        if z[k]:
-            error -= 2.0 * b[k]
-    width = law.width - missing
-    error, spread, changed = _draw_bits(
-        z, post.counts, order, K, b, hz, gz, H, Q, error, spread, law, width, rng
-    )
-    spread -= singles / law.ratio
-    number = draw_number(singles, K - singles, error, spread, law, width, rng)
-    if missing:
-        take_from_sums(post.T, x, work.old, K)
-        scale = math.sqrt(law.noise * (spread + number / law.ratio))
-        _fill(table, n, z, K, b, Q, factors, scale, rng)
-    elif not changed and number == singles:
-        return K
-    K = set_singles(post, n, K, singles, number, law.ratio, work)
-    add_to_sums(post.T, x, z, work.old, K)
-    _put_back(post, n, K, table.squares[n], work.vectors, H, Q)
-    return K
-
-
 @fast_kernel
 def sweep_accelerated(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
@@ -224,11 +191,38 @@ def sweep_accelerated(table, post, law, start, K, rng):
     """
     N, C = post.Z.shape
     work, longest = work_for(C, 4), 0
+    H, Q = work.H, work.Q
+    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
     for n in range(N):
         longest = max(longest, table.starts[n + 1] - table.starts[n])
     factors = np.empty((longest, C))
     for n in range(start, N):
         if K + law.spare > C:
             return n, K
-        K = _draw_row(table, post, n, K, law, work, factors, rng)
+        z, x = post.Z[n], table.X[n]
+        missing = table.starts[n + 1] - table.starts[n]
+        singles = count_singles(z, post.counts, K)
+        _prepare(table, post, n, K, law, singles, work)
+        xx = _hide(table, post, n, K, b, H, Q, factors) if missing else table.squares[n]
+        spread = 1.0 + times_bits(H, z, K, hz)
+        error = xx + times_bits(Q, z, K, gz)
+        for k in range(K):
+            if z[k]:
+                error -= 2.0 * b[k]
+        width = law.width - missing
+        error, spread, changed = _draw_bits(
+            z, post.counts, work.order, K, b, hz, gz, H, Q, error, spread, law, width,
+            rng,
+        )  # fmt: skip
+        spread -= singles / law.ratio
+        number = draw_number(singles, K - singles, error, spread, law, width, rng)
+        if missing:
+            take_from_sums(post.T, x, work.old, K)
+            scale = math.sqrt(law.noise * (spread + number / law.ratio))
+            _fill(table, n, z, K, b, Q, factors, scale, rng)
+        elif not changed and number == singles:
+            continue
+        K = set_singles(post, n, K, singles, number, law.ratio, work)
+        add_to_sums(post.T, x, z, work.old, K)
+        _put_back(post, n, K, table.squares[n], work.vectors, H, Q)
     return N, K

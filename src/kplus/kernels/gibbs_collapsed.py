@@ -9,7 +9,7 @@ Missing entries are treated as in the accelerated sampler.
 
 import math
 
-from kplus.kernels import fast_kernel, inlined
+from kplus.kernels import fast_kernel, fast_part, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -24,7 +24,7 @@ from kplus.kernels.gibbs_posterior import (
 __all__ = ["sweep_collapsed"]
 
 
-@fast_kernel
+@fast_part
 def _add_to_gram(Q, z, w, xx, sign, K):
     """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row."""
     for i in range(K):
@@ -32,7 +32,7 @@ def _add_to_gram(Q, z, w, xx, sign, K):
             Q[i, j] += sign * (z[i] * w[j] + w[i] * z[j] + xx * z[i] * z[j])
 
 
-@fast_kernel
+@fast_part
 def _explained(z, K, w, xx, h, H, Q):
     """How determinant and trace change when a row with bits z is put in.
 
@@ -142,36 +142,6 @@ def _put_back(post, n, K, xx, w, h, H, Q):
             post.Q[i, j] = Q[i, j]
 
 
-@inlined
-def _draw_row(table, post, n, K, law, work, rng):
-    """Draw all bits of row n and its singles; return the number of features."""
-    H, Q, order = work.H, work.Q, work.order
-    w, h = work.vectors[0], work.vectors[1]
-    z, x = post.Z[n], table.X[n]
-    missing = table.starts[n + 1] - table.starts[n]
-    singles = count_singles(z, post.counts, K)
-    _prepare(table, post, n, K, law, singles, work)
-    xx = _hide(table, post, n, K, w, Q) if missing else table.squares[n]
-    width = law.width - missing
-    spread, trace, changed = _draw_bits(
-        z, post.counts, order, K, w, xx, h, H, Q, law, width, rng
-    )
-    error = (xx - trace) * spread
-    spread -= singles / law.ratio
-    number = draw_number(singles, K - singles, error, spread, law, width, rng)
-    if missing:
-        take_from_sums(post.T, x, work.old, K)
-        times_bits(H, z, K, h)
-        scale = math.sqrt(law.noise * (spread + number / law.ratio))
-        _fill(table, post, n, K, h, w, Q, scale, rng)
-    elif not changed and number == singles:
-        return K
-    K = set_singles(post, n, K, singles, number, law.ratio, work)
-    add_to_sums(post.T, x, z, work.old, K)
-    _put_back(post, n, K, table.squares[n], w, h, H, Q)
-    return K
-
-
 @fast_kernel
 def sweep_collapsed(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
@@ -180,8 +150,30 @@ def sweep_collapsed(table, post, law, start, K, rng):
     """
     N, C = post.Z.shape
     work = work_for(C, 2)
+    H, Q, w, h = work.H, work.Q, work.vectors[0], work.vectors[1]
     for n in range(start, N):
         if K + law.spare > C:
             return n, K
-        K = _draw_row(table, post, n, K, law, work, rng)
+        z, x = post.Z[n], table.X[n]
+        missing = table.starts[n + 1] - table.starts[n]
+        singles = count_singles(z, post.counts, K)
+        _prepare(table, post, n, K, law, singles, work)
+        xx = _hide(table, post, n, K, w, Q) if missing else table.squares[n]
+        width = law.width - missing
+        spread, trace, changed = _draw_bits(
+            z, post.counts, work.order, K, w, xx, h, H, Q, law, width, rng
+        )
+        error = (xx - trace) * spread
+        spread -= singles / law.ratio
+        number = draw_number(singles, K - singles, error, spread, law, width, rng)
+        if missing:
+            take_from_sums(post.T, x, work.old, K)
+            times_bits(H, z, K, h)
+            scale = math.sqrt(law.noise * (spread + number / law.ratio))
+            _fill(table, post, n, K, h, w, Q, scale, rng)
+        elif not changed and number == singles:
+            continue
+        K = set_singles(post, n, K, singles, number, law.ratio, work)
+        add_to_sums(post.T, x, z, work.old, K)
+        _put_back(post, n, K, table.squares[n], w, h, H, Q)
     return N, K

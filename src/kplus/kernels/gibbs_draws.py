@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import inlined, kernel
+from kplus.kernels import inlined, kernel, part
 
 __all__ = [
     "Law",
@@ -19,6 +19,7 @@ __all__ = [
     "count_singles",
     "draw_number",
     "move_last_column",
+    "poisson",
     "shuffle",
 ]
 
@@ -79,7 +80,7 @@ def shuffle(order, K, rng):
         order[j] = i
 
 
-@kernel
+@part
 def count_singles(z, counts, K):
     found = 0
     for k in range(K):
@@ -88,14 +89,14 @@ def count_singles(z, counts, K):
     return found
 
 
-@kernel
+@part
 def move_last_column(M, k, last):
     """Let the last column take the place of column k."""
     for i in range(len(M)):
         M[i, k] = M[i, last]
 
 
-@kernel
+@part
 def _fit_of_number(j, error, spread, law, width):
     """Log-likelihood of a row with j singles, their factors integrated out.
 
@@ -103,6 +104,23 @@ def _fit_of_number(j, error, spread, law, width):
     """
     total = spread + j / law.ratio
     return -0.5 * (width * math.log(total) + error / (law.noise * total))
+
+
+@part
+def poisson(rate, rng):
+    """A draw from Poisson(rate) by products of uniform numbers, in pieces up to 10.
+
+    The same as numpy's for smaller rates; those beyond would take long to compile.
+    """
+    found = 0
+    while rate > 0.0:
+        piece = min(rate, 10.0)
+        rate -= piece
+        least, product = math.exp(-piece), rng.random()
+        while product > least:
+            found += 1
+            product *= rng.random()
+    return found
 
 
 @kernel
@@ -114,7 +132,7 @@ def draw_number(now, others, error, spread, law, width, rng):
     room = min(law.most - others, law.spare)
     if law.enumerate_new:
         return _draw_from_all(room, error, spread, law, width, rng)
-    tried = rng.poisson(law.rate)
+    tried = poisson(law.rate, rng)
     if tried == now or tried > room:
         return now
     gain = _fit_of_number(tried, error, spread, law, width) - _fit_of_number(

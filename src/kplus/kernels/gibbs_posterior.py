@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import inlined, kernel
+from kplus.kernels import inlined, part
 from kplus.kernels.algebra import times_bits
 from kplus.kernels.gibbs_draws import move_last_column
 
@@ -69,22 +69,32 @@ def work_for(capacity, n_vectors):
     )
 
 
-@inlined
+@part
 def _invert_without(Z, n, K, ratio, H):
-    """H of all rows but n, from Z itself."""
-    S = np.zeros((K, K))
+    """H of all rows but n, from Z itself, by Gauss and Jordan.
+
+    Without pivots, as what is inverted is positive definite.
+    """
+    for k in range(K):
+        for m in range(K):
+            H[k, m] = ratio if k == m else 0.0
     for i in range(len(Z)):
         if i != n:
             for k in range(K):
                 if Z[i, k]:
                     for m in range(K):
-                        S[k, m] += Z[i, m]
+                        H[k, m] += Z[i, m]
     for k in range(K):
-        S[k, k] += ratio
-    inverse = np.linalg.inv(S)
-    for k in range(K):
+        pivot = 1.0 / H[k, k]
+        H[k, k] = 1.0
         for m in range(K):
-            H[k, m] = inverse[k, m]
+            H[k, m] *= pivot
+        for i in range(K):
+            if i != k:
+                factor = H[i, k]
+                H[i, k] = 0.0
+                for m in range(K):
+                    H[i, m] -= factor * H[k, m]
 
 
 @inlined
@@ -188,7 +198,7 @@ def _append_singles(post, n, K, new, ratio, work):
     return K + new
 
 
-@kernel
+@part
 def _move_both(M, k, last):
     """Let the last row and column of a square matrix take the place of those of k."""
     for i in range(last + 1):

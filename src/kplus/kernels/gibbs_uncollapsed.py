@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.kernels import fast_part, inlined, kernel, part
 from kplus.kernels.algebra import dot
 from kplus.kernels.gibbs_draws import (
     bit_is_on,
     count_singles,
     draw_number,
     move_last_column,
+    poisson,
     shuffle,
 )
 from kplus.kernels.gibbs_truncated import evidence_of_feature, positive_normal
@@ -32,7 +33,7 @@ class Factors(NamedTuple):
     norms: np.ndarray
 
 
-@fast_kernel
+@fast_part
 def _add(e, a, sign, table, n):
     """e += ±a, and nothing where row n has gaps."""
     for d in range(len(e)):
@@ -41,7 +42,7 @@ def _add(e, a, sign, table, n):
         e[table.gaps[i]] = 0.0
 
 
-@fast_kernel
+@fast_part
 def _residual(table, state, n, K, e):
     """e = x − zA."""
     x, z = table.X[n], state.Z[n]
@@ -56,7 +57,7 @@ def _residual(table, state, n, K, e):
         e[table.gaps[i]] = 0.0
 
 
-@fast_kernel
+@fast_part
 def _draw_bits(table, state, n, K, e, order, law, rng):
     """Draw the bits of features that other rows have; e follows."""
     z, counts = state.Z[n], state.counts
@@ -78,12 +79,12 @@ def _draw_bits(table, state, n, K, e, order, law, rng):
         counts[k] = others + z[k]
 
 
-@kernel
+@part
 def _is_single(state, n, k):
     return state.Z[n, k] == 1 and state.counts[k] == 1
 
 
-@kernel
+@part
 def _drop(state, k, K):
     """Take feature k away; the last one gets its place. Return K."""
     last = K - 1
@@ -95,7 +96,7 @@ def _drop(state, k, K):
     return last
 
 
-@kernel
+@part
 def _append(state, n, K):
     """Make feature K, of which A is set, one of row n alone. Return K."""
     for i in range(len(state.Z)):
@@ -153,7 +154,7 @@ def _gaussian_singles(table, state, n, K, e, law, rng):
 def _propose_from_prior(table, state, n, K, e, law, rng):
     """Replace all singles by others from the prior, or not (Metropolis). Return K."""
     singles = count_singles(state.Z[n], state.counts, K)
-    tried = rng.poisson(law.rate)
+    tried = poisson(law.rate, rng)
     if tried + singles == 0 or tried > min(law.most - K + singles, law.spare):
         return K
     sigma, before = math.sqrt(law.noise / law.ratio), dot(e, e)
