@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.collapsed import ALL, SINGLE, improve, leftovers, refit
+from kplus.kernels.collapsed import ALL, SINGLE, leftovers, refit
+from kplus.search.features.improve import improve
 
 
 def squares(X):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.columns import seed_columns
-from kplus.search.features.columns import add_column, replace_columns
+from kplus.search.features.columns import add_column, replace_columns, seed_columns
 
 
 def draws(*shape, seed=0):
