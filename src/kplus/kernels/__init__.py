@@ -6,7 +6,11 @@ that they are written to compile quickly, too:
 - one type for each argument: whole arrays and a count rather than slices, and constants
   with a type (``np.int64(0)``), as numba compiles anew for a plain ``0``;
 - loops instead of ``a[:] = b`` between arrays, for which numba compiles its machinery
-  of error messages.
+  of error messages;
+- little of numpy, of which each function brings code of its own: ``np.empty`` and a
+  loop or ``a[:] = 0.0`` rather than ``np.zeros``, no sorts, no inverses;
+- no small kernels called by kernels from many places, and no large ones from any: what
+  is called is compiled by itself and once more in every caller.
 
 Which model each file serves:
 

@@ -14,7 +14,7 @@ __all__ = ["allocate_gaps", "allocate_rows", "factor"]
 _TILE = 128  # rows whose residuals stay in the cache
 
 
-@kernel
+@fast_kernel
 def factor(G):
     """Order features and factor G = RᵀR in that order; (order, R).
 
@@ -23,11 +23,9 @@ def factor(G):
     row of zeros.
     """
     K = G.shape[0]
-    order = np.arange(K)
-    left = np.empty(K)
+    order, left, R = np.empty(K, np.int64), np.empty(K), np.empty((K, K))
     for k in range(K):
-        left[k] = G[k, k]
-    R = np.zeros((K, K))
+        order[k], left[k], R[k] = k, G[k, k], 0.0
     for i in range(K):
         least = i
         for j in range(i + 1, K):
@@ -193,8 +191,8 @@ def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
     """The best z of all 2^K for rows, given their residuals R."""
     n_rows, K = Z.shape
     np.dot(R, At, rests)
-    work, turns = np.empty((3, K + 1)), np.zeros(K + 1, np.int64)
-    trial, found = np.zeros(K, np.uint8), np.zeros(K, np.uint8)
+    work, turns = np.empty((3, K + 1)), np.empty(K + 1, np.int64)
+    trial, found = np.empty(K, np.uint8), np.empty(K, np.uint8)
     for n in range(n_rows):
         if _decode(
             rests[n], order, factor, most_steps, Z[n], work, trial, found, turns
@@ -212,12 +210,14 @@ def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors,
     """
     n_rows, D = X.shape
     K = len(A)
-    At = np.ascontiguousarray(A.T)
+    At = np.empty((D, K))
     ones, rests, R = np.empty((_TILE, K)), np.empty((_TILE, K)), np.empty((_TILE, D))
     SS, TT, norms = np.empty((K, K)), np.empty((K, D)), np.empty(K)
     before = np.empty((_TILE, K), np.uint8)
     for k in range(K):
         norms[k] = np.sqrt(G[k, k])
+        for d in range(D):
+            At[d, k] = A[k, d]
     changed = 0
     for start in range(0, n_rows, _TILE):
         stop = min(start + _TILE, n_rows)
@@ -259,8 +259,8 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
     """
     n_rows, K = Z.shape
     rest, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
-    work, turns = np.empty((3, K + 1)), np.zeros(K + 1, np.int64)
-    trial, found = np.zeros(K, np.uint8), np.zeros(K, np.uint8)
+    work, turns = np.empty((3, K + 1)), np.empty(K + 1, np.int64)
+    trial, found = np.empty(K, np.uint8), np.empty(K, np.uint8)
     z = np.empty(K, np.uint8)
     changed = 0
     for n in range(n_rows):

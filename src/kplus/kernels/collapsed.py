@@ -27,7 +27,7 @@ RIDGE = 1e-8
 def _invert(S, H):
     """H = S⁻¹ by Cholesky; False where S is singular."""
     K = len(S)
-    L = np.zeros((K, K))
+    L = np.empty((K, K))
     for i in range(K):
         for j in range(i + 1):
             total = S[i, j]
@@ -63,7 +63,8 @@ def refit(X, weights, Z, K, H, A, G):
     Only the first K columns of Z count. Minus infinity where they depend on each other.
     """
     N, D = X.shape
-    S, T = np.zeros((K, K)), np.zeros((K, D))
+    S, T = np.empty((K, K)), np.empty((K, D))
+    S[:], T[:] = 0.0, 0.0
     for n in range(N):
         weight, x = weights[n], X[n]
         for i in range(K):

@@ -237,7 +237,8 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
     alive = 0
     for k in range(K):
         alive += present[k]
-    common = np.zeros(D)
+    common = np.empty(D)
+    common[:] = 0.0
     if sharing > 0.0:
         for k in range(K):
             if present[k]:

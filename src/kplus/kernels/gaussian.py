@@ -137,7 +137,8 @@ def near_best(scores, log_weights, squares, error, margin):
         for k in range(K):
             count += not scores[n, k] < lowest[n]
         most = max(most, count)
-    out = np.full((n_rows, most), -1, np.int32)
+    out = np.empty((n_rows, most), np.int32)
+    out[:] = -1
     for n in range(n_rows):
         at = np.int64(0)
         for k in range(K):

@@ -63,9 +63,9 @@ def work_for(capacity, n_vectors):
         np.empty((n_vectors, capacity)),
         np.empty((capacity, capacity)),
         np.empty((capacity, capacity)),
-        np.zeros(capacity, np.uint8),
-        np.zeros(capacity, np.uint8),
-        np.zeros(capacity, np.int64),
+        np.empty(capacity, np.uint8),
+        np.empty(capacity, np.uint8),
+        np.empty(capacity, np.int64),
     )
 
 

@@ -67,7 +67,7 @@ def draw_factors(A, T, grams, pattern, noise, ratio, rng):
     come in a random order, as bits do.
     """
     D, K = A.shape
-    order = np.zeros(K, np.int64)
+    order = np.empty(K, np.int64)
     shuffle(order, K, rng)
     for d in range(D):
         a, gram = A[d], grams[pattern[d]]

@@ -222,7 +222,7 @@ def sweep_gaussian(table, state, law, start, K, rng):
     It ends early where arrays have no room for the singles that a row may draw.
     """
     N, C = state.Z.shape
-    e, order = np.empty(table.X.shape[1]), np.zeros(C, np.int64)
+    e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
     for n in range(start, N):
         if K + law.spare > C:
             return n, K
@@ -236,7 +236,7 @@ def sweep_gaussian(table, state, law, start, K, rng):
 def sweep_nonnegative(table, state, law, start, K, rng):
     """The same where factors are not negative."""
     N, C = state.Z.shape
-    e, order = np.empty(table.X.shape[1]), np.zeros(C, np.int64)
+    e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
     for n in range(start, N):
         if K + law.spare > C:
             return n, K

@@ -37,7 +37,7 @@ def _flip(k, z, field, G):
 def exact_marginals(c, G, out):
     """Sum over all 2^K patterns, of which neighbours differ in one bit (Gray code)."""
     K = c.shape[1]
-    z, field = np.zeros(K), np.empty(K)
+    z, field = np.empty(K), np.empty(K)
     for n in range(len(c)):
         for i in range(K):
             z[i], field[i], out[n, i] = 0.0, c[n, i], 0.0

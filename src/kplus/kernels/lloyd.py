@@ -186,7 +186,8 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         np.empty((n_tiers, T)), np.empty((n_tiers, T)),
         np.empty((n_tiers, T), np.int64),
     )  # fmt: skip
-    filled = np.zeros(n_tiers, np.int64)
+    filled = np.empty(n_tiers, np.int64)
+    filled[:] = 0
     y = np.empty((1, D))
     far2 = frame.reach * frame.reach
     moved = 0

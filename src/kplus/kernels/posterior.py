@@ -104,14 +104,15 @@ def _note_pairs(ks, r, w, pairs):
 def gather_support(starts, support, r, weights, K):
     """Rows by component, with responsibility times weight."""
     n_rows = len(starts) - 1
-    first = np.zeros(K + 1, np.int64)
+    first, at = np.empty(K + 1, np.int64), np.empty(K, np.int64)
+    first[:] = 0
     for i in range(starts[n_rows]):
         first[support[i] + 1] += 1
     for k in range(K):
+        at[k] = first[k]
         first[k + 1] += first[k]
     rows = np.empty(starts[n_rows], np.int64)
     shares = np.empty(starts[n_rows])
-    at = first[:-1].copy()
     for n in range(n_rows):
         for i in range(starts[n], starts[n + 1]):
             k = support[i]
@@ -125,15 +126,16 @@ def gather_support(starts, support, r, weights, K):
 def gather_pairs(candidates, K):
     """Pairs of row and slot by the component asked for; -1 asks for none."""
     n_rows, C = candidates.shape
-    first = np.zeros(K + 1, np.int64)
+    first, at = np.empty(K + 1, np.int64), np.empty(K, np.int64)
+    first[:] = 0
     for n in range(n_rows):
         for c in range(C):
             if candidates[n, c] >= 0:
                 first[candidates[n, c] + 1] += 1
     for k in range(K):
+        at[k] = first[k]
         first[k + 1] += first[k]
     rows, slots = np.empty(first[K], np.int64), np.empty(first[K], np.int64)
-    at = first[:-1].copy()
     for n in range(n_rows):
         for c in range(C):
             k = candidates[n, c]
@@ -150,7 +152,8 @@ def candidate_sets(starts, support, neighbours, n_active):
     Unused slots are -1. A support larger than `n_active` keeps its first entries.
     """
     n_rows, N = len(starts) - 1, neighbours.shape[1]
-    out = np.full((n_rows, n_active + N), -1, np.int32)
+    out = np.empty((n_rows, n_active + N), np.int32)
+    out[:] = -1
     for n in range(n_rows):
         at = np.int64(0)
         # Merged components may stand in a support twice.

@@ -351,7 +351,7 @@ def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
     return bits
 
 
-@fast_part
+@inlined
 def _all_sums(Qs):
     sums = np.empty((Qs.shape[0], Qs.shape[1]))
     for p in range(len(Qs)):
@@ -362,8 +362,9 @@ def _all_sums(Qs):
 @inlined
 def _all_overlaps(Qs):
     """max_k≠j Q_jk for each pattern and j."""
-    overlaps = np.zeros((Qs.shape[0], Qs.shape[1]))
+    overlaps = np.empty((Qs.shape[0], Qs.shape[1]))
     for p in range(len(Qs)):
+        overlaps[p] = 0.0
         for j in range(Qs.shape[1]):
             for k in range(Qs.shape[1]):
                 if k != j:
@@ -395,7 +396,8 @@ def rows_local_search(B, linear, Qs, pattern, Z):
     N, K = Z.shape
     sums, overlaps = _all_sums(Qs), _all_overlaps(Qs)
     lin, w, held, z = np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.uint8)
-    fresh = np.zeros(K, np.uint8)
+    fresh = np.empty(K, np.uint8)
+    fresh[:] = 0
     changed = 0
     for n in range(N):
         p = pattern[n]
@@ -419,7 +421,8 @@ def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
     N, K = Z.shape
     sums = _all_sums(Qs)
     lin, w, high, z = np.empty(K), np.empty(K), np.empty(K), np.empty(K, np.uint8)
-    fresh = np.zeros(K, np.uint8)
+    fresh = np.empty(K, np.uint8)
+    fresh[:] = 0
     changed = 0
     for n in range(N):
         p = pattern[n]
