@@ -30,6 +30,7 @@ SUMS = SUMS + RNG.uniform(0.0, 0.2, size=SUMS.shape)
 MIXED = np.column_stack([NUMBERS[:, :2], GROUP, RNG.integers(0, 2, 36)])
 GAPS = np.where(RNG.random(SUMS.shape) < 0.1, np.nan, SUMS)
 NOISE = RNG.normal(size=(36, 3))
+CODES = np.column_stack([GROUP, GROUP, GROUP == 1, RNG.integers(0, 2, 36)])
 MIXED_GAPS = np.where(RNG.random(MIXED.shape) < 0.1, np.nan, MIXED)
 
 CLUSTERS = {
@@ -54,7 +55,22 @@ CLUSTERS = {
     "craft_quantile": (CRAFT(numeric="quantile", categorical_features=[2, 3]), MIXED),
     "craft_yeo": (CRAFT(numeric="yeo-johnson", categorical_features=[2, 3]), MIXED),
     "craft_number": (CRAFT(n_clusters=3, categorical_features=[2, 3]), MIXED),
+    "craft_categories": (CRAFT(categorical_features=[0, 1, 2, 3]), CODES),
     "paper": (CRAFT(variant="paper", penalty=9.0, categorical_features=[2]), MIXED),
+    "paper_gaps": (
+        CRAFT(variant="paper", penalty=3.0, categorical_features=[2, 3]),
+        MIXED_GAPS,
+    ),
+    "paper_thresholds": (
+        CRAFT(
+            variant="paper",
+            penalty=3.0,
+            categorical_features=[2, 3],
+            category_threshold=0.5,
+            variance_threshold=0.1,
+        ),
+        MIXED,
+    ),
 }
 
 FEATURES = {
@@ -70,7 +86,9 @@ FEATURES = {
     "meibp_gaps": (MEIBP(), GAPS),
     "meibp_gaussian": (MEIBP(prior="gaussian"), SUMS),
     "meibp_rows": (MEIBP(sweep="rows", max_components=4), SUMS),
-    "meibp_greedy": (MEIBP(maximizer="double_greedy", random_state=0), SUMS),
+    "meibp_rows_gaussian": (MEIBP(sweep="rows", prior="gaussian"), SUMS),
+    "meibp_rows_greedy": (MEIBP(sweep="rows", maximizer="double_greedy"), SUMS),
+    "meibp_greedy": (MEIBP(maximizer="double_greedy"), SUMS),
     "finite": (IBPVariational(4), SUMS),
     "infinite": (IBPVariational(4, process="infinite"), SUMS),
     "variational_gaps": (IBPVariational(4), GAPS),
@@ -83,6 +101,9 @@ CHAINS = {
     "uncollapsed": IBPGibbs(sampler="uncollapsed"),
     "metropolis": IBPGibbs(sampler="uncollapsed", new_features="metropolis"),
     "nonnegative": IBPGibbs(sampler="uncollapsed", prior="nonnegative"),
+    "nonnegative_metropolis": IBPGibbs(
+        sampler="uncollapsed", prior="nonnegative", new_features="metropolis"
+    ),
 }
 
 
