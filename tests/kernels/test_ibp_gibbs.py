@@ -25,6 +25,7 @@ from kplus.search.ibp.gibbs_factors import observe
 
 ALPHA, NOISE, FACTOR = 1.5, 0.5, 2.0
 ROOM = 80
+ZERO = np.int64(0)  # for a plain 0 numba compiles the samplers anew
 
 
 def law(N, width, most, enumerate_new, noise=NOISE, factor=FACTOR, alpha=ALPHA):
@@ -50,10 +51,10 @@ def code(Z, K):
 
 @nb.njit
 def visit_collapsed(sweep, table, post, law, rng, codes, between):
-    K = 0
+    K = ZERO
     for i in range(len(codes)):
         for _ in range(between):
-            _, K = sweep(table, post, law, 0, K, rng)
+            _, K = sweep(table, post, law, ZERO, K, rng)
         codes[i] = code(post.Z, K)
     return K
 
@@ -75,12 +76,12 @@ def draw_gaussian(A, T, gram, noise, ratio, order, rng):
 def visit_uncollapsed(nonnegative, table, state, law, rng, codes, between):
     """Sweeps over Z, and over A in between; there are no gaps."""
     N, D = table.X.shape
-    pattern, K = np.zeros(D, np.int64), 0
+    pattern, K = np.zeros(D, np.int64), ZERO
     for i in range(len(codes) * between):
         if nonnegative:
-            _, K = sweep_nonnegative(table, state, law, 0, K, rng)
+            _, K = sweep_nonnegative(table, state, law, ZERO, K, rng)
         else:
-            _, K = sweep_gaussian(table, state, law, 0, K, rng)
+            _, K = sweep_gaussian(table, state, law, ZERO, K, rng)
         Z = state.Z[:, :K].astype(np.float64)
         gram, T = np.zeros((1, K, K)), np.zeros((D, K))
         for k in range(K):
@@ -184,10 +185,10 @@ def test_rows_without_a_value_follow_the_prior(nonnegative, enumerate_new):
 
 @nb.njit
 def numbers_visited(sweep, table, post, law, rng, out, between):
-    K = 0
+    K = ZERO
     for i in range(len(out)):
         for _ in range(between):
-            _, K = sweep(table, post, law, 0, K, rng)
+            _, K = sweep(table, post, law, ZERO, K, rng)
         out[i] = K
 
 
