@@ -122,6 +122,14 @@ def test_too_little_to_transform(x):
     assert power == pytest.approx(yeojohnson(three[:, 0])[1], abs=1e-3)
 
 
+def test_powers_that_make_all_values_the_same_are_passed_over():
+    """Of values around 1e12 some powers leave no digits to tell them apart."""
+    x = 1e12 * (1.0 + np.random.default_rng(0).random(9))
+    assert np.var((1.0 - (1.0 + x) ** -1.354) / 1.354) == 0.0
+    layout = Layout.of(x[:, None], np.ones(9), (None,), "yeo-johnson")
+    assert np.var(yeojohnson(x, layout.powers[0])) > 0.0
+
+
 def test_cuts_halve_the_way_between_values_of_equal_weight():
     x = np.arange(12.0) ** 2
     layout = Layout.of(x[:, None], np.ones(12), (None,), "quantile")
@@ -130,6 +138,9 @@ def test_cuts_halve_the_way_between_values_of_equal_weight():
     heavy = np.array([5.0, 0.0, 0.0, 1.0, 0.0, 5.0, 1.0])  # only values that count
     some = Layout.of(np.arange(7.0)[:, None], heavy, (None,), "quantile")
     np.testing.assert_array_equal(some.edges[0][:2], [1.5, 4.0])
+    last = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 7.0])  # more than all others together
+    late = Layout.of(np.arange(6.0)[:, None], last, (None,), "quantile")
+    np.testing.assert_array_equal(late.edges[0], [1.5, 3.5, 4.5, np.nan, np.nan])
 
 
 # ------------------------------------------------------------------------- damage
