@@ -135,7 +135,32 @@ def test_chains_end_with_features_that_explain_the_rows(name, X):
     assert np.mean((told - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
 
 
+@pytest.mark.parametrize("sampler", ["collapsed", "accelerated"])
+def test_chains_keep_features_that_one_row_tells_apart(sampler):
+    """Without any of these rows, features of the others cannot be told apart."""
+    Z = np.array([[1, 1, 0], [0, 1, 1], [1, 0, 1]])
+    X = Z @ np.array([[4.0, 0, 0, 4], [0, 5, 0, 5], [0, 0, 6, 6]])
+    model = IBPGibbs(
+        sampler=sampler, noise_scale=1e-3, factor_scale=5.0, alpha=0.1, init=Z,
+        n_samples=3, burn_in=3, random_state=0,
+    ).fit(X)  # fmt: skip
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=0.1)
+
+
 @pytest.mark.parametrize("X", [NUMBERS, NOISE], ids=["groups", "noise"])
+def test_rows_without_weight_move_none_that_have_weight(X):
+    weights = np.where(np.arange(36) % 5 == 0, 0.0, 1.0)
+    model = DPMeans(3.0, collapsed=True, random_state=0)
+    weighed = model.fit(X, sample_weight=weights)
+    labels, centers = weighed.labels_[weights > 0.0], weighed.cluster_centers_
+    model.fit(X[weights > 0.0])
+    np.testing.assert_array_equal(labels, model.labels_)
+    np.testing.assert_allclose(centers, model.cluster_centers_)
+
+
+@pytest.mark.parametrize(
+    "X", [NUMBERS, NOISE, np.round(NOISE)], ids=["groups", "noise", "ties"]
+)
 def test_bounds_find_the_clusters_that_distances_find(X, monkeypatch):
     """Larger tables than these are bounded first and measured where that fails."""
     for settings in ({"penalty": 3.0}, {"n_clusters": 5}):
