@@ -53,6 +53,19 @@ def test_rounding_is_bounded_by_the_centre_farthest_from_the_origin():
         assert drift.widest == pytest.approx(farthest)
 
 
+def test_tiers_hold_the_centres_that_drifted_most():
+    """Rows may be compared with a half, a quarter, ... of the centres first."""
+    before = Centers.start(PLAIN, crowded(2.0, 30.0))
+    steps = np.random.default_rng(3).normal(size=(40, 3))
+    drift = before.moved_to(before.centers + steps).drift(before.travel)
+    length = np.sqrt(np.sum(steps**2, axis=1))
+    np.testing.assert_array_equal(drift.widths, [5, 10, 20, 40])
+    for width, beyond in zip(drift.widths, drift.beyond, strict=True):
+        rest = np.argsort(-length)[width:]
+        assert set(drift.order[width:]) == set(rest)
+        assert beyond == pytest.approx(np.max(length[rest], initial=0.0))
+
+
 def test_a_flat_cluster_keeps_its_distances_finite():
     """Rows on a line: the variance across it is 0, or rounding below 0."""
     direction = np.array([1.0, 0.3, -0.2])
