@@ -11,6 +11,7 @@ from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means import fast
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
+from kplus.models.dp_means.sequential import Tally
 from kplus.models.dp_means.stats import Candidates, ClusterSums
 
 PLAIN = Lens(np.zeros(2), 1.0)
@@ -76,3 +77,14 @@ def test_where_no_cluster_has_rows_all_are_empty():
     np.testing.assert_array_equal(model.empty(start, sums), [True, False, True])
     earlier = replace(start, mass=np.array([0.0, 0.0, 1.0]))
     np.testing.assert_array_equal(model.empty(earlier, sums), [True, False, False])
+
+
+def test_reports_of_rows_one_by_one_begin_anew_with_each_pass():
+    total, part = Tally.zeros(2, 3), Tally.zeros(3, 3)
+    part.counts[2], part.moved, part.born = 5.0, 4, np.ones((2, 3))
+    for n in (1, 2):
+        total += part
+        assert (total.moved, len(total.born)) == (4 * n, 2 * n)
+    total.begin_pass()
+    assert (total.moved, len(total.born)) == (0, 0)
+    np.testing.assert_array_equal(total.counts, [0.0, 0.0, 10.0])
