@@ -10,7 +10,7 @@ from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.params import Plan
-from kplus.models.dp_mixture.stats import Collected
+from kplus.models.dp_mixture.stats import Collected, MixtureStats
 from mixture_reference import CASES
 
 
@@ -56,6 +56,17 @@ def test_enough_rows_are_noted_where_there_are_enough(seed):
     noted = Collected.joined(total.collected)
     assert len(noted.lowest(200).rows) == 200
     assert len(noted.rows) < 600  # and not by noting all
+
+
+def test_an_empty_summary_adds_nothing():
+    model, X, params = setting()
+    with SerialEngine(ArrayBlocks(X, 90)) as engine:
+        total = add_up(engine.sweep(model, params, range(1)))
+    again = MixtureStats.zeros(4, model.family.n_stats)
+    again += total
+    assert total.mass == 90.0
+    for name, value in vars(total).items():
+        np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
 
 
 SPLITMIX64 = {1: 0xE220A8397B1DCDAF, 2: 0x6E789E6AA1B965F4, 3: 0x06C45D188009454F}
