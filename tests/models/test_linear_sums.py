@@ -217,3 +217,26 @@ def test_products_by_columns():
     np.testing.assert_allclose(
         by_columns(S[:1], np.zeros(5, int), A), S[0] @ A, rtol=1e-12
     )
+
+
+def refit_errors(X, Z):
+    """Squared error of the best features, column by column over what is there."""
+    total = 0.0
+    for x in X.T:
+        seen = ~np.isnan(x)
+        best = np.linalg.lstsq(Z[seen].astype(float), x[seen])[0]
+        total += np.sum((x[seen] - Z[seen] @ best) ** 2)
+    return total
+
+
+@pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("gaps", ["none", "some"])
+def test_losses_are_those_of_refits_in_any_unit_of_weights(gaps, unit):
+    X, Z, _ = a_table(np.random.default_rng(3), N=40, gaps=gaps)
+    sums = summed(X, Z, np.zeros((3, 5)))
+    best = np.linalg.solve(sums.S[sums.group], sums.T.T[:, :, None])[:, :, 0].T
+    rises = [
+        refit_errors(X, np.delete(Z, k, axis=1)) - refit_errors(X, Z) for k in range(3)
+    ]
+    losses = replace(sums, S=unit * sums.S).losses(best)
+    np.testing.assert_allclose(losses / unit, rises, rtol=1e-6)
