@@ -231,12 +231,13 @@ def refit_errors(X, Z):
 
 @pytest.mark.parametrize("unit", [1e-30, 1.0, 1e30])
 @pytest.mark.parametrize("gaps", ["none", "some"])
-def test_losses_are_those_of_refits_in_any_unit_of_weights(gaps, unit):
+def test_steps_and_losses_are_those_of_refits_in_any_unit_of_weights(gaps, unit):
     X, Z, _ = a_table(np.random.default_rng(3), N=40, gaps=gaps)
     sums = summed(X, Z, np.zeros((3, 5)))
     best = np.linalg.solve(sums.S[sums.group], sums.T.T[:, :, None])[:, :, 0].T
     rises = [
         refit_errors(X, np.delete(Z, k, axis=1)) - refit_errors(X, Z) for k in range(3)
     ]
-    losses = replace(sums, S=unit * sums.S).losses(best)
-    np.testing.assert_allclose(losses / unit, rises, rtol=1e-6)
+    weighed = replace(sums, S=unit * sums.S, T=unit * sums.T)
+    np.testing.assert_allclose(weighed.step(), best, rtol=1e-6)
+    np.testing.assert_allclose(weighed.losses(best) / unit, rises, rtol=1e-6)
