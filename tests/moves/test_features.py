@@ -122,6 +122,8 @@ def test_the_feature_worth_least_goes_and_the_others_adapt(seed, gaps, weighted)
     k = int(np.argmin(errors))
     loss = errors[k] - total.error
     assert propose(RemoveFeature(), total, params, 0.999 * loss) is None
+    equal = total.losses(params.A).min()  # worth just what it costs
+    assert propose(RemoveFeature(), total, params, equal) is None
     assert propose(RemoveFeature(), total, params, 2.0 * loss, resting=False) is None
     proposal = propose(RemoveFeature(), total, params, 1.001 * loss)
     np.testing.assert_array_equal(np.flatnonzero(proposal.into < 0), [k])

@@ -241,6 +241,18 @@ def test_opened_rows_are_far_apart_and_taken_out_of_their_clusters():
     assert proposal.params.centers[15, 0] == 30.0  # with the row that stays
 
 
+@pytest.mark.parametrize(("K", "opened"), [(1, 1), (15, 1), (16, 2), (24, 3)])
+def test_an_eighth_of_the_clusters_opens_at_once_or_one(K, opened):
+    X = np.concatenate([np.zeros((40, 1)), [[200.0], [300.0], [500.0], [900.0]]])
+    start = Ellipsoids.spheres(np.arange(float(K))[:, None], 1.0)
+    model = FullCovarianceModel(100.0, 1.0)
+    result, _ = one_pass(model, start, X)
+    at = Position(model, result.params, result.total, result.params, False)
+    far = [900.0, 500.0, 300.0][:opened]
+    born = OpenEllipsoids().propose(at).params.centers[K:, 0]
+    np.testing.assert_array_equal(born, far)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_any_blocking_gives_the_same(weighted):
     X = some_rows(4)
