@@ -153,12 +153,6 @@ def test_more_starts_are_never_worse():
     assert many.objective_ <= one.objective_
 
 
-def test_random_state_repeats_a_fit(data):
-    _, X = data
-    for model in MODELS:
-        same_fit(clone(model).fit(X), clone(model).fit(X))
-
-
 def test_warns_when_passes_run_out():
     X = np.random.default_rng(0).normal(size=(200, 8))
     model = KFeatures(6, max_iter=1, init="random", effort=0, random_state=0)

@@ -107,13 +107,6 @@ def test_rest_under_a_cap(cap, seed):
     assert cap == 1 or costs.min() >= 0.5 * (1 - 1e-9)
 
 
-def test_a_cap_beyond_the_free_number_changes_nothing(blobs):
-    free = DPMeans(150.0).fit(blobs)
-    capped = DPMeans(150.0, max_clusters=free.n_clusters_ + 1).fit(blobs)
-    np.testing.assert_array_equal(free.labels_, capped.labels_)
-    assert free.objective_ == capped.objective_
-
-
 @every_case
 def test_rest_by_number(make, weigh, seed):
     X, weights, rng = draw(make, weigh, seed)

@@ -1,9 +1,7 @@
 """IBPVariational: what users see."""
 
 import numpy as np
-import pandas as pd
 import pytest
-import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import entr
 from sklearn.base import clone
@@ -158,17 +156,6 @@ def test_more_rows_than_the_sample(tmp_path):
     counts = np.sort(Z.sum(axis=0))[::-1]
     np.testing.assert_allclose(model.feature_counts_, counts, rtol=0.02)
     assert model.lower_bound_ < 0
-
-
-def test_forms_of_input(table):
-    X = np.where(np.abs(table[0]) < 0.3, 0.0, table[0])
-    frame = pd.DataFrame(X, columns=[f"c{i}" for i in range(30)])
-    model = IBPVariational(6, random_state=0)
-    plain = clone(model).fit(X)
-    for form in (sp.csr_array(X), frame, np.asfortranarray(X)):
-        other = clone(model).fit(form)
-        assert other.lower_bound_ == pytest.approx(plain.lower_bound_, rel=1e-12)
-        np.testing.assert_allclose(other.transform(form), plain.transform(X), atol=1e-9)
 
 
 @processes

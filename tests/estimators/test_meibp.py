@@ -224,16 +224,6 @@ def test_several_starts_are_no_worse():
 
 
 @every_prior
-@pytest.mark.parametrize("how", [{}, {"init": "random"}, {"negative": "shift"}])
-def test_same_seed_same_fit(prior, how):
-    X, _, _ = planted()
-    one, other = (a_model(prior, **how).fit(X) for _ in range(2))
-    np.testing.assert_array_equal(one.components_, other.components_)
-    np.testing.assert_array_equal(one.transform(X), other.transform(X))
-    assert one.lower_bound_ == other.lower_bound_
-
-
-@every_prior
 def test_threads_and_blocks_do_not_matter(prior):
     X, _, _ = planted(N=900, D=30)
     X[::7, :9] = np.nan

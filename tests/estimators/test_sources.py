@@ -156,7 +156,9 @@ def test_every_estimator_can_be_asked_about_any_source(model, tmp_path):
 WAYS = [DPMeans(n_clusters=2), DPMeans(1.0), KFeatures(2), DPMixture("mixed")]
 
 
-@pytest.mark.parametrize("kind", ["float32", "csr_array", "polars", "csv", "parquet"])
+@pytest.mark.parametrize(
+    "kind", ["float32", "fortran", "csr_array", "polars", "csv", "parquet"]
+)
 @pytest.mark.parametrize("model", [*DEFAULTS, *WAYS], ids=repr)
 def test_every_estimator_fits_any_source(model, kind, tmp_path):
     data = SOURCES[kind](HALVES, tmp_path)
