@@ -124,8 +124,8 @@ def test_too_little_to_transform(x):
 
 def test_powers_that_make_all_values_the_same_are_passed_over():
     """Of values around 1e12 some powers leave no digits to tell them apart."""
-    x = 1e12 * (1.0 + np.random.default_rng(0).random(9))
-    assert np.var((1.0 - (1.0 + x) ** -1.354) / 1.354) == 0.0
+    x = 1e12 * (1.0 + np.random.default_rng(2).random(9))
+    assert np.var((1.0 - (1.0 + x) ** -1.644) / 1.644) == 0.0  # is one of those tried
     layout = Layout.of(x[:, None], np.ones(9), (None,), "yeo-johnson")
     assert np.var(yeojohnson(x, layout.powers[0])) > 0.0
 
