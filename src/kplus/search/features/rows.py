@@ -16,7 +16,6 @@ __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
 Bits = NDArray[np.uint8]
 _EXACT = 8  # up to so many features a row's z is the best of all 2^K
 MAX_SWEEPS = 100
-_POWER_STEPS = 12
 
 
 @dataclass(frozen=True)
@@ -129,24 +128,6 @@ class Rows:
         if found.base:
             A[0] += self.mean
         return A
-
-    def strongest(self, found: "Found") -> float:
-        """About the largest squared singular value of the residuals.
-
-        No column can explain more, as long as the others stay as they are.
-        """
-        view = self.view(found.base)
-        A, _ = view.fitted(found.Z)
-        R = view.residuals(found.Z, A) * np.sqrt(self.weights)[:, None]
-        direction = R[np.argmax(np.einsum("nd,nd->n", R, R))]
-        length = 0.0
-        for _ in range(_POWER_STEPS):
-            direction = R.T @ (R @ direction)
-            length = float(np.linalg.norm(direction))
-            if length <= 0.0:
-                return 0.0
-            direction /= length
-        return length
 
     def losses(self, found: "Found") -> Array:
         """How much the error rises if a feature goes and the others are refitted."""
