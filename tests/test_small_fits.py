@@ -87,6 +87,7 @@ FEATURES = {
     "meibp_gaussian": (MEIBP(prior="gaussian"), SUMS),
     "meibp_rows": (MEIBP(sweep="rows", max_components=4), SUMS),
     "meibp_rows_gaussian": (MEIBP(sweep="rows", prior="gaussian"), SUMS),
+    "meibp_rows_random": (MEIBP(3, sweep="rows", init="random"), SUMS),
     "meibp_rows_greedy": (MEIBP(sweep="rows", maximizer="double_greedy"), SUMS),
     "meibp_greedy": (MEIBP(maximizer="double_greedy"), SUMS),
     "finite": (IBPVariational(4), SUMS),

@@ -49,6 +49,25 @@ def test_more_clusters_than_distinct_rows_of_many():
         DPMeans(n_clusters=4, random_state=0).fit(X)
 
 
+def test_clusters_of_rows_that_the_sample_may_have_missed():
+    """Two of the distinct rows are there once among thirty thousand."""
+    X = np.repeat(GOOD[:3], 10_000, axis=0)
+    X[[7, 29_000]] = GOOD[3:5] + 10.0
+    model = DPMeans(n_clusters=5, random_state=0).fit(X)
+    assert model.cluster_sizes_.tolist() == [10_000.0, 9_999.0, 9_999.0, 1.0, 1.0]
+    assert model.objective_ == pytest.approx(0.0, abs=1e-9)
+
+
+def test_weights_kept_as_objects():
+    weights = np.array([1, 2.5] * 10, dtype=object)
+    plain = DPMeans(2.0).fit(GOOD, sample_weight=weights.astype(float))
+    model = DPMeans(2.0).fit(GOOD, sample_weight=weights)
+    np.testing.assert_array_equal(model.cluster_centers_, plain.cluster_centers_)
+    for bad in (weights.astype(str), np.array([*weights[:-1], "many"], dtype=object)):
+        with pytest.raises(ValueError, match=r"sample_weight holds .*, not numbers"):
+            DPMeans(2.0).fit(GOOD, sample_weight=bad)
+
+
 def test_penalty_for_more_clusters_than_distinct_rows():
     """A penalty of 0 would be refused by DPMeans later, far from its cause."""
     with pytest.raises(ValueError, match=r"distinct|different"):

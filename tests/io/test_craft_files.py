@@ -10,7 +10,7 @@ import pytest
 
 from kplus import CRAFT
 from kplus.engine.categories import Coding
-from kplus.io import save
+from kplus.io import load, save
 
 RNG = np.random.default_rng(0)
 Z = np.arange(90) % 3
@@ -105,3 +105,37 @@ def test_parts_that_do_not_fit_are_refused(make, refuse, tmp_path):
     """Kernels do not look where they read: a file must not make them stray."""
     save(make(), tmp_path / "model.npz")
     refuse(tmp_path / "model.npz", "CRAFT")
+
+
+# ------------------------------------------------------------------ as published
+
+
+def paper():
+    return CRAFT(variant="paper", penalty=3.0, random_state=0).fit(FRAME)
+
+
+def test_clusters_as_published_come_back(tmp_path):
+    model = paper()
+    save(model, tmp_path / "paper.kplus")
+    again = load(tmp_path / "paper.kplus")
+    assert model.n_clusters_ > 1
+    np.testing.assert_array_equal(again.predict(FRAME), model.labels_)
+    np.testing.assert_array_equal(again.transform(FRAME), model.transform(FRAME))
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "words"),
+    [
+        ("columns", "units", "columns.units has shape"),
+        ("columns", "costs", "clusters.costs has shape"),
+        ("clusters", "means", "clusters.means has shape"),
+        ("columns", "widths", "columns.widths are not those"),
+    ],
+)
+def test_parts_as_published_that_do_not_fit_are_refused(part, name, words):
+    model = paper()
+    state = model._to_state()
+    value = state["paper"][part][name]
+    state["paper"][part][name] = value + 99 if name == "widths" else value[1:]
+    with pytest.raises(ValueError, match=words):
+        model._from_state(state)
