@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from kplus.kernels import fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "Bounds",
@@ -179,6 +179,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     0 for the others. Returns the number of rows that moved, or -1 - r when row r
     holds a value that is not finite.
     """
+    labels, seconds, upper, near, lower = bounds
     K, D = frame.centers.shape
     n_tiers, T = drift.widths.shape[0], max(16, min(128, 131072 // (K + 3 * D)))
     tiles = Tiles(
@@ -186,75 +187,62 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         np.empty((n_tiers, T)), np.empty((n_tiers, T)),
         np.empty((n_tiers, T), np.int64),
     )  # fmt: skip
-    filled = np.empty(n_tiers, np.int64)
-    filled[:] = 0
+    filled = np.zeros(n_tiers, np.int64)
     y = np.empty((1, D))
     far2 = frame.reach * frame.reach
     moved = 0
-    for i in range(rows.shape[0] + n_tiers):
-        tier = i - rows.shape[0]
-        if tier < 0:
-            r = rows[i]
-            norm = _load(X, r, frame.origin, frame.inv, y)
-            if not np.isfinite(norm):
-                return -1 - r
+    for i in range(rows.shape[0]):
+        r = rows[i]
+        a, b = np.int64(labels[r]), np.int64(seconds[r])
+        norm = _load(X, r, frame.origin, frame.inv, y)
+        if not np.isfinite(norm):
+            return -1 - r
+        tier = n_tiers - 1
+        d2 = np.inf
+        if a >= 0:
             w = weights[r] if weights.size else 1.0
-            tier, d2, changed = _look_at_two(r, w, y, drift, frame, bounds, sums)
-            moved += changed
-            if tier < 0:
+            d2 = _sq_dist(y, ZERO, frame.centers, a)
+            u = np.sqrt(d2) * UP
+            low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
+            stays = u < max(min(near[r], low), frame.halves[a])
+            if not stays and b >= 0:
+                other2 = _sq_dist(y, ZERO, frame.centers, b)
+                if other2 < d2 or (other2 == d2 and b < a):
+                    _book(sums, a, y, ZERO, frame.refs, -w)
+                    _book(sums, b, y, ZERO, frame.refs, w)
+                    labels[r], seconds[r] = b, a
+                    a, d2, other2 = b, other2, d2
+                    u = np.sqrt(d2) * UP
+                    moved += 1
+                near[r] = np.sqrt(other2) * DOWN
+                stays = u < low
+            upper[r] = u
+            if stays:
+                lower[r] = low
+                bound = max(min(near[r], low), 0.0)
+                sums.spare[a] += max(bound * bound - d2, 0.0) * w
                 costs[i] = d2 if d2 > far2 else 0.0
                 continue
-            t = filled[tier]
-            tiles.norms[tier, t], tiles.own[tier, t], tiles.at[tier, t] = norm, d2, i
-            for d in range(D):
-                tiles.wide[tier, t, d] = tiles.narrow[tier, t, d] = y[0, d]
-            filled[tier] += 1
-            if filled[tier] < T:
-                continue
-        n, filled[tier] = filled[tier], 0
-        if n > 0:
+            tier = _tier(drift.beyond, 0.8 * (lower[r] - u))
+        t = filled[tier]
+        tiles.norms[tier, t], tiles.own[tier, t], tiles.at[tier, t] = norm, d2, i
+        _store(y, tiles.wide, tiles.narrow, tier, t)
+        filled[tier] += 1
+        if filled[tier] == T:
+            moved += _flush(
+                tier, T, tiles, rows, weights, drift, frame, bounds, sums, costs
+            )
+            filled[tier] = 0
+    for tier in range(n_tiers):
+        if filled[tier]:
+            n = filled[tier]
             moved += _flush(
                 tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs
             )
     return moved
 
 
-@inlined
-def _look_at_two(r, w, y, drift, frame, bounds, sums):
-    """Try to settle a row by its two centres: (tier to compare it in, d², moved).
-
-    The tier is -1 where that is done; d² is the squared distance to its centre.
-    """
-    labels, seconds, upper, near, lower = bounds
-    a, b = np.int64(labels[r]), np.int64(seconds[r])
-    if a < 0:
-        return np.int64(drift.beyond.shape[0] - 1), np.inf, ZERO
-    moved = ZERO
-    d2 = _sq_dist(y, ZERO, frame.centers, a)
-    u = np.sqrt(d2) * UP
-    low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
-    stays = u < max(min(near[r], low), frame.halves[a])
-    if not stays and b >= 0:
-        other2 = _sq_dist(y, ZERO, frame.centers, b)
-        if other2 < d2 or (other2 == d2 and b < a):
-            _book(sums, a, y, ZERO, frame.refs, -w)
-            _book(sums, b, y, ZERO, frame.refs, w)
-            labels[r], seconds[r] = b, a
-            a, d2, other2 = b, other2, d2
-            u = np.sqrt(d2) * UP
-            moved += 1
-        near[r] = np.sqrt(other2) * DOWN
-        stays = u < low
-    upper[r] = u
-    if not stays:
-        return _tier(drift.beyond, 0.8 * (lower[r] - u)), d2, moved
-    lower[r] = low
-    bound = max(min(near[r], low), 0.0)
-    sums.spare[a] += max(bound * bound - d2, 0.0) * w
-    return NONE, d2, moved
-
-
-@part
+@kernel
 def _error(D, widest, norm):
     """How far two float32 scores of one row may together be off, at the worst."""
     return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
@@ -269,7 +257,7 @@ def _tier(beyond, margin):
     return beyond.shape[0] - 1
 
 
-@inlined
+@kernel
 def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     """Compare a tile of rows with the centres of its tier; return how many moved."""
     labels, seconds, upper, near, lower = bounds
@@ -329,7 +317,7 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     return moved
 
 
-@part
+@kernel
 def _placed(c, dist, k1, k2, d1, d2, rest2):
     """The two nearest of k1, k2 and c, and the least of all others."""
     if dist < d1 or (dist == d1 and c < k1):
@@ -339,7 +327,7 @@ def _placed(c, dist, k1, k2, d1, d2, rest2):
     return k1, k2, d1, d2, min(rest2, dist)
 
 
-@part
+@kernel
 def _rank(Y, t, p, q, a, b, rest2, centers):
     """The two nearest of centres p, q, a, b (-1: none), exactly; ties: lower number.
 
@@ -355,7 +343,7 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
     return k1, k2, d1, d2, rest2
 
 
-@part
+@kernel
 def _decide(Y, t, G, half, floor, a, b, order, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
@@ -371,7 +359,7 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
     return k1, k2, d1, d2, rest2
 
 
-@fast_part
+@fast_kernel
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
     """Centre rows into tiles, with their squared norms."""
     for t in range(n):
@@ -393,7 +381,7 @@ def _first_not_finite(norms, n):
     return -1
 
 
-@fast_part
+@fast_kernel
 def _load(X, r, origin, inv, y):
     """Centre row r; return |y|²."""
     total = 0.0
@@ -404,7 +392,15 @@ def _load(X, r, origin, inv, y):
     return total
 
 
-@fast_part
+@njit(nogil=True, cache=True, fastmath=True)
+def _store(y, wide, narrow, tier, t):
+    """Put a row into its tile."""
+    for d in range(y.shape[1]):
+        wide[tier, t, d] = y[0, d]
+        narrow[tier, t, d] = y[0, d]
+
+
+@njit(nogil=True, cache=True, fastmath=True)
 def _sq_dist(Y, t, C, k):
     """|y_t - c_k|²."""
     total = 0.0
@@ -438,7 +434,7 @@ def _scan(G, half, first, second, g1, g2):
             g1[t] = max(top, v)
 
 
-@fast_part
+@njit(nogil=True, cache=True, fastmath=True)
 def _book(sums, k, Y, t, refs, w):
     """Add a row of weight w (negative: take it away) to the sums of cluster k."""
     total = 0.0
