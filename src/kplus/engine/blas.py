@@ -4,7 +4,7 @@ from threading import Lock
 from typing import Any
 
 import scipy.linalg.cython_blas  # noqa: F401  the BLAS that numba's np.dot calls
-from threadpoolctl import ThreadpoolController
+import threadpoolctl
 
 __all__ = ["SINGLE_THREAD"]
 
@@ -19,16 +19,16 @@ class _SingleThread:
     def __init__(self) -> None:
         self._lock = Lock()
         self._users = 0
-        self._controller: ThreadpoolController | None = None
+        self._controller: threadpoolctl.ThreadpoolController | None = None
         self._limit: Any = None
 
     def take(self) -> None:
         with self._lock:
             if self._users == 0:
                 if self._controller is None:
-                    self._controller = ThreadpoolController()
+                    self._controller = threadpoolctl.ThreadpoolController()
+                _let_any_thread_set_limits()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
-                self._limit.__enter__()
             self._users += 1
 
     def __enter__(self) -> None:
@@ -41,7 +41,20 @@ class _SingleThread:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                self._limit.__exit__(None, None, None)
+                _let_any_thread_set_limits()
+                self._limit.restore_original_limits()
+                _let_any_thread_set_limits()
+
+
+def _let_any_thread_set_limits() -> None:
+    """From threadpoolctl 3.8 on a limit can be lifted by the thread that set it only.
+
+    Another would be ignored, and BLAS stay at one thread for good.
+    """
+    openblas = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(openblas, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
 
 
 SINGLE_THREAD = _SingleThread()
