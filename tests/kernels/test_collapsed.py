@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.collapsed import ALL, SINGLE, leftovers, refit
-from kplus.search.features.improve import improve
+from kplus.kernels.collapsed import ALL, SINGLE, improve, leftovers, refit
 
 
 def squares(X):

@@ -23,6 +23,7 @@ Which model each file serves:
 `posterior`           mixtures: responsibilities, entropies, rows by component
 `allocate`            BP-means and K-features: the best bits of rows, given the features
 `collapsed`           BP-means and K-features: local search, features following
+`columns`             BP-means and K-features: where a new feature may begin
 `craft`               CRAFT: encoded rows, scores of clusters, sums
 `craft_paper`         CRAFT, row by row as published
 `submodular`          MEIBP: the best bits of rows, given q(A)

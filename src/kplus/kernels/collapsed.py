@@ -9,10 +9,10 @@ The first `locked` columns of Z are ones for every row and stay so (a base featu
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined
+from kplus.kernels import fast_kernel, fast_part, inlined, part
 from kplus.kernels.algebra import dot, times_bits
 
-__all__ = ["ALL", "PAIRS", "SINGLE", "leftovers", "refit", "sweep"]
+__all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
 
 # How many bits of a row are changed at once.
 # Typed, so that numba compiles each function once.
@@ -341,8 +341,8 @@ def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
             )
 
 
-@fast_kernel
-def sweep(X, weights, squares, Z, locked, flips, H, A, G):
+@fast_part
+def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     """Visit every row once; return how many changed."""
     N, D = X.shape
     K = len(A)
@@ -383,3 +383,45 @@ def sweep(X, weights, squares, Z, locked, flips, H, A, G):
                 Z[n, k] = z[k]
             changed += 1
     return changed
+
+
+@part
+def _copy(Z, to):
+    for n in range(len(Z)):
+        for k in range(Z.shape[1]):
+            to[n, k] = Z[n, k]
+
+
+@fast_kernel
+def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
+    """Sweep until no row changes; return the error, infinite where Z is singular.
+
+    Z is changed in place; `squares` are ‖x‖². Rows at rest under single flips are
+    then tried with what `flips` says: PAIRS, or ALL patterns. Everything is fitted
+    afresh after each sweep, so that rounding does not build up; a sweep that made
+    things worse by rounding is taken back. The search is given up where two more
+    sweeps that gain as much as the last would leave the error above `target`.
+    """
+    K, D = Z.shape[1], X.shape[1]
+    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+    before = np.empty_like(Z)
+    total = dot(weights, squares)
+    explained = refit(X, weights, Z, K, H, A, G)
+    for _ in range(max_sweeps):
+        if explained == -np.inf:
+            break
+        _copy(Z, before)
+        changed = _sweep(X, weights, squares, Z, locked, SINGLE, H, A, G)
+        if flips != SINGLE and changed == 0:
+            changed = _sweep(X, weights, squares, Z, locked, flips, H, A, G)
+        if changed == 0:
+            break
+        after = refit(X, weights, Z, K, H, A, G)
+        if not after > explained:
+            _copy(before, Z)
+            break
+        gain = after - explained
+        explained = after
+        if total - explained - 2.0 * gain > target:
+            break
+    return total - explained

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.collapsed import ALL, PAIRS, leftovers, refit
+from kplus.kernels.collapsed import ALL, PAIRS, improve, leftovers, refit
 from kplus.models.linear.sums import solve
-from kplus.search.features.improve import improve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
 
@@ -114,7 +113,7 @@ class Rows:
             view.X, view.weights, view.squares, Z, view.locked,
             flips, MAX_SWEEPS, target,
         )  # fmt: skip
-        return Found(Z, base, max(error, 0.0))  # rounding may go below
+        return Found(Z, base, max(float(error), 0.0))  # rounding may go below
 
     def error(self, Z: Bits, base: bool) -> float:
         """The error of an allocation as it stands."""
