@@ -42,7 +42,7 @@ Which model each file serves:
 
 from numba import njit
 
-__all__ = ["FAST", "fast_kernel", "fast_part", "inlined", "kernel", "part"]
+__all__ = ["FAST", "fast_kernel", "inlined", "kernel"]
 
 # Sums may be added up in any order. NaN and infinities are not compiled away: a sum may
 # be asked whether it is finite.
@@ -53,15 +53,6 @@ kernel = njit(nogil=True, cache=True, no_cfunc_wrapper=True)  # type: ignore[cal
 fast_kernel = njit(  # type: ignore[call-overload]
     nogil=True, cache=True, no_cfunc_wrapper=True, fastmath=FAST
 )
-# For what only kernels call: without any wrapper, a third quicker to compile. Called
-# from Python these would crash.
-part = njit(  # type: ignore[call-overload]
-    nogil=True, cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=True
-)
-fast_part = njit(  # type: ignore[call-overload]
-    nogil=True, cache=True, no_cfunc_wrapper=True, no_cpython_wrapper=True,
-    fastmath=FAST,
-)  # fmt: skip
 # For a part with one caller, of which it becomes a piece before that is compiled, with
 # the caller's options: each level of calls would be compiled and optimised once more.
 inlined = njit(nogil=True, cache=True, inline="always")

@@ -1,11 +1,11 @@
 """Small products that the kernels of feature models share."""
 
-from kplus.kernels import fast_part
+from kplus.kernels import fast_kernel
 
 __all__ = ["dot", "times_bits"]
 
 
-@fast_part
+@fast_kernel
 def dot(a, b):
     total = 0.0
     for d in range(len(a)):
@@ -13,7 +13,7 @@ def dot(a, b):
     return total
 
 
-@fast_part
+@fast_kernel
 def times_bits(M, z, K, out):
     """out = Mz for a symmetric M; return zMz."""
     for i in range(K):

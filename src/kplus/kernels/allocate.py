@@ -7,7 +7,7 @@ that z does not depend on how a table is cut.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = ["allocate_gaps", "allocate_rows", "factor"]
 
@@ -47,7 +47,7 @@ def factor(G):
     return order, R
 
 
-@fast_part
+@fast_kernel
 def _flip(rest, G, norms, length, z):
     """Flip the bit that helps most until none does; True if any was flipped.
 
@@ -73,7 +73,7 @@ def _flip(rest, G, norms, length, z):
             rest[k] -= sign * row[k]
 
 
-@fast_part
+@fast_kernel
 def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
@@ -134,7 +134,7 @@ def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     return level < K
 
 
-@part
+@kernel
 def _keep_better(x, A, before, z):
     """Go back to the z from before a search that was cut short, if that was better."""
     now, then = 0.0, 0.0
@@ -154,7 +154,7 @@ def _keep_better(x, A, before, z):
             z[k] = before[k]
 
 
-@fast_part
+@fast_kernel
 def _residuals(X, A, Z, ones, R):
     """`ones` = Z as numbers, R = X − ZA."""
     n_rows, K = Z.shape
@@ -168,7 +168,7 @@ def _residuals(X, A, Z, ones, R):
             r[d] = x[d] - r[d]
 
 
-@fast_part
+@fast_kernel
 def _row_norm(x):
     total = 0.0
     for d in range(len(x)):
@@ -286,7 +286,7 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
     return changed
 
 
-@part
+@kernel
 def _observed_products(x, A, z, rest, G):
     """rest = A(x − zA) and G = AAᵀ over the columns that x has."""
     K, D = A.shape
@@ -311,7 +311,7 @@ def _observed_products(x, A, z, rest, G):
             G[j, i] = G[i, j]
 
 
-@part
+@kernel
 def _add_observed(x, A, z, weight, S, T):
     """Add the sums of a row with gaps and return its error."""
     K, D = A.shape

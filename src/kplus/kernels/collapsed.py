@@ -9,7 +9,7 @@ The first `locked` columns of Z are ones for every row and stay so (a base featu
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined, part
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot, times_bits
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
@@ -104,7 +104,7 @@ def leftovers(X, Z, K, A, R):
         _residual(X[n], A, Z[n], K, R[n])
 
 
-@fast_part
+@fast_kernel
 def _residual(x, A, z, K, r):
     """r = x − zA."""
     for d in range(len(x)):
@@ -116,7 +116,7 @@ def _residual(x, A, z, K, r):
                 r[d] -= a[d]
 
 
-@fast_part
+@fast_kernel
 def _step(k, z, b, G, H, gz, hz):
     """How zGz − 2z·b and zHz change when bit k flips."""
     sign = 1.0 - 2.0 * z[k]
@@ -137,7 +137,7 @@ def _take(k, z, G, H, gz, hz):
         hz[i] += sign * h[i]
 
 
-@fast_part
+@fast_kernel
 def _clearly_below(cost, xx):
     """What a cost must fall below to be lower by more than rounding.
 
@@ -147,7 +147,7 @@ def _clearly_below(cost, xx):
     return cost - 1e-10 * abs(cost) - 1e-12 * xx
 
 
-@fast_part
+@fast_kernel
 def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
     """Flip the bit that lowers the row's cost most until none does."""
     K = len(z)
@@ -198,7 +198,7 @@ def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
         z[first], z[second] = 1 - z[first], 1 - z[second]
 
 
-@fast_part
+@fast_kernel
 def _double(costs, cross, matrix, k, locked, own):
     """Extend zMz from patterns of the bits before k to those with bit k.
 
@@ -341,7 +341,7 @@ def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
             )
 
 
-@fast_part
+@fast_kernel
 def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     """Visit every row once; return how many changed."""
     N, D = X.shape
@@ -385,7 +385,7 @@ def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
     return changed
 
 
-@part
+@kernel
 def _copy(Z, to):
     for n in range(len(Z)):
         for k in range(Z.shape[1]):

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from kplus.kernels import fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.collapsed import leftovers, refit
 
 __all__ = ["seed_columns"]
 
 
-@fast_part
+@fast_kernel
 def _project(R, a, z):
     """z = whether a row's residual points along a."""
     for n in range(len(R)):
@@ -19,7 +19,7 @@ def _project(R, a, z):
         z[n] = 1 if total > 0.0 else 0
 
 
-@fast_part
+@fast_kernel
 def _direction(R, weights, z, a):
     """a = Rᵀz, the summed residuals of the rows with z."""
     a[:] = 0.0
@@ -30,7 +30,7 @@ def _direction(R, weights, z, a):
                 a[d] += weights[n] * r[d]
 
 
-@fast_part
+@fast_kernel
 def _gain(weights, Z, H, K, z, a):
     """How much the error falls with column z: ‖a‖² over what z has of its own."""
     own = 0.0
@@ -53,7 +53,7 @@ def _gain(weights, Z, H, K, z, a):
     return total / own
 
 
-@fast_part
+@fast_kernel
 def _costs(R, weights):
     """Weighted squared residuals."""
     costs = np.empty(len(R))
@@ -66,7 +66,7 @@ def _costs(R, weights):
     return costs
 
 
-@part
+@kernel
 def _draw(costs, u):
     """A row drawn in proportion to its cost."""
     left = u * costs.sum()

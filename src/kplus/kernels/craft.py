@@ -9,7 +9,7 @@ table, is then linear: products with the numbers, and a look-up for each code.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "add_up",
@@ -29,7 +29,7 @@ __all__ = [
 _TILE = 256  # rows whose scores stay in the cache
 
 
-@part
+@kernel
 def _yeo_johnson(x, power):
     sign = 1.0
     if x < 0.0:
@@ -98,7 +98,7 @@ def add_up(numbers, codes, weights, labels, sums, counts):
             row[width + codes[n, q]] += w
 
 
-@fast_part
+@fast_kernel
 def _score_tile(numbers, codes, tables, shares, scores):
     """scores = shares + numbers·(first rows of tables) + looked-up rows of tables."""
     width, K = numbers.shape[1], len(shares)
@@ -298,7 +298,7 @@ def weigh_tables(tables, weights, P, scored, starts, widths):
                 tables[t, k] *= weights[k, scored + q]
 
 
-@part
+@kernel
 def _shares(counts, total, out):
     for k in range(len(counts)):
         out[k] = np.log(counts[k] / total) if counts[k] > 0.0 else -np.inf

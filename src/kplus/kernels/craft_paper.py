@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import kernel, part
+from kplus.kernels import kernel
 
 __all__ = [
     "Clusters",
@@ -70,7 +70,7 @@ class Rules(NamedTuple):
 # --------------------------------------------------------------------------- rows
 
 
-@part
+@kernel
 def _row_cost(X, n, clusters, k, columns, feature_cost):
     """d_nk of Algorithm 2."""
     cost, n_chosen = 0.0, 0
@@ -175,7 +175,7 @@ def fit_clusters(sums, columns, rules, clusters):
             _choose_lowest(scores, columns.first < 0, 1, clusters, k)
 
 
-@part
+@kernel
 def _fit_number(sums, columns, rules, clusters, k, d):
     """Mean and variance; returns σ² in units of the column, the lower the better."""
     seen, unit = sums.seen[k, d], columns.units[d]
@@ -191,7 +191,7 @@ def _fit_number(sums, columns, rules, clusters, k, d):
     return np.inf if columns.constant[d] or seen <= 0.0 else variance / unit
 
 
-@part
+@kernel
 def _fit_category(sums, columns, rules, clusters, k, d):
     """Frequencies; returns G_kd − G_d, the lower the better."""
     seen, a = sums.seen[k, d], rules.smoothing
@@ -211,7 +211,7 @@ def _fit_category(sums, columns, rules, clusters, k, d):
     return -gain if gain > LEAST_GAIN * without else 0.0
 
 
-@part
+@kernel
 def _choose_lowest(scores, among, most, clusters, k):
     """Choose the features of the lowest scores, ties to the left."""
     left = most

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from kplus.kernels import fast_part, kernel
+from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.tails import excess
 
 __all__ = ["refresh"]
 
 
-@fast_part
+@fast_kernel
 def _follow(T, S, starts, k, step):
     """T −= S_k Δ: residuals after feature k moved by `step`."""
     for g in range(len(S)):

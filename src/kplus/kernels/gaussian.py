@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import fast_part, kernel
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = [
     "fill_quadratic",
@@ -30,7 +30,7 @@ def fill_quadratic(Y, offset, out):
             at += D - i
 
 
-@fast_part
+@fast_kernel
 def _half_squares(Z):
     """Turn each row's first entry into half the sum of its squares."""
     n_rows, D = Z.shape

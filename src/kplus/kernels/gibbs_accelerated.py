@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined
+from kplus.kernels import fast_kernel, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -27,7 +27,7 @@ from kplus.kernels.gibbs_posterior import (
 __all__ = ["sweep_accelerated"]
 
 
-@fast_part
+@fast_kernel
 def _factor(T, z, x, d, H, K, a):
     """a = column d of A, the mean given the other rows."""
     for k in range(K):
@@ -39,7 +39,7 @@ def _factor(T, z, x, d, H, K, a):
             a[k] += t * row[k]
 
 
-@fast_part
+@fast_kernel
 def _add_outer(Q, a, sign, K):
     for i in range(K):
         row, factor = Q[i], sign * a[i]

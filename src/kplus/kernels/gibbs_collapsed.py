@@ -9,7 +9,7 @@ Missing entries are treated as in the accelerated sampler.
 
 import math
 
-from kplus.kernels import fast_kernel, fast_part, inlined
+from kplus.kernels import fast_kernel, inlined
 from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
@@ -24,7 +24,7 @@ from kplus.kernels.gibbs_posterior import (
 __all__ = ["sweep_collapsed"]
 
 
-@fast_part
+@fast_kernel
 def _add_to_gram(Q, z, w, xx, sign, K):
     """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row."""
     for i in range(K):
@@ -32,7 +32,7 @@ def _add_to_gram(Q, z, w, xx, sign, K):
             Q[i, j] += sign * (z[i] * w[j] + w[i] * z[j] + xx * z[i] * z[j])
 
 
-@fast_part
+@fast_kernel
 def _explained(z, K, w, xx, h, H, Q):
     """How determinant and trace change when a row with bits z is put in.
 

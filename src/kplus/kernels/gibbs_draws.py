@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import inlined, kernel, part
+from kplus.kernels import inlined, kernel
 
 __all__ = [
     "Law",
@@ -80,7 +80,7 @@ def shuffle(order, K, rng):
         order[j] = i
 
 
-@part
+@kernel
 def count_singles(z, counts, K):
     found = 0
     for k in range(K):
@@ -89,14 +89,14 @@ def count_singles(z, counts, K):
     return found
 
 
-@part
+@kernel
 def move_last_column(M, k, last):
     """Let the last column take the place of column k."""
     for i in range(len(M)):
         M[i, k] = M[i, last]
 
 
-@part
+@kernel
 def _fit_of_number(j, error, spread, law, width):
     """Log-likelihood of a row with j singles, their factors integrated out.
 
@@ -106,7 +106,7 @@ def _fit_of_number(j, error, spread, law, width):
     return -0.5 * (width * math.log(total) + error / (law.noise * total))
 
 
-@part
+@kernel
 def poisson(rate, rng):
     """A draw from Poisson(rate) by products of uniform numbers, in pieces up to 10.
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import inlined, part
+from kplus.kernels import inlined, kernel
 from kplus.kernels.algebra import times_bits
 from kplus.kernels.gibbs_draws import move_last_column
 
@@ -69,7 +69,7 @@ def work_for(capacity, n_vectors):
     )
 
 
-@part
+@kernel
 def _invert_without(Z, n, K, ratio, H):
     """H of all rows but n, from Z itself, by Gauss and Jordan.
 
@@ -198,7 +198,7 @@ def _append_singles(post, n, K, new, ratio, work):
     return K + new
 
 
-@part
+@kernel
 def _move_both(M, k, last):
     """Let the last row and column of a square matrix take the place of those of k."""
     for i in range(last + 1):

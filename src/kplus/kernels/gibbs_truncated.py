@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel, part
+from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.gibbs_draws import shuffle
 
 __all__ = ["draw_factors", "evidence_of_feature", "positive_normal"]
@@ -32,7 +32,7 @@ def positive_normal(mean, variance, rng):
             return sigma * beyond
 
 
-@part
+@kernel
 def _log_scaled_tail(t):
     """log Φ(t) + t²/2, without cancellation for any t."""
     if t > _FAR:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot
 from kplus.kernels.gibbs_draws import (
     bit_is_on,
@@ -33,7 +33,7 @@ class Factors(NamedTuple):
     norms: np.ndarray
 
 
-@fast_part
+@fast_kernel
 def _add(e, a, sign, table, n):
     """e += ±a, and nothing where row n has gaps."""
     for d in range(len(e)):
@@ -42,7 +42,7 @@ def _add(e, a, sign, table, n):
         e[table.gaps[i]] = 0.0
 
 
-@fast_part
+@fast_kernel
 def _residual(table, state, n, K, e):
     """e = x − zA."""
     x, z = table.X[n], state.Z[n]
@@ -57,7 +57,7 @@ def _residual(table, state, n, K, e):
         e[table.gaps[i]] = 0.0
 
 
-@fast_part
+@fast_kernel
 def _draw_bits(table, state, n, K, e, order, law, rng):
     """Draw the bits of features that other rows have; e follows."""
     z, counts = state.Z[n], state.counts
@@ -79,12 +79,12 @@ def _draw_bits(table, state, n, K, e, order, law, rng):
         counts[k] = others + z[k]
 
 
-@part
+@kernel
 def _is_single(state, n, k):
     return state.Z[n, k] == 1 and state.counts[k] == 1
 
 
-@part
+@kernel
 def _drop(state, k, K):
     """Take feature k away; the last one gets its place. Return K."""
     last = K - 1
@@ -96,7 +96,7 @@ def _drop(state, k, K):
     return last
 
 
-@part
+@kernel
 def _append(state, n, K):
     """Make feature K, of which A is set, one of row n alone. Return K."""
     for i in range(len(state.Z)):

@@ -15,14 +15,14 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel, part
+from kplus.kernels import fast_kernel, kernel
 
 __all__ = ["ascend_rows", "exact_marginals", "seed_rows"]
 
 _TIE = 1e-10  # gains that differ by less are equal but for rounding
 
 
-@part
+@kernel
 def _flip(k, z, field, G):
     """Flip bit k; return how the log-probability changes. `field` is c − Gz."""
     sign = 1.0 - 2.0 * z[k]

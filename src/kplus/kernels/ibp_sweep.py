@@ -14,7 +14,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, kernel, part
+from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.submodular import (
     double_greedy,
     keep_better,
@@ -62,7 +62,7 @@ _LOG_2PIE = math.log(2.0 * math.pi * math.e)
 _SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
 
 
-@part
+@kernel
 def _take_moments(k, start, stop, scale, nonnegative, factors):
     """Means and variances of the factors of one group of columns."""
     sigma = math.sqrt(scale)
@@ -77,7 +77,7 @@ def _take_moments(k, start, stop, scale, nonnegative, factors):
             factors.variance[k, d] = scale
 
 
-@fast_part
+@fast_kernel
 def _update_factor(k, sums, starts, factors, model):
     """Eqs. 14 and 15 for feature k, group by group of the columns."""
     mu, mean = factors.mu, factors.mean
@@ -104,7 +104,7 @@ def update_factors(sums, starts, factors, model):
             _update_factor(k, sums, starts, factors, model)
 
 
-@part
+@kernel
 def _evidence_of_factor(k, factors, model):
     """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
     constant = 0.5 * _LOG_2PIE - 0.5 * math.log(2.0 * math.pi * model.spread)
@@ -134,7 +134,7 @@ def evidence_of_factors(factors, model):
 # ----------------------------------------------------------------------------- the rows
 
 
-@fast_part
+@fast_kernel
 def _dot(a, b, start, stop):
     total = 0.0
     for d in range(start, stop):
@@ -156,13 +156,13 @@ def make_grams(P, K):
     )
 
 
-@part
+@kernel
 def _make_scratch(K):
     bits = np.empty((3, K), np.uint8)
     return _Scratch(np.empty(K), np.empty(K), np.empty(K), bits[0], bits[1], bits[2])
 
 
-@fast_part
+@fast_kernel
 def _renew_feature(k, p, table, factors, noise, Q, widths):
     """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ²."""
     K = len(Q)
@@ -217,7 +217,7 @@ def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
     return base
 
 
-@part
+@kernel
 def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch):
     """Find better bits for row n; return how many changed. `was` has the old ones."""
     lin, w, other, z, was, fresh = scratch
@@ -248,7 +248,7 @@ def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch)
     return keep_better(lin, Q, fresh, base, slack, z, found, Z[n], w)
 
 
-@fast_part
+@fast_kernel
 def _account(n, was, z, table, sums, touched):
     """Let the sums follow a change of row n's bits; note which features it touches."""
     K = len(z)
@@ -269,7 +269,7 @@ def _account(n, was, z, table, sums, touched):
                 sums.S[g, k, j] += float(z[k] & z[j]) - float(was[k] & was[j])
 
 
-@part
+@kernel
 def _refresh(touched, sums, starts, factors, model, grams):
     """Update the factors of touched features, unless no row has them any more."""
     for k in range(len(touched)):

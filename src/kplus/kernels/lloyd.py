@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from kplus.kernels import fast_part, inlined, kernel, part
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "Bounds",
@@ -242,7 +242,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     return moved
 
 
-@part
+@kernel
 def _error(D, widest, norm):
     """How far two float32 scores of one row may together be off, at the worst."""
     return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
@@ -257,7 +257,7 @@ def _tier(beyond, margin):
     return beyond.shape[0] - 1
 
 
-@part
+@kernel
 def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     """Compare a tile of rows with the centres of its tier; return how many moved."""
     labels, seconds, upper, near, lower = bounds
@@ -317,7 +317,7 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
     return moved
 
 
-@part
+@kernel
 def _placed(c, dist, k1, k2, d1, d2, rest2):
     """The two nearest of k1, k2 and c, and the least of all others."""
     if dist < d1 or (dist == d1 and c < k1):
@@ -327,7 +327,7 @@ def _placed(c, dist, k1, k2, d1, d2, rest2):
     return k1, k2, d1, d2, min(rest2, dist)
 
 
-@part
+@kernel
 def _rank(Y, t, p, q, a, b, rest2, centers):
     """The two nearest of centres p, q, a, b (-1: none), exactly; ties: lower number.
 
@@ -343,7 +343,7 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
     return k1, k2, d1, d2, rest2
 
 
-@part
+@kernel
 def _decide(Y, t, G, half, floor, a, b, order, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
@@ -359,7 +359,7 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
     return k1, k2, d1, d2, rest2
 
 
-@fast_part
+@fast_kernel
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
     """Centre rows into tiles, with their squared norms."""
     for t in range(n):
@@ -381,7 +381,7 @@ def _first_not_finite(norms, n):
     return -1
 
 
-@fast_part
+@fast_kernel
 def _load(X, r, origin, inv, y):
     """Centre row r; return |y|²."""
     total = 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import inlined, kernel, part
+from kplus.kernels import inlined, kernel
 
 __all__ = ["candidate_sets", "gather_pairs", "gather_support", "responsibilities"]
 
@@ -164,7 +164,7 @@ def candidate_sets(starts, support, neighbours, n_active):
     return out
 
 
-@part
+@kernel
 def _add_new(found, size, k):
     """Add k to the first `size` entries unless it is there; return how many came."""
     for i in range(size):

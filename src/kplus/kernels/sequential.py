@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from kplus.kernels import kernel, part
+from kplus.kernels import kernel
 
 __all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]
 
@@ -33,7 +33,7 @@ def _sq_dist(Y, i, C, k):
     return total
 
 
-@part
+@kernel
 def _nearest(Y, i, centers, K):
     """Nearest of the first K centres, ties to the lower number; squared distance."""
     best, at = _sq_dist(Y, i, centers, 0), 0
@@ -122,7 +122,7 @@ def collapsed_pass(Y, weights, live, K, penalty, most, labels):
     return K, moved
 
 
-@part
+@kernel
 def _leave(live, k, Y, i, w, rest):
     """Take row i of weight w out of cluster k, whose other rows weigh `rest`."""
     live.members[k] -= 1
@@ -132,7 +132,7 @@ def _leave(live, k, Y, i, w, rest):
             live.means[k, d] += (live.means[k, d] - Y[i, d]) * (w / rest)
 
 
-@part
+@kernel
 def _join(live, k, Y, i, w):
     """Put row i of weight w into cluster k."""
     live.members[k] += 1

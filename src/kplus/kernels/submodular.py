@@ -16,7 +16,7 @@ is taken as no improvement, so that no bit flips to and fro for ever.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_part, inlined, part
+from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "ROUNDING",
@@ -67,7 +67,7 @@ def _shift(w, Q, k, sign):
         w[j] -= sign * Q[k, j]
 
 
-@fast_part
+@fast_kernel
 def _price(c, base):
     """ln[(base + c)!/base!]."""
     total = 0.0
@@ -213,7 +213,7 @@ def _best_exchange(Q, overlaps, slack, z, w):
     return out, into
 
 
-@fast_part
+@fast_kernel
 def _best_flip(slack, z, w):
     best, most = -1, slack
     for k in range(len(z)):
@@ -223,7 +223,7 @@ def _best_flip(slack, z, w):
     return best
 
 
-@fast_part
+@fast_kernel
 def _flip(k, Q, z, w):
     """Flip bit k, let the gains follow; return by how much f rises."""
     own, sign = w[k], 1.0 - 2.0 * z[k]
@@ -234,7 +234,7 @@ def _flip(k, Q, z, w):
     return sign * own
 
 
-@fast_part
+@fast_kernel
 def _gains(lin, Q, z, w):
     """The gain of each feature at z, whether it has it or not."""
     for k in range(len(z)):
@@ -268,7 +268,7 @@ def exchange(Q, overlaps, slack, z, w):
             k = _best_flip(slack, z, w)
 
 
-@part
+@kernel
 def _stir(x):
     """Scatter the bits of a 64-bit number (the last step of splitmix64)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -276,14 +276,14 @@ def _stir(x):
     return x ^ (x >> np.uint64(31))
 
 
-@part
+@kernel
 def _uniform(start, k):
     """Number k of the uniform draws that belong to a start."""
     step = np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
     return float(_stir(start + step) >> np.uint64(11)) * 2.0**-53
 
 
-@fast_part
+@fast_kernel
 def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
     """Decide feature after feature between a growing and a shrinking set; fill z.
 
@@ -330,13 +330,13 @@ def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
     return value(lin, Q, fresh, base, z, w)
 
 
-@fast_part
+@fast_kernel
 def _row_gains(b, offset, Q, lin):
     for k in range(len(lin)):
         lin[k] = b[k] + offset[k] - 0.5 * Q[k, k]
 
 
-@fast_part
+@fast_kernel
 def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
     """Write z over a row's old bits if it is better; return how many bits changed."""
     bits = 0

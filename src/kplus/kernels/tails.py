@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import kernel, part
+from kplus.kernels import kernel
 
 __all__ = ["entropy_cut", "erfcx", "excess", "truncated"]
 
@@ -41,7 +41,7 @@ _TAIL = (
 )
 
 
-@part
+@kernel
 def _scaled(x):
     """(1 + 2x) erfcx(x) for x >= 0; even and odd powers apart, so that both can run."""
     y = (x - 3.0) / (x + 3.0)
@@ -59,7 +59,7 @@ def erfcx(x):
     return _scaled(x) / (1.0 + 2.0 * x)
 
 
-@part
+@kernel
 def _fraction(t):
     """2/(t + 3/(t + 4/(t + ...))) for t ≥ 5, to 1e-16."""
     r = 0.0
@@ -93,7 +93,7 @@ def truncated(t):
     return mean, 1.0 - mean * (mean + t)
 
 
-@part
+@kernel
 def entropy_cut(t, mean):
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 
