@@ -6,9 +6,10 @@ import numba as nb
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from scipy.stats import kstest, norm, poisson, truncnorm
+from scipy.stats import chisquare, kstest, norm, poisson, truncnorm
 
 from gibbs_reference import allocations, class_of, log_prior, posterior, surprise
+from kplus.kernels import gibbs_draws
 from kplus.kernels.gibbs_accelerated import sweep_accelerated
 from kplus.kernels.gibbs_collapsed import sweep_collapsed
 from kplus.kernels.gibbs_draws import Law, bit_is_on, draw_number, shuffle
@@ -358,3 +359,22 @@ def test_no_features_at_all():
     out = np.empty((3, 0))
     exact_marginals(np.empty((3, 0)), np.empty((0, 0)), out)
     assert class_of(np.zeros((3, 0))) == ()
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-3, 0.7, 3.0, 9.9])
+def test_draws_of_small_rates_are_those_of_numpy(rate):
+    ours, numpys = np.random.default_rng(0), np.random.default_rng(0)
+    found = [gibbs_draws.poisson(rate, ours) for _ in range(200)]
+    np.testing.assert_array_equal(found, numpys.poisson(rate, 200))
+
+
+@pytest.mark.parametrize("rate", [10.0, 27.5])
+def test_draws_of_large_rates_have_the_law(rate):
+    """By pieces; χ² of the counts against the law, tails put together."""
+    rng = np.random.default_rng(1)
+    found = np.array([gibbs_draws.poisson(rate, rng) for _ in range(20_000)])
+    low, high = poisson(rate).ppf([0.01, 0.99]).astype(int)
+    counts = np.bincount(np.clip(found, low, high))[low:]
+    expected = poisson(rate).pmf(np.arange(low, high + 1))
+    expected[0], expected[-1] = poisson(rate).cdf(low), poisson(rate).sf(high - 1)
+    assert chisquare(counts, 20_000 * expected).pvalue > 1e-4
