@@ -218,9 +218,10 @@ class Once:
         self.seen = at.total.copy()
         if self.asked != self.when:
             return None
-        return replace(self.make(at.updated, at.total), told=self.hear)
+        return replace(self.make(at.updated, at.total), note="hear")
 
-    def hear(self, change, kept):
+    def told(self, note, change, kept):
+        assert note == "hear"
         self.heard.append((change, kept))
 
 

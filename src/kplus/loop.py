@@ -69,9 +69,9 @@ def run(
     for iteration in range(1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
         objective = model.objective(params, memo.total)
-        undone = (
-            pending if pending is not None and not pending.kept(objective) else None
-        )
+        undone = None
+        if pending is not None and not pending.kept(objective, moves):
+            undone = pending
         if undone is not None:
             objective, params = undone.restored(memo, engine)
         history.append(objective)
@@ -100,19 +100,23 @@ def run(
 
 @dataclass(frozen=True)
 class _Pending:
-    """A proposal of which the next pass will tell what it was worth."""
+    """A proposal of which the next pass will tell what it was worth.
 
-    proposal: Proposal
+    `move` is the number of the move that made it.
+    """
+
+    move: int
+    note: Any
     params: Any
     objective: float
     resting: bool
     snapshots: tuple[Any, Any] | None
 
-    def kept(self, objective: float) -> bool:
+    def kept(self, objective: float, moves: Sequence[Move]) -> bool:
         """Tell the move what came of it; a trial must have paid."""
         kept = self.snapshots is None or objective <= self.objective
-        if self.proposal.told is not None:
-            self.proposal.told(objective - self.objective, kept)
+        if self.note is not None:
+            moves[self.move].told(self.note, objective - self.objective, kept)  # type: ignore[attr-defined]
         return kept
 
     def restored(self, memo: Memo, engine: Engine) -> tuple[float, Any]:
@@ -128,12 +132,14 @@ def _moved(
 ) -> tuple[_At, _Pending | None]:
     """Ask the moves in turn; return where the fit goes on, and what is yet to tell."""
     pending = None
-    for move in moves:
+    for number, move in enumerate(moves):
         proposal = move.propose(at)
         if proposal is None:
             continue
         snapshots = (memo.snapshot(), engine.snapshot()) if proposal.trial else None
-        pending = _Pending(proposal, at.updated, objective, at.resting, snapshots)
+        pending = _Pending(
+            number, proposal.note, at.updated, objective, at.resting, snapshots
+        )
         params = _adopt(proposal, memo, engine)
         at = Position(at.model, params, memo.total, params, resting=False)
         if not proposal.exact:

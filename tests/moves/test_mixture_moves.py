@@ -260,7 +260,7 @@ class Shameless:
     """Hides from a move what rows would lose."""
 
     def __init__(self, move):
-        self.move = move
+        self.move, self.told = move, move.told
 
     def propose(self, at):
         bare = replace(at.total, spare=np.zeros(at.total.K))

@@ -145,8 +145,9 @@ class Proposal:
         new groups last until they find rows of their own.
     trial : bool
         Taken back if the objective is higher after the next pass.
-    told : callable or None
-        Told how the objective changed over the next pass, and whether this was kept.
+    note : object
+        Something to remember it by; the move gets it back by `Move.told` after the
+        next pass. None: nothing is to be told.
     """
 
     params: Any
@@ -155,7 +156,7 @@ class Proposal:
     exact: bool = False
     loan: Any = None
     trial: bool = False
-    told: Callable[[float, bool], None] | None = None
+    note: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,13 @@ class Position(Generic[M, P, S]):
 
 
 class Move(Protocol):
-    """A change of the number of groups, tried between two passes."""
+    """A change of the number of groups, tried between two passes.
+
+    A move that makes proposals with a note has a method ``told(note, change, kept)``:
+    how the objective changed over the next pass, and whether the change was kept. One
+    that remembers anything from pass to pass keeps it in an attribute ``memory``, a
+    dataclass of plain values, which is what a checkpoint holds of it.
+    """
 
     def propose(self, at: Position[Any, Any, Any]) -> Proposal | None:
         """Return a change that lowers the objective, or None."""

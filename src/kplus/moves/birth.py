@@ -173,12 +173,15 @@ class BornComponents:
         )
         # Rows of any component may be better off with a new one.
         more = model.ready(more, everyone=True)
+        note = (params.visits - 1, tuple(kept))
+        return Proposal(more, np.arange(K), K + J, loan=loan, note=note)
 
-        def told(change: float, accepted: bool) -> None:
-            for target in kept:
-                self.records.note(params.visits - 1, "birth", (target,), True, -change)
-
-        return Proposal(more, np.arange(K), K + J, loan=loan, told=told)
+    def told(
+        self, note: tuple[int, tuple[int, ...]], change: float, kept: bool
+    ) -> None:
+        iteration, targets = note
+        for target in targets:
+            self.records.note(iteration, "birth", (target,), True, -change)
 
 
 def create(

@@ -47,12 +47,11 @@ class DeleteComponent:
         into = without(total.K, target)
         rest = total.regroup(into, total.K - 1)
         new = carried_over(model, updated, rest, into)
+        note = (updated.visits - 1, target, float(N[target]))
+        return Proposal(new, into, total.K - 1, trial=True, note=note)
 
-        def told(change: float, accepted: bool) -> None:
-            self.records.note(
-                updated.visits - 1, "delete", (target,), accepted, -change
-            )
-            if not accepted:
-                self._failed.append(float(N[target]))
-
-        return Proposal(new, into, total.K - 1, trial=True, told=told)
+    def told(self, note: tuple[int, int, float], change: float, kept: bool) -> None:
+        iteration, target, count = note
+        self.records.note(iteration, "delete", (target,), kept, -change)
+        if not kept:
+            self._failed.append(count)
