@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from kplus.core.memo import Memo, add_up
@@ -9,6 +10,7 @@ from kplus.core.types import (
     Callback,
     Engine,
     FitResult,
+    Keeper,
     Model,
     Move,
     PassInfo,
@@ -16,7 +18,7 @@ from kplus.core.types import (
     Proposal,
 )
 
-__all__ = ["run"]
+__all__ = ["Pending", "Standing", "run"]
 
 _At = Position[Any, Any, Any]
 
@@ -34,6 +36,7 @@ def run(
     base: Any = None,
     callback: Callback | None = None,
     finish: Move | None = None,
+    keeper: Keeper | None = None,
 ) -> FitResult:
     """Pass over the data until nothing pays any more.
 
@@ -59,14 +62,19 @@ def run(
         Sums over rows seen earlier, which count but are not visited.
     finish : Move, optional
         Proposes how to present the result; one more sweep makes the labels follow.
+    keeper : Keeper, optional
+        Keeps a `Standing` after each pass. If it has one, the fit goes on from there,
+        to the same bits.
     """
     if groups is None:
         groups = [range(engine.n_blocks)]
     memo = Memo(len(groups), base)
     history: list[float] = []
     converged = False
-    pending: _Pending | None = None
-    for iteration in range(1, max_iter + 1):
+    pending: Pending | None = None
+    if keeper is not None and (kept := keeper.recall()) is not None:
+        params, history, pending = kept.taken_up(memo, engine, moves)
+    for iteration in range(len(history) + 1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
         objective = model.objective(params, memo.total)
         undone = None
@@ -88,6 +96,10 @@ def run(
             converged = True
             break
         params = at.updated
+        if keeper is not None:
+            keeper.keep(
+                partial(Standing.of, params, history, pending, memo, engine, moves)
+            )
     if finish is not None:
         at = Position(model, params, memo.total, params, resting=True)
         proposal = finish.propose(at)
@@ -99,7 +111,7 @@ def run(
 
 
 @dataclass(frozen=True)
-class _Pending:
+class Pending:
     """A proposal of which the next pass will tell what it was worth.
 
     `move` is the number of the move that made it.
@@ -127,9 +139,48 @@ class _Pending:
         return self.objective, self.params
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where a fit stands before a pass: all that the passes to come depend on.
+
+    `memories` are those of the moves that remember anything, None for the others.
+    """
+
+    params: Any
+    history: list[float]
+    pending: Pending | None
+    memo: Any
+    rows: Any
+    memories: list[Any]
+
+    @classmethod
+    def of(
+        cls,
+        params: Any,
+        history: list[float],
+        pending: Pending | None,
+        memo: Memo,
+        engine: Engine,
+        moves: Sequence[Move],
+    ) -> "Standing":
+        memories = [getattr(move, "memory", None) for move in moves]
+        return cls(params, history, pending, memo.snapshot(), engine.state(), memories)
+
+    def taken_up(
+        self, memo: Memo, engine: Engine, moves: Sequence[Move]
+    ) -> tuple[Any, list[float], Pending | None]:
+        """Bring everything to where it was; return parameters, history, what pends."""
+        memo.restore(self.memo)
+        engine.resume(self.rows)
+        for move, memory in zip(moves, self.memories, strict=True):
+            if memory is not None:
+                move.memory = memory  # type: ignore[attr-defined]
+        return self.params, list(self.history), self.pending
+
+
 def _moved(
     moves: Sequence[Move], at: _At, objective: float, memo: Memo, engine: Engine
-) -> tuple[_At, _Pending | None]:
+) -> tuple[_At, Pending | None]:
     """Ask the moves in turn; return where the fit goes on, and what is yet to tell."""
     pending = None
     for number, move in enumerate(moves):
@@ -137,7 +188,7 @@ def _moved(
         if proposal is None:
             continue
         snapshots = (memo.snapshot(), engine.snapshot()) if proposal.trial else None
-        pending = _Pending(
+        pending = Pending(
             number, proposal.note, at.updated, objective, at.resting, snapshots
         )
         params = _adopt(proposal, memo, engine)

@@ -19,6 +19,7 @@ __all__ = [
     "Engine",
     "FitResult",
     "IntArray",
+    "Keeper",
     "Model",
     "Move",
     "PassInfo",
@@ -212,6 +213,22 @@ class Engine(Protocol):
 
     def restore(self, snapshot: Any) -> None:
         """Bring back an earlier per-row state."""
+
+    def state(self) -> Any:
+        """All that a new engine on the same rows needs to go on; see `resume`."""
+
+    def resume(self, state: Any) -> None:
+        """Go on from the state of another engine."""
+
+
+class Keeper(Protocol):
+    """Keeps where a fit stands, so that it can be gone on with after a crash."""
+
+    def recall(self) -> Any:
+        """What was kept last; None if nothing was."""
+
+    def keep(self, standing: Callable[[], Any]) -> None:
+        """Called after each pass; asks for where the fit stands if it is time to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,3 +93,15 @@ class BlockEngine:
         states, versions, known = snapshot
         self._locals, self._versions = states.copy(), versions.copy()
         del self._renumberings[known:]
+
+    def state(self) -> tuple[list[Any], list[int], list[tuple[IntArray, int]]]:
+        """All that a new engine on the same rows needs to go on."""
+        return self._locals, self._versions, self._renumberings
+
+    def resume(
+        self, state: tuple[list[Any], list[int], list[tuple[IntArray, int]]]
+    ) -> None:
+        """Go on from the state of another engine."""
+        states, versions, renumberings = state
+        self._locals, self._versions = list(states), list(versions)
+        self._renumberings = list(renumberings)

@@ -26,7 +26,7 @@ class DeleteComponent:
 
     def __init__(self, records: MoveRecords) -> None:
         self.records = records
-        self._failed: list[float] = []
+        self.memory: list[float] = []  # sizes of components that were needed
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
@@ -39,7 +39,7 @@ class DeleteComponent:
         gains = own + removal_gains(N, updated.concentration) - total.spare
         # Rows seen earlier, in a stream, cannot find another component.
         gains[total.seen < N * (1.0 - 1e-9)] = -np.inf
-        for count in self._failed:
+        for count in self.memory:
             gains[np.abs(N - count) <= _SAME * count] = -np.inf
         target = int(np.argmax(gains))
         if not gains[target] > 0.0:
@@ -54,4 +54,4 @@ class DeleteComponent:
         iteration, target, count = note
         self.records.note(iteration, "delete", (target,), kept, -change)
         if not kept:
-            self._failed.append(count)
+            self.memory.append(count)

@@ -36,6 +36,14 @@ class MoveRecords:
 
     entries: list[MoveRecord] = field(default_factory=list)
 
+    @property
+    def memory(self) -> list[MoveRecord]:
+        return self.entries
+
+    @memory.setter
+    def memory(self, value: list[MoveRecord]) -> None:
+        self.entries[:] = value
+
     def note(
         self,
         visits: int,

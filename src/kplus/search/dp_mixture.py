@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kplus.core.reading import read_blocks
-from kplus.core.types import Array, Blocks, IntArray, Move
+from kplus.core.types import Array, Blocks, FitResult, IntArray, Keeper, Move
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.loop import run
@@ -23,7 +23,7 @@ from kplus.moves.order import PresentComponents
 from kplus.moves.records import MoveRecord, MoveRecords
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.search.job import Job
-from kplus.search.runs import telling
+from kplus.search.runs import labels_of, telling
 from kplus.search.sample import draw
 
 __all__ = [
@@ -111,7 +111,7 @@ def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Com
     sample = draw(job.source, job.weights, size, job.rng)
     part = replace(
         job, source=sample.blocks(_BLOCK_ROWS), weights=sample.weights, callback=None,
-        n_threads=1, tol=max(job.tol, _SAMPLE_TOL),
+        n_threads=1, tol=max(job.tol, _SAMPLE_TOL), journal=None,
     )  # fmt: skip
     if start is None:
         start = _seeded_start(part, spec)
@@ -163,14 +163,19 @@ def _run(
         start = start if planned is None else planned.params
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
-    with make_engine(job.source, job.weights, job.n_threads) as engine:
-        result = run(
-            spec.model, engine, start,
-            moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
-            max_iter=job.max_iter, tol=0.0, step=job.tol * _mass(job), base=earlier,
-            callback=telling(job.callback, lambda cost: -cost), finish=finish,
-        )  # fmt: skip
-        labels = np.concatenate([part.labels for part in engine.locals()])
+
+    def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
+        with make_engine(job.source, job.weights, job.n_threads) as engine:
+            result = run(
+                spec.model, engine, start,
+                moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
+                max_iter=job.max_iter, tol=0.0, step=job.tol * _mass(job),
+                base=earlier, callback=telling(job.callback, lambda cost: -cost),
+                finish=finish, keeper=keeper,
+            )  # fmt: skip
+            return result, labels_of(engine)
+
+    result, labels = job.watched(loop, records)
     return MixtureFit(
         spec.model.family,
         result.params, result.total, labels, -np.array(result.history),

@@ -1,21 +1,26 @@
 """What a search is given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, Callback
+from kplus.search.journal import Chance, Journal, Remembering, watched
 from kplus.search.sample import Sample, draw
 
 __all__ = ["Job"]
+
+T = TypeVar("T")
 
 _SURELY_FINE = 1e100  # sums of squares of smaller numbers are finite
 
 
 @dataclass(frozen=True)
 class Job:
-    """The data and how to go about them."""
+    """The data and how to go about them; a journal watches loops over all rows."""
 
     source: Blocks
     weights: Array | None
@@ -24,6 +29,11 @@ class Job:
     max_iter: int = 300
     tol: float = 1e-5
     callback: Callback | None = None
+    journal: Journal | None = None
+
+    def watched(self, loop: Callable[..., T], *others: Remembering) -> T:
+        """What a loop over all rows finds, or found before a crash; see `journal`."""
+        return watched(self.journal, [Chance(self.rng), *others], loop)
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)

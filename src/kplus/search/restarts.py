@@ -28,7 +28,13 @@ def best_of(
     if n_init == 1:
         return fit(job, False)
     jobs = [
-        replace(job, rng=rng, n_threads=1, callback=None if i else job.callback)
+        replace(
+            job,
+            rng=rng,
+            n_threads=1,
+            callback=None if i else job.callback,
+            journal=None if job.journal is None else job.journal.part(i),
+        )
         for i, rng in enumerate(job.rng.spawn(n_init))
     ]
     with ThreadPoolExecutor(job.n_threads) as pool:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.reading import n_blocks
-from kplus.core.types import Callback, FitResult, IntArray, Move, PassInfo
+from kplus.core.types import Callback, FitResult, IntArray, Keeper, Move, PassInfo
 from kplus.engine import BlockEngine, make_engine
 from kplus.loop import run
 from kplus.search.job import Job
@@ -31,14 +31,19 @@ def run_job(
     A callback is told objectives as `shown`, in the units of the data, and passes
     counted on from those `earlier` ones.
     """
-    with make_engine(job.source, job.weights, job.n_threads) as engine:
-        result = run(
-            model, engine, start,
-            moves=moves, groups=groups,
-            max_iter=job.max_iter - earlier, tol=job.tol,
-            callback=telling(job.callback, shown, earlier), finish=finish,
-        )  # fmt: skip
-        return result, labels_of(engine)
+
+    def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
+        with make_engine(job.source, job.weights, job.n_threads) as engine:
+            result = run(
+                model, engine, start,
+                moves=moves, groups=groups,
+                max_iter=job.max_iter - earlier, tol=job.tol,
+                callback=telling(job.callback, shown, earlier), finish=finish,
+                keeper=keeper,
+            )  # fmt: skip
+            return result, labels_of(engine)
+
+    return job.watched(loop)
 
 
 def telling(

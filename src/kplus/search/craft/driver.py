@@ -10,7 +10,15 @@ from kplus import loop
 from kplus.core.errors import NotFiniteError
 from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import without
-from kplus.core.types import Array, Blocks, Callback, IntArray, Move
+from kplus.core.types import (
+    Array,
+    Blocks,
+    Callback,
+    FitResult,
+    IntArray,
+    Keeper,
+    Move,
+)
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.kernels.craft import add_up, score_rows
@@ -162,13 +170,17 @@ def _over_all_rows(
     moves: list[Move] = [DropClusters()]
     if spec.n_clusters is None:
         moves.append(JoinClusters())
-    with make_engine(job.source, job.weights, job.n_threads) as engine:
-        result = loop.run(
-            model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
-            tol=job.tol, base=earlier, callback=_telling(job.callback, model),
-            finish=SortClusters(),
-        )  # fmt: skip
-        labels = np.concatenate(list(engine.locals()))
+
+    def passes(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
+        with make_engine(job.source, job.weights, job.n_threads) as engine:
+            result = loop.run(
+                model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
+                tol=job.tol, base=earlier, callback=_telling(job.callback, model),
+                finish=SortClusters(), keeper=keeper,
+            )  # fmt: skip
+            return result, np.concatenate(list(engine.locals()))
+
+    result, labels = job.watched(passes)
     clusters, sums = result.params, result.total
     alive = sums.counts > 0.0
     if not alive.all():  # the last pass emptied some

@@ -80,7 +80,7 @@ def by_penalty(
             sample = job.sample(size)
         part = replace(
             job, source=sample.blocks(), weights=sample.weights, callback=None,
-            n_threads=1,
+            n_threads=1, journal=None,
         )  # fmt: skip
         result = run_job(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)

@@ -1,6 +1,7 @@
 """From a table to features: search on rows in memory, then passes over all rows."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,11 +144,12 @@ def _to_rest(
         callback = _charged(callback, penalty)
     history: list[float] = []
     for exact in _stages(spec.assignment, len(A), job.source.n_rows):
-        result = loop.run(
-            model, engine, _features(A, exact, spec.assignment), moves=moves,
-            max_iter=max(job.max_iter - len(history), 1), tol=job.tol, base=earlier,
-            callback=callback,
+        passes = partial(
+            loop.run, model, engine, _features(A, exact, spec.assignment),
+            moves=moves, max_iter=max(job.max_iter - len(history), 1), tol=job.tol,
+            base=earlier, callback=callback,
         )  # fmt: skip
+        result = job.watched(passes)
         A = result.params.A
         history += result.history
     if fixed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus import loop
-from kplus.core.types import Array, Blocks, Callback, PassInfo
+from kplus.core.types import Array, Blocks, Callback, FitResult, Keeper, PassInfo
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
@@ -211,12 +211,16 @@ def _over_all_rows(
 
 def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> BuffetFit:
     """Pass over all rows until nothing changes; features by falling number of rows."""
-    with make_engine(job.source, None, job.n_threads) as engine:
-        result = loop.run(
-            model, engine, params, moves=[DropEmpty(), DropFeature()],
-            max_iter=job.max_iter, tol=0.0, step=step,
-            callback=telling(job.callback, lambda cost: -cost),
-        )  # fmt: skip
+
+    def passes(keeper: Keeper | None) -> FitResult:
+        with make_engine(job.source, None, job.n_threads) as engine:
+            return loop.run(
+                model, engine, params, moves=[DropEmpty(), DropFeature()],
+                max_iter=job.max_iter, tol=0.0, step=step,
+                callback=telling(job.callback, lambda cost: -cost), keeper=keeper,
+            )  # fmt: skip
+
+    result = job.watched(passes)
     counts = result.total.counts
     into = np.argsort(np.argsort(-counts, kind="stable"))
     into[counts == 0.0] = -1  # where max_iter came before they were dropped

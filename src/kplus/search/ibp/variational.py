@@ -1,6 +1,7 @@
 """From a table to a variational posterior: a start from a sample, then passes."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +76,11 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
         if not whole:
             passes = min(_SAMPLE_PASSES, job.max_iter)
             few = replace(
-                job, source=ArrayBlocks(sample), max_iter=passes, callback=None
+                job,
+                source=ArrayBlocks(sample),
+                max_iter=passes,
+                callback=None,
+                journal=None,
             )
             start = _best_of(few, starts).params
             return _to_rest(job, starts.model, start)
@@ -206,11 +211,12 @@ def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> Variational
     history: list[float] = []
     with make_engine(job.source, None, job.n_threads) as engine:
         for fresh in (False, True):
-            result = loop.run(
-                model, engine, replace(start, fresh=fresh),
+            passes = partial(
+                loop.run, model, engine, replace(start, fresh=fresh),
                 max_iter=job.max_iter - len(history), tol=job.tol,
                 callback=telling(job.callback, lambda cost: -cost, len(history)),
             )  # fmt: skip
+            result = job.watched(passes)
             start = result.params
             history += result.history
             if not result.converged or len(history) >= job.max_iter:

@@ -1,0 +1,150 @@
+"""Searches taken up again after a crash, from any pass, end at the same bits."""
+
+import copy
+from dataclasses import is_dataclass, replace
+
+import numpy as np
+import pytest
+
+from kplus import CRAFT, MEIBP, BPMeans, DPMeans, DPMixture, IBPVariational, KFeatures
+from kplus.datasets import make_binary_features, make_gaussian_blobs
+from kplus.estimators import (
+    _craft,
+    _dp_means,
+    _dp_mixture,
+    _features,
+    _ibp_variational,
+    _job,
+    _meibp,
+)
+from kplus.search.craft import driver as craft_driver
+from kplus.search.features import driver as features_driver
+from kplus.search.ibp import driver as ibp_driver
+from kplus.search.ibp import variational
+from kplus.search.journal import Chance
+
+_MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp
+
+
+class Crash(Exception):
+    pass
+
+
+class Diary:
+    """A journal in memory that is written after every pass, and then may burn."""
+
+    def __init__(self, entries=None, crash=np.inf):
+        self.entries = {} if entries is None else entries
+        self.crash, self.n_kept, self.begun = crash, 0, 0
+
+    def next(self):
+        self.begun += 1
+        return self.begun
+
+    def find(self, number):
+        return self.entries.get(number)
+
+    def note(self, number, entry):
+        self.entries[number] = copy.deepcopy(entry)
+
+    def keep(self, number, entry):
+        self.entries[number] = copy.deepcopy(entry())
+        self.n_kept += 1
+        if self.n_kept >= self.crash:
+            raise Crash
+
+
+def blobs(D=3):
+    return make_gaussian_blobs(400, D, 5, random_state=0)[0]
+
+
+def features():
+    return make_binary_features(500, 8, 4, noise=1.0, random_state=0)[0]
+
+
+FITS = {
+    "DPMeans": (lambda: DPMeans(penalty=4.0, batch_size=64), blobs),
+    "DPMeans, number": (lambda: DPMeans(n_clusters=5, batch_size=64), blobs),
+    "DPMeans, serial": (
+        lambda: DPMeans(penalty=4.0, algorithm="serial", batch_size=64),
+        blobs,
+    ),
+    "DPMeans, collapsed": (
+        lambda: DPMeans(penalty=4.0, collapsed=True, batch_size=64),
+        blobs,
+    ),
+    "DPMeans, full": (
+        lambda: DPMeans(penalty=30.0, covariance="full", batch_size=64),
+        blobs,
+    ),
+    "DPMixture": (lambda: DPMixture(batch_size=64), blobs),
+    "DPMixture, seeds": (
+        lambda: DPMixture(n_components=12, moves=("merge", "delete"), batch_size=64),
+        blobs,
+    ),
+    "BPMeans": (lambda: BPMeans(batch_size=64), features),
+    "KFeatures": (lambda: KFeatures(n_components=4, batch_size=64), features),
+    "CRAFT": (lambda: CRAFT(n_clusters=4, batch_size=64), features),
+    "MEIBP": (lambda: MEIBP(negative="shift", batch_size=64), features),
+    "IBPVariational": (
+        lambda: IBPVariational(max_components=4, max_iter=9, batch_size=64),
+        features,
+    ),
+}
+
+
+def fitted(make, X, diary, monkeypatch):
+    def with_diary(*arguments):
+        return replace(_job.job_of(*arguments), journal=diary)
+
+    for module in (features_driver, craft_driver, variational):
+        monkeypatch.setattr(module, "_SAMPLE_ROWS", 60)  # much is left to the passes
+    monkeypatch.setattr(ibp_driver, "_FIRST_ROWS", 60)
+    monkeypatch.setattr(ibp_driver, "_MORE_ROWS", 60)
+    model = make().set_params(random_state=0)
+    for module in _MODULES:
+        monkeypatch.setattr(module, "job_of", with_diary)
+    return model.fit(X)
+
+
+def same(one, other):
+    if is_dataclass(one):
+        return same(vars(one), vars(other))
+    if isinstance(one, dict):
+        return all(same(value, other[key]) for key, value in one.items())
+    if isinstance(one, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return one == other
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", FITS)
+def test_from_every_pass_a_fit_goes_on_to_the_same_bits(name, monkeypatch):
+    make, data = FITS[name]
+    X = data()
+    whole = Diary()
+    expected = vars(fitted(make, X, whole, monkeypatch))
+    assert whole.n_kept > 1
+    for crash in range(1, whole.n_kept + 1):
+        diary = Diary(crash=crash)
+        with pytest.raises(Crash):
+            fitted(make, X, diary, monkeypatch)
+        again = Diary(copy.deepcopy(diary.entries))
+        found = vars(fitted(make, X, again, monkeypatch))
+        assert again.n_kept == whole.n_kept - crash
+        for key, value in expected.items():
+            if key.endswith("_"):
+                assert same(value, found[key]), key
+
+
+def test_chance_is_set_to_what_it_was_with_all_that_came_of_it():
+    rng = np.random.default_rng(3)
+    rng.random(5)
+    rng.spawn(2)
+    memory = Chance(rng).memory
+    expected = rng.random(3), [child.random() for child in rng.spawn(2)]
+    other = np.random.default_rng(3)
+    Chance(other).memory = memory
+    found = other.random(3), [child.random() for child in other.spawn(2)]
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1] == expected[1]
