@@ -17,6 +17,7 @@ from kplus.estimators import (
     _job,
     _meibp,
 )
+from kplus.io.packing import pack, unpack
 from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
@@ -45,10 +46,10 @@ class Diary:
         return self.entries.get(number)
 
     def note(self, number, entry):
-        self.entries[number] = copy.deepcopy(entry)
+        self.entries[number] = unpack(pack(entry))
 
     def keep(self, number, entry):
-        self.entries[number] = copy.deepcopy(entry())
+        self.entries[number] = unpack(pack(entry()))
         self.n_kept += 1
         if self.n_kept >= self.crash:
             raise Crash

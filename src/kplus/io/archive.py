@@ -53,6 +53,7 @@ def write_archive(
     path: str | os.PathLike[str],
     manifest: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
+    kind: str = FORMAT,
 ) -> None:
     """Write `manifest`, completed by format, schema and arrays' table, and `arrays`.
 
@@ -65,6 +66,8 @@ def write_archive(
     arrays : mapping of str to ndarray
         Booleans, numbers or fixed-length text. Names are ASCII words, joined
         by dots.
+    kind : str
+        What the file is.
     """
     for name in arrays:
         if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
@@ -76,7 +79,7 @@ def write_archive(
             size = len(spec.header()) + spec.nbytes
             with archive.open(_member(f"{name}.npy", size), "w") as member:
                 table[name] = write_npy(array, member).to_json()
-        whole = {"format": FORMAT, "schema": SCHEMA, **manifest, "arrays": table}
+        whole = {"format": kind, "schema": SCHEMA, **manifest, "arrays": table}
         text = json.dumps(whole, allow_nan=False, indent=1)
         if len(text) > MAX_MANIFEST:
             raise ValueError(
@@ -143,14 +146,14 @@ class Archive:
 
 
 @contextmanager
-def open_archive(path: str | os.PathLike[str]) -> Iterator[Archive]:
-    """Open a model file and check everything but the arrays' contents.
+def open_archive(path: str | os.PathLike[str], kind: str = FORMAT) -> Iterator[Archive]:
+    """Open a file of a kind and check everything but the arrays' contents.
 
     Errors raised in the block, too, come out with the name of the file.
     """
     try:
         with _open_regular(path) as file, _open_zip(file) as archive:
-            manifest = _read_manifest(archive)
+            manifest = _read_manifest(archive, kind)
             members = _check_members(archive)
             specs = _check_arrays(manifest.pop("arrays"), members)
             yield Archive(manifest, specs, file.size, archive, set(specs))
@@ -228,7 +231,7 @@ def _zip_errors() -> Iterator[None]:
         ) from error
 
 
-def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
+def _read_manifest(archive: zipfile.ZipFile, kind: str) -> dict[str, Any]:
     """The manifest, known to be of a format and schema that this kplus reads."""
     if MANIFEST not in archive.namelist():
         raise ModelFormatError(
@@ -241,8 +244,8 @@ def _read_manifest(archive: zipfile.ZipFile) -> dict[str, Any]:
     with _zip_errors(), archive.open(info) as member:
         text = member.read()
     manifest = _parse_json(text)
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelFormatError("its manifest is not that of a kplus model.")
+    if not isinstance(manifest, dict) or manifest.get("format") != kind:
+        raise ModelFormatError(f"its manifest is not that of a {kind}.")
     schema = manifest.get("schema")
     if type(schema) is not int or schema < 1:
         raise ModelFormatError("its schema version is not a whole number from 1 on.")
