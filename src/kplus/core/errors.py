@@ -1,6 +1,10 @@
 """The errors that kplus itself raises."""
 
-__all__ = ["DataError", "ModelFormatError", "NotFiniteError"]
+__all__ = ["CheckpointError", "DataError", "ModelFormatError", "NotFiniteError"]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint cannot be gone on from; the message says why, and what to do."""
 
 
 class DataError(ValueError):

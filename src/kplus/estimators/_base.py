@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo
 from kplus.engine.categories import Coding
+from kplus.estimators._checkpoint import begin, check_rows, open_for
 from kplus.estimators._checks import (
     check_weights,
     describe_infinite,
@@ -26,6 +27,7 @@ from kplus.estimators._checks import (
 )
 from kplus.estimators._input import open_table
 from kplus.estimators._progress import PassReporter
+from kplus.io.checkpoint import Checkpoint
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "warn"]
 
@@ -136,20 +138,49 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     # ------------------------------------------------------------------ fits
 
-    def _fit(self, X: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Any, sample_weight: Any = None, checkpoint: Any = None) -> Self:
+        """Fit; `checkpoint` is where to keep one, or one to go on from."""
         self._check_settings()
         table = self._open(X, reset=True)
         weights = check_weights(sample_weight, table.source.n_rows)
         self._check_table(table, weights)
-        reporter = PassReporter(self, X, lambda info: self._described(info, table))
+        if isinstance(checkpoint, Checkpoint):
+            check_rows(checkpoint, table.source, weights)
+        elif checkpoint is not None:
+            checkpoint = begin(checkpoint, self, table.source, weights)
+        reporter = PassReporter(
+            self, X, lambda info: self._described(info, table), checkpoint
+        )
         with self._explaining(table.source):
             found = self._find(table, weights, reporter)
+        if checkpoint is not None:
+            checkpoint.remove()
         self._set_history(found.history)
         self.n_iter_ = len(found.history)
         self._store(found, table)
         self._warn(found, table)
         reporter.close()
         return self
+
+    @classmethod
+    def resume(cls, path: Any, X: Any, sample_weight: Any = None) -> Self:
+        """Go on with a fit that was interrupted, to the same bits.
+
+        Parameters
+        ----------
+        path : str or path-like
+            What was given to `fit` as `checkpoint`.
+        X, sample_weight
+            The same as in that `fit`.
+
+        Returns
+        -------
+        estimator : fitted estimator
+            With the parameters of the interrupted one.
+        """
+        checkpoint = open_for(cls, path)
+        estimator = cls(**checkpoint.fit["params"])
+        return estimator._fit(X, sample_weight, checkpoint)
 
     def _fit_more(self, X: Any, sample_weight: Any = None) -> Self:
         self._check_settings()
@@ -205,7 +236,13 @@ class Clusterer(ClusterMixin, Estimator):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+    ) -> Self:
         """Find clusters.
 
         Parameters
@@ -216,12 +253,15 @@ class Clusterer(ClusterMixin, Estimator):
             Ignored.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+        checkpoint : str or path-like, optional
+            A folder in which to note, now and then, how far the fit has got: see
+            `resume`. It is gone when the fit has ended.
 
         Returns
         -------
         self : estimator
         """
-        return self._fit(X, sample_weight)
+        return self._fit(X, sample_weight, checkpoint)
 
     @_fit_context(prefer_skip_nested_validation=True)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -70,7 +70,13 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+    ) -> Self:
         """Find features.
 
         Parameters
@@ -82,12 +88,15 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             Ignored.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows; 2 is the same as the row twice, 0 as leaving it out.
+        checkpoint : str or path-like, optional
+            A folder in which to note, now and then, how far the fit has got: see
+            `resume`. It is gone when the fit has ended.
 
         Returns
         -------
         self : estimator
         """
-        return self._fit(X, sample_weight)
+        return self._fit(X, sample_weight, checkpoint)
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find features and return which of them each row has.

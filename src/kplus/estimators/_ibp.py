@@ -132,7 +132,7 @@ class BuffetFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)  # `init` may be an estimator
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, checkpoint: Any = None) -> Self:
         """Find features.
 
         Parameters
@@ -142,12 +142,15 @@ class BuffetFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             ``.csv`` or Parquet file.
         y : None
             Ignored.
+        checkpoint : str or path-like, optional
+            A folder in which to note, now and then, how far the fit has got: see
+            `resume`. It is gone when the fit has ended.
 
         Returns
         -------
         self : estimator
         """
-        return self._fit(X)
+        return self._fit(X, checkpoint=checkpoint)
 
     # ------------------------------------------------------------ what users call
 

@@ -29,4 +29,5 @@ def job_of(
         max_iter=estimator.max_iter,
         tol=estimator.tol,
         callback=reporter if reporter is not None and reporter.wanted else None,
+        journal=None if reporter is None else reporter.journal,
     )

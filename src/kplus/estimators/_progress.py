@@ -22,6 +22,8 @@ class PassReporter:
     fitted : callable
         From a pass, the attributes that make a fitted estimator, for callbacks that
         ask for one.
+    journal : Journal or None
+        Where searches write down how far they are.
     """
 
     def __init__(
@@ -29,8 +31,10 @@ class PassReporter:
         estimator: Any,
         X: Any,
         fitted: Callable[[PassInfo], dict[str, Any]],
+        journal: Any = None,
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
+        self.journal = journal
         self.passes = estimator._n_passes
         self._begun = time.monotonic()
         self.context = estimator._init_callback_context(max_subtasks=self.passes)

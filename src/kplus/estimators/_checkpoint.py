@@ -1,0 +1,100 @@
+"""Which fit a checkpoint belongs to, and whether it may be gone on with."""
+
+import hashlib
+import os
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kplus import __version__
+from kplus.core.errors import CheckpointError
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks
+from kplus.io.checkpoint import Checkpoint
+
+__all__ = ["begin", "check_rows", "open_for"]
+
+
+def begin(
+    path: str | os.PathLike[str], estimator: Any, source: Blocks, weights: Array | None
+) -> Checkpoint:
+    """A checkpoint for a fit that begins."""
+    if not isinstance(estimator.random_state, Integral):
+        raise CheckpointError(
+            "checkpoint needs a fit that can be repeated: set random_state to a whole "
+            f"number (it is {estimator.random_state})."
+        )
+    if getattr(estimator, "warm_start", False):
+        raise CheckpointError(
+            "checkpoint does not go with warm_start=True: what the fit began from "
+            "would be gone after a crash. Set one of the two."
+        )
+    fit = {
+        "class": type(estimator).__name__,
+        "kplus": __version__,
+        "params": estimator.get_params(deep=False),
+        "rows": _rows(source, weights),
+    }
+    try:
+        return Checkpoint.begin(path, fit)
+    except TypeError as error:
+        raise CheckpointError(
+            f"A parameter cannot be written to a checkpoint: {error}"
+        ) from error
+
+
+def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
+    """The checkpoint of an interrupted fit of a class."""
+    checkpoint = Checkpoint.open(path)
+    fit = checkpoint.fit
+    if fit["class"] != cls.__name__:
+        raise CheckpointError(
+            f"{path} is the checkpoint of a {fit['class']}; go on with it by "
+            f"{fit['class']}.resume."
+        )
+    if fit["kplus"] != __version__:
+        raise CheckpointError(
+            f"{path} was written by kplus {fit['kplus']}, and this is {__version__}: "
+            f"results might differ. Go on with that version, or fit anew."
+        )
+    return checkpoint
+
+
+def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) -> None:
+    """Refuse rows other than those of the interrupted fit."""
+    known, found = checkpoint.fit["rows"], _rows(source, weights)
+    for name, what in _WHAT.items():
+        if known[name] != found[name]:
+            raise CheckpointError(
+                f"{checkpoint.folder} belongs to other data: {what} differ "
+                f"({known[name]} then, {found[name]} now). Give the same rows, in the "
+                f"same order, or fit anew."
+            )
+
+
+_WHAT = {
+    "n_rows": "the numbers of rows",
+    "n_features": "the numbers of columns",
+    "block_rows": "the rows of a block (batch_size)",
+    "columns": "the names of columns",
+    "values": "the digests of the values",
+    "weights": "the digests of the weights",
+}
+
+
+def _rows(source: Blocks, weights: Array | None) -> dict[str, Any]:
+    """What tells a table from others."""
+    names = getattr(source, "feature_names", None)
+    digest = hashlib.sha256()
+    for _, X in read_blocks(source):
+        digest.update(np.ascontiguousarray(X).data)
+    own = None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest()
+    return {
+        "n_rows": source.n_rows,
+        "n_features": source.n_features,
+        "block_rows": source.block_rows,
+        "columns": None if names is None else list(names),
+        "values": digest.hexdigest(),
+        "weights": own,
+    }

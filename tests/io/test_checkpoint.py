@@ -1,0 +1,168 @@
+"""Fits that go on after a crash, from files."""
+
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+import kplus
+from kplus import DPMeans, DPMixture
+from kplus.core.errors import CheckpointError
+from kplus.datasets import make_gaussian_blobs
+from kplus.io import checkpoint
+from kplus.io.checkpoint import CheckpointWarning
+
+X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
+
+
+class Crash(Exception):
+    pass
+
+
+@pytest.fixture
+def crash_after(monkeypatch):
+    """Fits write after every pass and crash after some of them."""
+
+    def set_up(writes):
+        monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+        monkeypatch.setattr(checkpoint, "SHARE", 0)
+        write, count = checkpoint.Checkpoint.write, 0
+
+        def writing(self, *arguments):
+            nonlocal count
+            write(self, *arguments)
+            count += 1
+            if count == writes:
+                raise Crash
+
+        monkeypatch.setattr(checkpoint.Checkpoint, "write", writing)
+
+    return set_up
+
+
+def assert_same(model, other):
+    assert model.get_params() == other.get_params()
+    for name, value in vars(model).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(other, name))
+
+
+def interrupted(model, folder, **more):
+    with pytest.raises(Crash):
+        model.fit(X, checkpoint=folder, **more)
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_an_interrupted_fit_goes_on(tmp_path, crash_after, n_init):
+    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=3)
+    expected = kplus.DPMeans(**model.get_params()).fit(X)
+    crash_after(3)
+    interrupted(model, tmp_path / "here")
+    again = DPMeans.resume(tmp_path / "here", X)
+    assert_same(expected, again)
+    assert not (tmp_path / "here").exists()
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, crash_after):
+    model = DPMixture(batch_size=64, random_state=0)
+    expected = DPMixture(**model.get_params()).fit(X)
+    crash_after(4)
+    interrupted(model, tmp_path)
+    files = sorted(tmp_path.glob("part0-*"))
+    assert len(files) == 2
+    data = bytearray(files[-1].read_bytes())
+    data[len(data) // 2] ^= 1
+    files[-1].write_bytes(data)
+    with pytest.warns(CheckpointWarning, match="the one before it"):
+        again = DPMixture.resume(tmp_path, X)
+    assert_same(expected, again)
+
+
+def test_other_rows_weights_classes_and_folders_are_refused(tmp_path, crash_after):
+    crash_after(2)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    interrupted(model, tmp_path)
+    with pytest.raises(CheckpointError, match=r"numbers of rows .*400 then, 399 now"):
+        DPMeans.resume(tmp_path, X[:-1])
+    with pytest.raises(CheckpointError, match="numbers of columns"):
+        DPMeans.resume(tmp_path, X[:, :2])
+    other = X.copy()
+    other[17, 1] += 1e-9
+    with pytest.raises(CheckpointError, match="digests of the values"):
+        DPMeans.resume(tmp_path, other)
+    with pytest.raises(CheckpointError, match="weights"):
+        DPMeans.resume(tmp_path, X, sample_weight=np.linspace(1, 2, 400))
+    with pytest.raises(CheckpointError, match="checkpoint of a DPMeans"):
+        DPMixture.resume(tmp_path, X)
+    with pytest.raises(CheckpointError, match="did not end"):
+        model.fit(X, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="holds no checkpoint"):
+        DPMeans.resume(tmp_path / "nowhere", X)
+
+
+def test_another_version_is_refused(tmp_path, crash_after, monkeypatch):
+    crash_after(1)
+    interrupted(DPMeans(penalty=4.0, batch_size=64, random_state=0), tmp_path)
+    monkeypatch.setattr("kplus.estimators._checkpoint.__version__", "99.0")
+    with pytest.raises(CheckpointError, match=r"this is 99\.0"):
+        DPMeans.resume(tmp_path, X)
+
+
+def test_fits_that_cannot_be_repeated_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="random_state"):
+        DPMeans().fit(X, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="warm_start"):
+        DPMeans(random_state=0, warm_start=True).fit(X, checkpoint=tmp_path)
+
+
+def test_a_full_disk_is_told_and_the_fit_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    write = checkpoint.write_archive
+
+    def full(path, *arguments):
+        if path.name.startswith("part"):
+            raise OSError(28, "No space left on device")
+        write(path, *arguments)
+
+    monkeypatch.setattr(checkpoint, "write_archive", full)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    with pytest.warns(CheckpointWarning, match="No space left"):
+        model.fit(X, checkpoint=tmp_path / "here")
+    assert_same(DPMeans(**model.get_params()).fit(X), model)
+
+
+def test_a_process_that_is_killed(tmp_path):
+    """kill -9 in mid-fit: nothing is lost but the last passes."""
+    script = textwrap.dedent("""
+        import sys, time
+        import numpy as np
+        import kplus
+        from kplus.io import checkpoint
+        checkpoint.SECONDS, checkpoint.SHARE = 0.0, 0
+        keep = checkpoint.Checkpoint.keep
+        def slowly(self, *arguments):
+            keep(self, *arguments)
+            print("kept", flush=True)
+            time.sleep(0.2)
+        checkpoint.Checkpoint.keep = slowly
+        X = np.load(sys.argv[1])
+        model = kplus.DPMixture(batch_size=64, random_state=0)
+        model.fit(X, checkpoint=sys.argv[2])
+    """)
+    data, folder = tmp_path / "X.npy", tmp_path / "here"
+    np.save(data, X)
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(data), str(folder)], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    for _ in range(3):
+        assert process.stdout.readline() == b"kept\n"
+    time.sleep(0.1)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    again = DPMixture.resume(folder, X)
+    assert_same(DPMixture(**again.get_params()).fit(X), again)
