@@ -5,8 +5,18 @@ from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from kplus import CRAFT, MEIBP, BPMeans, DPMeans, DPMixture, IBPVariational, KFeatures
+from kplus import (
+    CRAFT,
+    MEIBP,
+    BPMeans,
+    DPMeans,
+    DPMixture,
+    IBPGibbs,
+    IBPVariational,
+    KFeatures,
+)
 from kplus.datasets import make_binary_features, make_gaussian_blobs
 from kplus.estimators import (
     _craft,
@@ -21,7 +31,7 @@ from kplus.io.packing import pack, unpack
 from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
-from kplus.search.ibp import variational
+from kplus.search.ibp import gibbs, variational
 from kplus.search.journal import Chance
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp
@@ -116,6 +126,47 @@ def same(one, other):
     if isinstance(one, np.ndarray):
         return np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
     return one == other
+
+
+def with_gaps():
+    X = features()[:80]
+    X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
+    return X
+
+
+CHAINS = {
+    "accelerated": IBPGibbs(burn_in=4, n_samples=4),
+    "collapsed": IBPGibbs(sampler="collapsed", burn_in=3, n_samples=3),
+    "uncollapsed": IBPGibbs(sampler="uncollapsed", thin=2, burn_in=3, n_samples=3),
+    "nonnegative": IBPGibbs(
+        sampler="uncollapsed", prior="nonnegative", negative="shift", burn_in=2,
+        n_samples=4, store_samples=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("data", [features, with_gaps])
+def test_chains_go_on_to_the_same_bits(name, data, monkeypatch):
+    X, plain = data()[:80], gibbs.run
+    model = CHAINS[name].set_params(random_state=0)
+
+    def fitted(diary):
+        monkeypatch.setattr(gibbs, "run", lambda *given: plain(*given[:-1], diary))
+        return vars(clone(model).fit(X))
+
+    whole = Diary()
+    expected = fitted(whole)
+    for crash in range(1, whole.n_kept + 1):
+        diary = Diary(crash=crash)
+        with pytest.raises(Crash):
+            fitted(diary)
+        again = Diary(copy.deepcopy(diary.entries))
+        found = fitted(again)
+        assert again.n_kept == whole.n_kept - crash
+        for key, value in expected.items():
+            if key.endswith("_") or key in ("_samples", "_sizes"):
+                assert same(value, found[key]), key
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -239,6 +239,7 @@ class IBPGibbs(BuffetFeatures):
             self.thin,
             self.store_samples,
             reporter if reporter.wanted else None,
+            reporter.journal,
         )
 
     def _attributes(self, found: gibbs.GibbsFit) -> dict[str, Any]:

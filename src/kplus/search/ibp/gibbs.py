@@ -1,17 +1,19 @@
 """Run a chain: sweeps, what is noted of them, and the best sample."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from kplus.core.types import Array, Callback, IntArray, PassInfo
+from kplus.core.types import Array, Callback, IntArray, Keeper, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.search.ibp.gibbs_chain import Bits, Chain, Settings
 from kplus.search.ibp.gibbs_collapsed import CollapsedChain
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Scales
 from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
+from kplus.search.journal import Chance, Journal, Remembering, watched
 
 __all__ = ["GibbsFit", "Start", "draw_buffet", "make_chain", "run", "tidy"]
 
@@ -103,13 +105,22 @@ def make_chain(
 
 
 class _Trace:
-    """Notes of each sweep; the samples, if they are to be kept."""
+    """Notes of each sweep; the samples, if they are to be kept; the best of them."""
 
     def __init__(self, store: bool) -> None:
         self.values: list[tuple[float, float, float, float, float]] = []
         self.samples: list[Bits] = []
         self.sizes: list[int] = []
+        self.best: tuple[float, Any] = (-np.inf, None)
         self._store = store
+
+    @property
+    def memory(self) -> tuple[Any, ...]:
+        return self.values, self.samples, self.sizes, self.best
+
+    @memory.setter
+    def memory(self, value: tuple[Any, ...]) -> None:
+        self.values, self.samples, self.sizes, self.best = value
 
     def note(self, chain: Chain) -> None:
         s = chain.scales
@@ -120,6 +131,8 @@ class _Trace:
         self.sizes.append(chain.K)
         if self._store:
             self.samples.append(np.packbits(chain.Z[:, : chain.K], axis=0))
+        if self.best[1] is None or chain.log_joint > self.best[0]:
+            self.best = (chain.log_joint, chain.keep())
 
     def packed(self) -> Bits | None:
         if not self._store or not self.samples:
@@ -134,6 +147,7 @@ def run(
     thin: int,
     store: bool = False,
     callback: Callback | None = None,
+    journal: Journal | None = None,
 ) -> GibbsFit:
     """Sweep `burn_in` times, then `thin` times for each sample.
 
@@ -141,34 +155,39 @@ def run(
     a callback ends the run before, it is the last state.
     """
     trace = _Trace(store)
+    n_sweeps = burn_in + n_samples * thin
+    sampled = range(burn_in + thin, n_sweeps + 1, thin)
+    others: list[Remembering] = [Chance(chain.rng), chain, trace]
     with SINGLE_THREAD:
-        best = _sample(chain, trace, n_samples, burn_in, thin, callback)
-        return _fit(chain, best, trace)
+        sweeps = partial(_sweep, chain, trace, n_sweeps, sampled, callback)
+        watched(journal, others, sweeps)
+        if trace.best[1] is None:
+            trace.best = (chain.log_joint, chain.keep())
+        return _fit(chain, trace.best, trace)
 
 
-def _sample(
+def _sweep(
     chain: Chain,
     trace: _Trace,
-    n_samples: int,
-    burn_in: int,
-    thin: int,
+    n_sweeps: int,
+    sampled: range,
     callback: Callback | None,
-) -> tuple[float, Any]:
-    """Let the chain go; return its best sample."""
-    best: tuple[float, Any] = (-np.inf, None)
-    chain.settle()
-    for sweep in range(1, burn_in + n_samples * thin + 1):
+    keeper: Keeper | None,
+) -> None:
+    """Let the chain go from where it stands; `sampled` tells which sweeps count."""
+    done = None if keeper is None else keeper.recall()
+    if done is None:
+        chain.settle()
+        done = 0
+    for sweep in range(done + 1, n_sweeps + 1):
         chain.sweep()
         trace.note(chain)
-        if sweep > burn_in and (sweep - burn_in) % thin == 0:
+        if sweep in sampled:
             trace.keep(chain)
-            if best[1] is None or chain.log_joint > best[0]:
-                best = (chain.log_joint, chain.keep())
         if callback is not None and callback(PassInfo(sweep, chain.log_joint, chain)):
             break
-    if best[1] is None:
-        best = (chain.log_joint, chain.keep())
-    return best
+        if keeper is not None:
+            keeper.keep(partial(int, sweep))
 
 
 def _fit(chain: Chain, best: tuple[float, Any], trace: _Trace) -> GibbsFit:

@@ -74,7 +74,32 @@ class Chain:
         self._log_odds = np.concatenate(([0.0], odds))
         self.log_joint = -np.inf
 
+    @property
+    def memory(self) -> dict[str, Any]:
+        """The state, all but the random numbers, as plain values."""
+        return {
+            "Z": self.Z,
+            "K": self.K,
+            "counts": self.counts,
+            "scales": self.scales,
+            "log_joint": self.log_joint,
+            **self._own_memory(),
+        }
+
+    @memory.setter
+    def memory(self, value: dict[str, Any]) -> None:
+        self.Z, self.K, self.counts = value["Z"], value["K"], value["counts"]
+        self.scales, self.log_joint = value["scales"], value["log_joint"]
+        self._recall(value)
+
     # ------------------------------------------------------------ what chains differ in
+
+    def _own_memory(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def _recall(self, memory: dict[str, Any]) -> None:
+        """Take up what `_own_memory` gave."""
+        raise NotImplementedError
 
     def sweep(self) -> None:
         """Draw everything once, and set `log_joint`."""

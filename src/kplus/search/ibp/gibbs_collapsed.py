@@ -33,6 +33,14 @@ class CollapsedChain(Chain):
         if len(self.data.gaps):
             self._fill_gaps()
 
+    def _own_memory(self) -> dict[str, Any]:
+        rows, columns = self.data.rows_of_gaps, self.data.gaps
+        return {"filled": self._table.X[rows, columns]} if len(columns) else {}
+
+    def _recall(self, memory: dict[str, Any]) -> None:
+        if len(self.data.gaps):
+            self._fill(memory["filled"])
+
     def sweep(self) -> None:
         """Rows, then scales given Z, then missing entries afresh."""
         kernel = sweep_accelerated if self._accelerated else sweep_collapsed
@@ -82,11 +90,15 @@ class CollapsedChain(Chain):
         Z = self.Z[:, : self.K].astype(np.float64)
         factors = Posteriors(Z, self.data, self.scales.noise, self.scales.factor)
         rows, columns = self.data.rows_of_gaps, self.data.gaps
-        X = self._table.X
         noise = np.sqrt(self.scales.noise) * self.rng.standard_normal(len(columns))
-        X[rows, columns] = (Z @ factors.draw(self.rng))[rows, columns] + noise
-        np.einsum("nd,nd->n", X, X, out=self._table.squares)
+        self._fill((Z @ factors.draw(self.rng))[rows, columns] + noise)
         return factors.log_evidence()
+
+    def _fill(self, values: Array) -> None:
+        """Put values where entries are missing."""
+        X = self._table.X
+        X[self.data.rows_of_gaps, self.data.gaps] = values
+        np.einsum("nd,nd->n", X, X, out=self._table.squares)
 
     def _refresh(self) -> None:
         """What kernels update by steps, afresh: after other scales, against drift."""

@@ -41,6 +41,12 @@ class UncollapsedChain(Chain):
             A = np.sqrt(self.scales.factor) * np.abs(self.rng.standard_normal(shape))
         self.A = self._draw_factors(A)
 
+    def _own_memory(self) -> dict[str, Any]:
+        return {"A": self.A}
+
+    def _recall(self, memory: dict[str, Any]) -> None:
+        self.A = memory["A"]
+
     def sweep(self) -> None:
         """Rows given A, then A given Z, then scales given both."""
         kernel = sweep_nonnegative if self.settings.nonnegative else sweep_gaussian
