@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from kplus import __version__
 from kplus.cli.console import CommandError, note, report_error
-from kplus.core.errors import DataError, ModelFormatError
+from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 
 __all__ = ["app", "run"]
 
@@ -226,6 +226,14 @@ def fit(
     max_iter: Annotated[
         int | None, Option(help="Most passes over the data.", rich_help_panel=_FITTING)
     ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        Option(
+            metavar="DIR",
+            help="Note now and then how far the fit has got; kplus resume DIR goes on.",
+            rich_help_panel=_FITTING,
+        ),
+    ] = None,
     label_format: Annotated[
         str,
         Option("--format", metavar="csv|parquet", help="Format of the table of rows."),
@@ -271,8 +279,22 @@ def fit(
             json=json,
             quiet=quiet,
             force=force,
+            checkpoint=checkpoint,
         )
     )
+
+
+@app.command()
+def resume(
+    checkpoint: Annotated[
+        Path, Argument(metavar="DIR", help="What kplus fit had as --checkpoint.")
+    ],
+) -> None:
+    """Go on with a fit that was interrupted; the result is the same, bit for bit."""
+    from kplus.cli.fit import fit as run_fit
+    from kplus.cli.interrupted import read_command
+
+    run_fit(read_command(checkpoint))
 
 
 def _split(columns: str | None) -> list[str] | None:
@@ -336,7 +358,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         # Without arguments one wants to know what there is.
         code = app(list(argv) or ["--help"], prog_name="kplus", standalone_mode=False)
-    except (CommandError, DataError, ModelFormatError) as error:
+    except (CommandError, CheckpointError, DataError, ModelFormatError) as error:
         report_error(error)
         return 2
     except BrokenPipeError:  # such as kplus predict ... | head

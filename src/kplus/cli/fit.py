@@ -15,6 +15,7 @@ from kplus.cli.console import CommandError, count, note, notes_for_warnings, sta
 from kplus.cli.craft import DescribedClusters
 from kplus.cli.features import Features
 from kplus.cli.ibp import BuffetFindings
+from kplus.cli.interrupted import forget_command, note_command
 from kplus.cli.models import (
     FitOptions,
     accepted,
@@ -83,6 +84,7 @@ def fit(options: FitOptions) -> None:
         originals = category_columns(table.data, table.coding)
         source = ScaledBlocks(source, found.mean, found.scale, table.names, originals)
         X = source.whole()
+    note_command(options)
     with staged_folder(options.outdir, _OUTPUTS) as folder:
         seconds = _fit_model(options, model, X)
         if options.scale:
@@ -90,6 +92,7 @@ def fit(options: FitOptions) -> None:
         rows = Rows(source, names, table.coding, found, options.scale)
         findings = _findings(options, model, rows, X)
         files = _write(options, table, findings, model, folder)
+    forget_command(options)
     _tell(options, findings)
     result = _result(options, model, rows, findings, seconds, files)
     _report(options, findings, result)
@@ -165,7 +168,10 @@ def _fit_model(options: FitOptions, model: Any, X: Any) -> float:
         if show is not None:
             model.set_callbacks(PassProgress(show, doing))
         start = time.perf_counter()
-        model.fit(X)
+        if options.resume:
+            model._go_on(options.checkpoint, X)
+        else:
+            model.fit(X, checkpoint=options.checkpoint)
         seconds = time.perf_counter() - start
     model.set_callbacks()  # the progress is over
     return seconds

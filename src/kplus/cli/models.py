@@ -78,6 +78,8 @@ class FitOptions:
     json: bool
     quiet: bool
     force: bool
+    checkpoint: Path | None = None
+    resume: bool = False
 
     @property
     def groups(self) -> str:

@@ -178,9 +178,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         estimator : fitted estimator
             With the parameters of the interrupted one.
         """
-        checkpoint = open_for(cls, path)
-        estimator = cls(**checkpoint.fit["params"])
-        return estimator._fit(X, sample_weight, checkpoint)
+        return cls(**open_for(cls, path).fit["params"])._go_on(path, X, sample_weight)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def _go_on(self, path: Any, X: Any, sample_weight: Any = None) -> Self:
+        """As `resume`, for an estimator with the parameters of the interrupted one."""
+        return self._fit(X, sample_weight, open_for(type(self), path))
 
     def _fit_more(self, X: Any, sample_weight: Any = None) -> Self:
         self._check_settings()
