@@ -13,7 +13,6 @@ import numpy as np
 from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats, pair_index
@@ -23,6 +22,7 @@ from kplus.moves.merge import by_size, choose_merges, pair_changes
 from kplus.observations.family import Columns, Likelihood
 from kplus.search import dp_mixture as search
 from kplus.search.job import Job
+from kplus.sources.blocks import ArrayBlocks
 
 Judge = Callable[[DPMixtureModel, MixtureStats, MixtureStats, IntArray], Array]
 

@@ -126,9 +126,9 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
     """
     from kplus.core.memo import add_up
     from kplus.engine import SerialEngine
-    from kplus.engine.blocks import ArrayBlocks
     from kplus.models.ibp.model import MEIBPModel
     from kplus.search.ibp.rows_in_memory import Sample, Scales
+    from kplus.sources.blocks import ArrayBlocks
 
     rows, _, Z, _ = synthetic(*arguments["shape"], 0)
     model, sample = MEIBPModel(), Sample(rows)

@@ -15,7 +15,6 @@ from family_reference import expectations
 from kplus import loop
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.stats import MixtureStats
 from kplus.observations import (
@@ -31,6 +30,7 @@ from kplus.observations import (
     ZeroMeanGaussian,
 )
 from kplus.observations.family import Columns
+from kplus.sources.blocks import ArrayBlocks
 from reference import divergence_beta
 
 # --------------------------------------------------------------------- sticks

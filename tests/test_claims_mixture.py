@@ -10,7 +10,6 @@ from kplus import loop
 from kplus.core.types import Position
 from kplus.datasets import make_edge_patches
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.moves import birth
 from kplus.moves.merge import MergeComponents
@@ -19,6 +18,7 @@ from kplus.observations import ZeroMeanGaussian
 from kplus.observations.family import Columns
 from kplus.search.dp_mixture import Spec, fit
 from kplus.search.job import Job
+from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, Recording, run
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kplus import loop
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine, ThreadEngine
-from kplus.engine.blocks import ArrayBlocks
+from kplus.sources.blocks import ArrayBlocks
 from reference import canonical
 
 # One law serves several models, hence several classes.

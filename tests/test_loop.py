@@ -9,11 +9,11 @@ import reference
 from kplus import loop
 from kplus.core.types import Proposal
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
+from kplus.sources.blocks import ArrayBlocks
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 LENS = Lens.on(X)

@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
-from kplus.engine.blocks import ArrayBlocks
+from kplus.sources.blocks import ArrayBlocks
 
 X = np.arange(2000.0).reshape(1000, 2)
 

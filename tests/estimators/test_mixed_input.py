@@ -8,16 +8,16 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from kplus.core.errors import DataError
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.coded_arrays import CodedArrayBlocks
 from kplus.estimators._input import open_mixed_table, open_table
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.coded_arrays import CodedArrayBlocks
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.engine.coded_parquet import CodedParquetBlocks  # noqa: E402
-from kplus.engine.parquet import ParquetBlocks  # noqa: E402
+from kplus.sources.coded_parquet import CodedParquetBlocks  # noqa: E402
+from kplus.sources.parquet import ParquetBlocks  # noqa: E402
 
 nan = np.nan
 COLUMNS = {"size": [1.5, None, 3.0], "color": ["red", None, "blue"], "room": [7, 9, 7]}
@@ -187,7 +187,7 @@ def test_arrays_and_matrices_are_opened_as_ever(tmp_path):
 def test_large_parquet_files_stay_on_disk(tmp_path, monkeypatch):
     path = parquet_file({"a": [1.0, 2.0], "b": [1, 2]}, tmp_path)
     assert isinstance(fitted(path)[1], ParquetBlocks)
-    monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
     _, blocks, coding = fitted(path, categorical=[1])
     assert isinstance(blocks, CodedParquetBlocks)
     np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1]])

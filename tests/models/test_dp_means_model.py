@@ -10,7 +10,6 @@ from kplus import loop
 from kplus.core.errors import NotFiniteError
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means import fast, stats
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
@@ -18,6 +17,7 @@ from kplus.models.dp_means.stats import Candidates, ClusterSums, shortlist
 from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
+from kplus.sources.blocks import ArrayBlocks
 
 MOVES = [DropEmpty(), OpenClusters(), RemoveCluster()]
 

@@ -7,12 +7,12 @@ import pytest
 
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means import fast
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.sequential import Tally
 from kplus.models.dp_means.stats import Candidates, ClusterSums
+from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

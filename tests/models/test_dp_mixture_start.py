@@ -8,9 +8,9 @@ import pytest
 import mixture_reference as mixture
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.params import Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats
+from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES
 
 

@@ -11,7 +11,6 @@ from kplus import loop
 from kplus.core.errors import NotFiniteError
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
 from kplus.models.features.stats import (
@@ -22,6 +21,7 @@ from kplus.models.features.stats import (
 from kplus.models.linear.bits import Allocation, regroup_columns
 from kplus.models.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.sources.blocks import ArrayBlocks
 from test_laws import Laws, law, tables
 
 

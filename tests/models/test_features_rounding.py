@@ -5,9 +5,9 @@ import pytest
 
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
+from kplus.sources.blocks import ArrayBlocks
 
 
 def candidates(X, A, penalty):

@@ -10,11 +10,11 @@ from scipy.special import betaln, logsumexp, roots_jacobi
 
 from kplus import loop
 from kplus.engine import SerialEngine, ThreadEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.variational import VariationalModel
+from kplus.sources.blocks import ArrayBlocks
 
 KINDS = [FiniteBuffet, InfiniteBuffet]
 both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

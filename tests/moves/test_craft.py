@@ -7,11 +7,11 @@ from craft_objective import objective_of, statistics_of
 from kplus import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import ClusterSums
 from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
+from kplus.sources.blocks import ArrayBlocks
 
 LEVELS = (None, 3, None, 2)
 

@@ -8,13 +8,13 @@ from kplus import loop
 from kplus.core.memo import add_up
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
 from kplus.models.features.stats import Candidates, FeatureSums
 from kplus.models.linear.bits import regroup_columns
 from kplus.models.linear.sums import as_groups
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.sources.blocks import ArrayBlocks
 
 
 def sums_of(X, Z, A, weights=None):

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from kplus import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.linear.gaps import Gaps, whole
 from kplus.moves.ibp import DropEmpty, DropFeature
+from kplus.sources.blocks import ArrayBlocks
 
 KINDS = {"nonnegative": TruncatedFactors, "gaussian": GaussianFactors}
 every_prior = pytest.mark.parametrize("prior", KINDS)

@@ -10,13 +10,13 @@ from kplus import loop
 from kplus.core.memo import add_up
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.moves.open import OpenClusters, RefillClusters, means_without, spread_out
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
 from kplus.moves.split import SplitClusters, best_splits
+from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

@@ -11,7 +11,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from kplus.datasets import make_subspace_clusters
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
 from kplus.search.craft import CraftSpec, fit, score, stream
@@ -19,6 +18,7 @@ from kplus.search.craft.number import Search
 from kplus.search.craft.splits import best_split, spread_seeds
 from kplus.search.craft.table import Table, canonical
 from kplus.search.job import Job
+from kplus.sources.blocks import ArrayBlocks
 from reference import canonical as numbered
 from reference import partitions
 

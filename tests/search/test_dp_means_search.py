@@ -7,7 +7,6 @@ import pytest
 
 import reference
 from kplus.core.errors import NotFiniteError
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search.dp_means.fitted import Fitted
@@ -16,6 +15,7 @@ from kplus.search.dp_means.splits import grow, swap
 from kplus.search.job import Job
 from kplus.search.restarts import best_of
 from kplus.search.sample import Sample, draw
+from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

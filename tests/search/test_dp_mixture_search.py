@@ -7,7 +7,6 @@ import pytest
 from scipy.special import logsumexp
 
 import mixture_reference as mixture
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_mixture.sticks import mean_weights
 from kplus.moves.birth import BirthSettings
 from kplus.search.dp_mixture import (
@@ -19,6 +18,7 @@ from kplus.search.dp_mixture import (
     stream,
 )
 from kplus.search.job import Job
+from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, DIAG, FLAT, THREE, blobs, labelled
 
 

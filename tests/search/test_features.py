@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 
 import feature_reference as obvious
-from kplus.engine.blocks import ArrayBlocks
 from kplus.search.features import FeatureSpec, allocate, fit, stream
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import by_splits, plus_plus, without_base
 from kplus.search.job import Job
+from kplus.sources.blocks import ArrayBlocks
 from test_laws import tables
 
 INITS = ["auto", "++", "split", "ica", "random"]

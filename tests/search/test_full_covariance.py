@@ -10,7 +10,6 @@ from scipy.spatial.distance import cdist
 import reference
 from kplus import DPMeans
 from kplus.core.types import Position
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
     FullCovarianceModel,
@@ -20,6 +19,7 @@ from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.search.dp_means.full_covariance import by_penalty, refine
 from kplus.search.job import Job
 from kplus.search.runs import run_job
+from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):

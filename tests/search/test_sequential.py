@@ -9,7 +9,6 @@ from scipy.special import gammaln
 import reference
 from kplus import DPMeans
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.loop import run
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally
@@ -18,6 +17,7 @@ from kplus.search.dp_means import by_number, by_penalty
 from kplus.search.dp_means.sequential import collapsed, collapsed_number, refine, serial
 from kplus.search.job import Job
 from kplus.search.runs import labels_of, one_by_one
+from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):

@@ -84,10 +84,10 @@ def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
 def _read_all(path: Path, names: Sequence[str]) -> Any:
     """The file as an Arrow table; `names` are the columns of the model."""
     if path.suffix.lower() in (".parquet", ".pq"):
-        from kplus.engine.parquet import read_columns, read_schema
+        from kplus.sources.parquet import read_columns, read_schema
 
         return read_columns(path, read_schema(path).names)
-    from kplus.engine.csv import read_csv
+    from kplus.sources.csv import read_csv
 
     # Identifiers with leading zeros, dates and the like stay as they are written.
     others = set(read_csv(path).column_names).difference(names)

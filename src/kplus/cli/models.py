@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Choice
-from kplus.engine.categories import Coding
 from kplus.observations.names import NAMES
+from kplus.sources.categories import Coding
 
 __all__ = [
     "BUFFETS",

@@ -9,7 +9,7 @@ from kplus.cli.output import check_index_name
 from kplus.cli.scaling import ScaledBlocks, category_columns, profile
 from kplus.cli.tables import Choice, Table, column_names, read_table
 from kplus.core.errors import ModelFormatError
-from kplus.engine.categories import Coding
+from kplus.sources.categories import Coding
 
 __all__ = ["input_for", "read_for", "scaling_of"]
 

@@ -17,7 +17,7 @@ import numpy as np
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all, read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.engine.categories import Coding
+from kplus.sources.categories import Coding
 
 __all__ = [
     "Profile",

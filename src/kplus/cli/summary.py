@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kplus.cli.scaling import Profile, number_columns
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.engine.categories import Coding
+from kplus.sources.categories import Coding
 
 __all__ = [
     "Findings",

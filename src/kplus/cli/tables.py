@@ -9,9 +9,9 @@ from typing import Any
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.files import check_path, open_npy
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.files import check_path, open_npy
 
 __all__ = ["ROW", "Choice", "Table", "column_names", "read_table"]
 
@@ -107,7 +107,7 @@ def read_table(path: Path, choice: Choice) -> Table:
 
 
 def _read_csv(path: Path, choice: Choice) -> Table:
-    from kplus.engine.csv import UNNAMED, read_csv
+    from kplus.sources.csv import UNNAMED, read_csv
 
     named = [] if choice.index is None else [choice.index]
     frame = read_csv(path, text=[*named, *choice.categorical])
@@ -130,7 +130,7 @@ def _read_csv(path: Path, choice: Choice) -> Table:
 
 
 def _read_parquet(path: Path, choice: Choice) -> Table:
-    from kplus.engine.parquet import index_columns, read_columns, read_schema
+    from kplus.sources.parquet import index_columns, read_columns, read_schema
 
     schema = read_schema(path)
     stored = index_columns(schema)
@@ -160,7 +160,7 @@ def _parquet_columns(
     choice: Choice,
 ) -> tuple[Blocks, Any, Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
-    from kplus.engine.parquet import ParquetBlocks, read_columns
+    from kplus.sources.parquet import ParquetBlocks, read_columns
 
     plain = all(_is_plain(schema.field(name).type, choice) for name in features)
     if plain and not choice.categorical and choice.accepts != "categories":
@@ -205,7 +205,7 @@ def _coding(part: Any, choice: Choice) -> Coding | None:
 
 def _is_plain(dtype: Any, choice: Choice) -> bool:
     """Whether an Arrow type counts as numbers; yes and no do where all else does."""
-    from kplus.engine.parquet import is_number
+    from kplus.sources.parquet import is_number
 
     return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
 
@@ -296,7 +296,7 @@ def _refuse_unfit(
     schema: Any, features: Sequence[str], read: Callable[[str], Any], choice: Choice
 ) -> None:
     """Refuse columns that hold what the model does not take."""
-    from kplus.engine.parquet import is_number
+    from kplus.sources.parquet import is_number
 
     numbers_only = choice.accepts == "numbers"
     for name in features:

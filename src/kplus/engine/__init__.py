@@ -1,4 +1,4 @@
-"""Where rows come from and how work is spread over them."""
+"""How work is spread over blocks of rows."""
 
 from kplus.core.types import Array, Blocks
 from kplus.engine.engine import BlockEngine

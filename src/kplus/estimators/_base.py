@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo
-from kplus.engine.categories import Coding
 from kplus.estimators._checkpoint import begin, check_rows, open_for
 from kplus.estimators._checks import (
     check_weights,
@@ -28,6 +27,7 @@ from kplus.estimators._checks import (
 from kplus.estimators._input import open_table
 from kplus.estimators._progress import PassReporter
 from kplus.io.checkpoint import Checkpoint
+from kplus.sources.categories import Coding
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "warn"]
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
-from kplus.engine.categories import Coding
 from kplus.estimators._base import Table, warn
 from kplus.estimators._checks import refuse_other_columns
 from kplus.estimators._input import open_mixed_table
@@ -22,6 +21,7 @@ from kplus.search import craft as search
 from kplus.search.craft import CraftFit, CraftSpec
 from kplus.search.craft.paper import PaperSpec, row_costs
 from kplus.search.job import Job
+from kplus.sources.categories import Coding
 
 __all__ = [
     "attributes",

@@ -12,9 +12,6 @@ from joblib import effective_n_jobs
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks, IntArray
 from kplus.engine import make_engine
-from kplus.engine.blocks import default_block_rows
-from kplus.engine.categories import Coding, count_levels
-from kplus.engine.files import check_path, read_table
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import Table, warn
 from kplus.estimators._checks import describe_not_finite, refuse_other_columns
@@ -28,6 +25,9 @@ from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
 from kplus.search.dp_mixture import Spec
+from kplus.sources.blocks import default_block_rows
+from kplus.sources.categories import Coding, count_levels
+from kplus.sources.files import check_path, read_table
 
 __all__ = [
     "check",

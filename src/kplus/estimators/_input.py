@@ -15,11 +15,11 @@ from sklearn.utils.validation import (
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.engine.categories import Coding
-from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.engine.coded import Coder, no_names
-from kplus.engine.files import open_path
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.sources.categories import Coding
+from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.coded import Coder, no_names
+from kplus.sources.files import open_path
 
 __all__ = [
     "open_mixed_table",

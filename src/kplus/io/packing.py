@@ -20,7 +20,16 @@ __all__ = ["pack", "unpack"]
 
 _OUTLINE = "outline"
 _TYPES = ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "b1")
-_ROOMS = ("core", "engine", "loop", "models", "moves", "observations", "search")
+_ROOMS = (
+    "core",
+    "engine",
+    "loop",
+    "models",
+    "moves",
+    "observations",
+    "search",
+    "sources",
+)
 _MAX_DEPTH = 32
 _PLAIN = (bool, int, str, type(None))
 _SEQUENCES: dict[type, str] = {list: "l", tuple: "t"}

@@ -25,7 +25,7 @@ ESTIMATORS = {
 # Frozen dataclasses of arrays and scalars that fitted attributes may hold.
 RECORDS = {
     "PenaltyPath": "kplus.estimators",
-    "Coding": "kplus.engine.categories",
+    "Coding": "kplus.sources.categories",
     "Clusters": "kplus.models.craft.params",
     "CraftModel": "kplus.models.craft.model",
     "Layout": "kplus.models.craft.layout",

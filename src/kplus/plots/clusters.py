@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.engine.files import open_path
 from kplus.plots.display import Display
 from kplus.plots.style import cluster_style
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.sources.files import open_path
 
 __all__ = ["ClusterDisplay"]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, Blocks
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.dp_means.params import Lens
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Sample", "draw"]
 

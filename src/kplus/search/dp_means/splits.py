@@ -11,7 +11,6 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray, Move
 from kplus.engine import SerialEngine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.loop import run
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
@@ -20,6 +19,7 @@ from kplus.moves.open import RefillClusters
 from kplus.moves.split import SplitClusters, best_splits
 from kplus.search.runs import labels_of
 from kplus.search.sample import Sample
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Growth", "grow", "swap"]
 

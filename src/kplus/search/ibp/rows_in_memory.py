@@ -10,7 +10,6 @@ from kplus import loop
 from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.engine import make_engine
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.stats import BuffetSums
@@ -18,6 +17,7 @@ from kplus.models.linear.gaps import Gaps, columns_of, whole
 from kplus.moves.ibp import DropEmpty, DropFeature, hopes
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Found", "Sample", "Scales", "with_births"]
 

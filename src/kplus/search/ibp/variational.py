@@ -10,7 +10,6 @@ from kplus import loop
 from kplus.core.types import Array, Blocks
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.engine.blocks import ArrayBlocks
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import BernoulliSums, MeanField
@@ -24,6 +23,7 @@ from kplus.search.job import Job
 from kplus.search.restarts import best_of
 from kplus.search.runs import telling
 from kplus.search.sample import draw
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]
 

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.files import read_table
+from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.files import read_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.engine.coded_parquet import CodedParquetBlocks, parquet_coding  # noqa: E402
+from kplus.sources.coded_parquet import CodedParquetBlocks, parquet_coding  # noqa: E402
 
 nan = np.nan
 
@@ -24,7 +24,7 @@ nan = np.nan
 def size(request, monkeypatch):
     """Blocks of small files are kept, those of large ones decoded anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+        monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
 
 
 def write(folder, table, row_group_size=10):
@@ -135,7 +135,7 @@ def test_threads_read_what_one_reads(tmp_path, size):
 
 
 def test_memory_holds_one_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
     path = write(tmp_path, mixed_table(400_000), 20_000)
     most = {}
     for n_groups in (5, 20):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks
 
 __all__ = [
     "SUFFIXES",
@@ -126,7 +126,7 @@ def has_only_numbers(path: Path) -> bool:
     kind = check_path(path)
     if kind != "parquet":
         return kind == "npy"
-    from kplus.engine.parquet import is_number
+    from kplus.sources.parquet import is_number
 
     types = _parquet_types(path).values()
     return all(is_number(dtype) and dtype != "bool" for dtype in types)
@@ -149,20 +149,20 @@ def read_table(path: Path, text: Sequence[str] = ()) -> Any:
         A field of a CSV file with nothing in it is null, in columns of text, too.
     """
     if check_path(path) == "csv":
-        from kplus.engine.csv import UNNAMED, read_csv
+        from kplus.sources.csv import UNNAMED, read_csv
 
         table = read_csv(path, text)
         if UNNAMED in table.column_names:
             table = table.drop_columns([UNNAMED])
         return _empty_to_null(table)
-    from kplus.engine.parquet import read_columns
+    from kplus.sources.parquet import read_columns
 
     return read_columns(path, list(_parquet_types(path)))
 
 
 def _parquet_types(path: Path) -> dict[str, Any]:
     """Arrow types of the columns by name, without the index that pandas stored."""
-    from kplus.engine.parquet import column_names, read_schema
+    from kplus.sources.parquet import column_names, read_schema
 
     schema = read_schema(path)
     return {name: schema.field(name).type for name in column_names(schema)}
@@ -182,7 +182,7 @@ def _empty_to_null(table: Any) -> Any:
 
 
 def _open_parquet(path: Path, block_rows: int | None) -> Blocks:
-    from kplus.engine.parquet import ParquetBlocks
+    from kplus.sources.parquet import ParquetBlocks
 
     blocks = ParquetBlocks(path, block_rows)
     if blocks.n_rows == 0:

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplus.core.errors import DataError
-from kplus.engine.blocks import FrameBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding
 from kplus.io import registry
 from kplus.io.values import Encoder, decode
+from kplus.sources.blocks import FrameBlocks
+from kplus.sources.categories import CodedFrameBlocks, Coding
 
 pa = pytest.importorskip("pyarrow")
 nan = np.nan
@@ -67,7 +67,7 @@ every_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def size(request, monkeypatch):
     """Blocks of small tables are kept, those of large ones made anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+        monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
 
 
 # ---------------------------------------------------------------- what the codes are
@@ -331,7 +331,7 @@ def test_after_the_fit_columns_may_be_missing_altogether(make):
 
 
 def test_a_coding_can_be_stored(monkeypatch):
-    monkeypatch.setitem(registry.RECORDS, "Coding", "kplus.engine.categories")
+    monkeypatch.setitem(registry.RECORDS, "Coding", "kplus.sources.categories")
 
     class Rebuild:
         def record(self, class_name, fields):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kplus.core.errors import DataError
 from kplus.core.types import Block
-from kplus.engine.blocks import (
+from kplus.sources.blocks import (
     ArrayBlocks,
     FrameBlocks,
     SparseBlocks,

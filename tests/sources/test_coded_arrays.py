@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from kplus.core.errors import DataError
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.coded_arrays import (
+from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.coded_arrays import (
     CodedArrayBlocks,
     array_coding,
     objects_to_numbers,
@@ -30,7 +30,7 @@ CODED = [[1.5, 1, 1, 7], [nan, 0, nan, 9], [3, nan, 0, nan]]
 def size(request, monkeypatch):
     """Blocks of small tables are kept, those of large ones made anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+        monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
 
 
 def all_rows(blocks):
@@ -224,7 +224,7 @@ def test_unknown_categories(X):
 
 
 def test_unknown_categories_of_large_arrays(monkeypatch):
-    monkeypatch.setattr("kplus.engine.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
     coding = Coding(("0", "1"), (None, (70, 80)))
     blocks = CodedArrayBlocks(LATER, coding, 1)
     np.testing.assert_array_equal(blocks.read(0), [[9, 0]])

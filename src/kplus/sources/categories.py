@@ -2,7 +2,7 @@
 
 In a block a category column holds the codes 0, 1, ..., and NaN where a value is
 missing. The codes of a data frame are made once, when it is opened; numbers are
-converted when a block is read, as in `kplus.engine.blocks`.
+converted when a block is read, as in `kplus.sources.blocks`.
 """
 
 from collections.abc import Iterable
@@ -15,9 +15,9 @@ import numpy as np
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.engine.blocks import as_float_column
-from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.engine.factors import (
+from kplus.sources.blocks import as_float_column
+from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.factors import (
     MISSING,
     Column,
     Factors,
@@ -25,8 +25,8 @@ from kplus.engine.factors import (
     encode,
     factorize,
 )
-from kplus.engine.kept import KeptBlocks
-from kplus.engine.values import (
+from kplus.sources.kept import KeptBlocks
+from kplus.sources.values import (
     Category,
     as_category,
     in_order,

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding
-from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.engine.coded_arrays import (
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.coded_arrays import (
     CodedArrayBlocks,
     array_coding,
     holds_objects,
     objects_to_numbers,
 )
-from kplus.engine.files import (
+from kplus.sources.files import (
     check_path,
     has_only_numbers,
     open_npy,
@@ -121,8 +121,8 @@ class Coder:
 
     def _open_parquet(self, path: Path) -> Opened:
         numbers = has_only_numbers(path)  # says so if pyarrow is not there
-        from kplus.engine.coded_parquet import CodedParquetBlocks, parquet_coding
-        from kplus.engine.parquet import column_names, read_schema
+        from kplus.sources.coded_parquet import CodedParquetBlocks, parquet_coding
+        from kplus.sources.parquet import column_names, read_schema
 
         names = column_names(read_schema(path))
         if self.coding is not None:

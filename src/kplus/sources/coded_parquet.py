@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.engine.categories import (
+from kplus.sources.categories import (
     Coding,
     check_names,
     find_categories,
     holds_numbers,
 )
-from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.engine.factors import MISSING, Column, encode
-from kplus.engine.kept import is_small
-from kplus.engine.parquet import RowGroups, column_names, read_schema, to_numbers
+from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.factors import MISSING, Column, encode
+from kplus.sources.kept import is_small
+from kplus.sources.parquet import RowGroups, column_names, read_schema, to_numbers
 
 __all__ = ["CodedParquetBlocks", "parquet_coding"]
 

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, IntArray
-from kplus.engine.blocks import default_block_rows
-from kplus.engine.categories import Coding
-from kplus.engine.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.engine.factors import (
+from kplus.sources.blocks import default_block_rows
+from kplus.sources.categories import Coding
+from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.factors import (
     MISSING,
     factorize_objects,
     refuse_unknown,
     to_codes,
 )
-from kplus.engine.kept import KeptBlocks
-from kplus.engine.values import (
+from kplus.sources.kept import KeptBlocks
+from kplus.sources.values import (
     Category,
     as_category,
     in_order,

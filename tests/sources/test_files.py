@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.engine.blocks import ArrayBlocks
-from kplus.engine.files import has_only_numbers, open_path, read_table
+from kplus.sources.blocks import ArrayBlocks
+from kplus.sources.files import has_only_numbers, open_path, read_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

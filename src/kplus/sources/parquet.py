@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
-from kplus.engine.blocks import default_block_rows
+from kplus.sources.blocks import default_block_rows
 
 try:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from narwhals import Series
 
 from kplus.core.errors import DataError
 from kplus.core.types import IntArray
-from kplus.engine.blocks import as_float_column
-from kplus.engine.values import (
+from kplus.sources.blocks import as_float_column
+from kplus.sources.values import (
     Category,
     as_category,
     is_category,

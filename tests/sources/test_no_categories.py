@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.engine.blocks import ArrayBlocks, FrameBlocks
-from kplus.engine.categories import CodedFrameBlocks, Coding, count_levels
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.categories import CodedFrameBlocks, Coding, count_levels
 
 pa = pytest.importorskip("pyarrow")
 

@@ -1,7 +1,7 @@
 """Blocks that cost something to make; of small tables all are made once and kept."""
 
 from kplus.core.types import Array, IntArray
-from kplus.engine.blocks import Cut
+from kplus.sources.blocks import Cut
 
 __all__ = ["KEPT_BYTES", "KeptBlocks", "is_small"]
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from kplus.engine.blocks import ArrayBlocks, SparseBlocks
-from kplus.engine.shifted import ShiftedBlocks
+from kplus.sources.blocks import ArrayBlocks, SparseBlocks
+from kplus.sources.shifted import ShiftedBlocks
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 OFFSET = np.array([1.0, -2.5, 1e8])

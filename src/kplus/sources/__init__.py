@@ -1,0 +1,1 @@
+"""Where rows come from: arrays, frames and files, cut into blocks."""
