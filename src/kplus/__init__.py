@@ -20,9 +20,13 @@ _HOMES = {
     "MEIBP": "kplus.estimators",
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
+    "open_files": "kplus.sources.files",
+    "Blocks": "kplus.core.types",
     "save": "kplus.io",
     "load": "kplus.io",
     "inspect": "kplus.io",
+    "CheckpointError": "kplus.core.errors",
+    "DataError": "kplus.core.errors",
     "ModelFormatError": "kplus.core.errors",
     "datasets": "kplus.datasets",
     "observations": "kplus.observations",
@@ -33,8 +37,11 @@ __all__ = [
     "CRAFT",
     "MEIBP",
     "BPMeans",
+    "Blocks",
+    "CheckpointError",
     "DPMeans",
     "DPMixture",
+    "DataError",
     "IBPGibbs",
     "IBPVariational",
     "KFeatures",
@@ -44,6 +51,7 @@ __all__ = [
     "inspect",
     "load",
     "observations",
+    "open_files",
     "penalty_for",
     "penalty_path",
     "plots",
@@ -52,7 +60,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from kplus import datasets, observations, plots
-    from kplus.core.errors import ModelFormatError
+    from kplus.core.errors import (
+        CheckpointError,
+        DataError,
+        ModelFormatError,
+    )
+    from kplus.core.types import Blocks
     from kplus.estimators import (
         CRAFT,
         MEIBP,
@@ -66,6 +79,7 @@ if TYPE_CHECKING:
         penalty_path,
     )
     from kplus.io.save import inspect, load, save
+    from kplus.sources.files import open_files
 
 
 def __getattr__(name: str) -> Any:

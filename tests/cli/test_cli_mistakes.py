@@ -107,7 +107,7 @@ def test_commands(kplus, words, expected):
         ("x.npy", b"", ["empty"]),
         ("x.npy", b"\x93NUMPY\x01\x00", ["x.npy"]),
         ("x.parquet", b"PAR1", ["Parquet"]),
-        ("x.xlsx", b"PK", [".npy, .parquet, .pq, .csv"]),
+        ("x.xlsx", b"PK", [".npy, .parquet, .pq", ".csv"]),
         ("x", b"", [".csv"]),
     ],
 )

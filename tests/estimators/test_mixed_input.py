@@ -16,8 +16,8 @@ from kplus.sources.coded_arrays import CodedArrayBlocks
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.sources.coded_parquet import CodedParquetBlocks  # noqa: E402
-from kplus.sources.parquet import ParquetBlocks  # noqa: E402
+from kplus.sources.arrow import NumberBlocks  # noqa: E402
+from kplus.sources.coded_columns import CodedColumnBlocks  # noqa: E402
 
 nan = np.nan
 COLUMNS = {"size": [1.5, None, 3.0], "color": ["red", None, "blue"], "room": [7, 9, 7]}
@@ -66,7 +66,8 @@ def fitted(X, **settings):
 @every_source
 def test_fit_finds_the_categories_and_predict_uses_them(make, tmp_path):
     estimator, blocks, coding = fitted(make(COLUMNS, tmp_path))
-    expected = CodedParquetBlocks if make is parquet_file else CodedFrameBlocks
+    in_files = make in (csv_file, parquet_file)
+    expected = CodedColumnBlocks if in_files else CodedFrameBlocks
     assert isinstance(blocks, expected)
     assert coding == CODING
     assert estimator.n_features_in_ == 3
@@ -186,10 +187,10 @@ def test_arrays_and_matrices_are_opened_as_ever(tmp_path):
 
 def test_large_parquet_files_stay_on_disk(tmp_path, monkeypatch):
     path = parquet_file({"a": [1.0, 2.0], "b": [1, 2]}, tmp_path)
-    assert isinstance(fitted(path)[1], ParquetBlocks)
+    assert isinstance(fitted(path)[1], NumberBlocks)
     monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
     _, blocks, coding = fitted(path, categorical=[1])
-    assert isinstance(blocks, CodedParquetBlocks)
+    assert isinstance(blocks, CodedColumnBlocks)
     np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1]])
     later = parquet_file({"a": [1.0, 2.0], "b": [1, 3]}, tmp_path)
     with pytest.raises(DataError, match=r"'b' holds 3 \(row 1\)"):

@@ -11,7 +11,7 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.sources.blocks import ArrayBlocks
-from kplus.sources.files import has_only_numbers, open_path, read_table
+from kplus.sources.files import number_blocks, open_files
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -32,9 +32,18 @@ def write(folder, kind, X):
         frame.write_csv(path)
     elif kind == ".csv.gz":
         path.write_bytes(gzip.compress(frame.write_csv().encode()))
+    elif kind == ".arrow":
+        with pa.OSFile(str(path), "wb") as file:
+            table = frame.to_arrow()
+            with pa.ipc.new_file(file, table.schema) as out:
+                out.write_table(table, max_chunksize=10)
     else:
         pq.write_table(frame.to_arrow(), path, row_group_size=10)
     return path
+
+
+def open_path(path, block_rows=None):
+    return number_blocks(open_files(path), block_rows)
 
 
 def all_rows(blocks):
@@ -42,7 +51,7 @@ def all_rows(blocks):
     return np.concatenate([blocks.read(i) for i in range(n_blocks)])
 
 
-KINDS = [".npy", ".parquet", ".pq", ".csv", ".csv.gz"]
+KINDS = [".npy", ".parquet", ".pq", ".arrow", ".csv", ".csv.gz"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,12 +95,12 @@ class TestMissing:
 
     def test_folder(self, tmp_path):
         (tmp_path / "x.parquet").mkdir()
-        with pytest.raises(DataError, match="folder"):
+        with pytest.raises(DataError, match="empty folder"):
             open_path(tmp_path / "x.parquet")
 
     def test_suffix(self, tmp_path):
         (tmp_path / "x.xlsx").write_text("")
-        with pytest.raises(DataError, match=r"\.npy, \.parquet, \.pq, \.csv"):
+        with pytest.raises(DataError, match=r"\.npy, \.parquet, .* \.csv"):
             open_path(tmp_path / "x.xlsx")
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
@@ -184,8 +193,8 @@ class TestParquet:
     def test_a_walk_decodes_each_group_once(self, tmp_path, X, monkeypatch):
         blocks = open_path(write(tmp_path, ".parquet", X), 7)
         decoded = []
-        decode = blocks._decode
-        monkeypatch.setattr(blocks, "_decode", lambda i: decoded.append(i) or decode(i))
+        decode = blocks.decode
+        monkeypatch.setattr(blocks, "decode", lambda i: decoded.append(i) or decode(i))
         all_rows(blocks)
         assert decoded == list(range(11))
 
@@ -315,9 +324,9 @@ class TestCsv:
 def test_csv_with_text(tmp_path):
     path = tmp_path / "mixed.csv"
     path.write_text(",size,color,code\n0,1.5,red,01\n1,,,02\n2,2,NA,\n")
-    table = read_table(path, text=["code"])
-    assert not has_only_numbers(path)
-    assert table.to_pydict() == {
+    files = open_files(path, text=["code"])
+    assert files.index_names == [""]
+    assert files.read(files.names).to_pydict() == {
         "size": [1.5, None, 2.0],
         "color": ["red", None, "NA"],
         "code": ["01", "02", None],
@@ -327,16 +336,6 @@ def test_csv_with_text(tmp_path):
 def test_parquet_with_text(tmp_path):
     frame = pd.DataFrame({"x": [1.0, 2.0], "color": ["red", None]}, index=["i", "j"])
     frame.to_parquet(tmp_path / "mixed.parquet")
-    table = read_table(tmp_path / "mixed.parquet")
+    files = open_files(tmp_path / "mixed.parquet")
+    table = files.read(files.names)
     assert table.to_pydict() == {"x": [1.0, 2.0], "color": ["red", None]}
-    assert not has_only_numbers(tmp_path / "mixed.parquet")
-
-
-def test_which_files_have_only_numbers(tmp_path):
-    frame = pd.DataFrame({"x": [1.0, 2.0], "n": [1, 2]}, index=["i", "j"])
-    frame.to_parquet(tmp_path / "numbers.parquet")
-    assert has_only_numbers(tmp_path / "numbers.parquet")
-    pq.write_table(pa.table({"x": [1.0], "b": [True]}), tmp_path / "flags.parquet")
-    assert not has_only_numbers(tmp_path / "flags.parquet")
-    np.save(tmp_path / "numbers.npy", np.zeros((2, 2)))
-    assert has_only_numbers(tmp_path / "numbers.npy")

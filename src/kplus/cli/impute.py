@@ -83,15 +83,15 @@ def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
 
 def _read_all(path: Path, names: Sequence[str]) -> Any:
     """The file as an Arrow table; `names` are the columns of the model."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        from kplus.sources.parquet import read_columns, read_schema
+    from kplus.sources.files import has_columns, open_files
 
-        return read_columns(path, read_schema(path).names)
-    from kplus.sources.csv import read_csv
-
+    files = open_files(path)
+    assert has_columns(files)
     # Identifiers with leading zeros, dates and the like stay as they are written.
-    others = set(read_csv(path).column_names).difference(names)
-    return read_csv(path, text=sorted(others))
+    others = set(files.schema.names).difference(names)
+    files = open_files(path, text=sorted(others))
+    assert has_columns(files)
+    return files.read(files.schema.names)
 
 
 def _result(

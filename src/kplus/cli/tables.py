@@ -1,17 +1,20 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
-import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.blocks import FrameBlocks
 from kplus.sources.categories import CodedFrameBlocks, Coding
-from kplus.sources.files import check_path, open_npy
+from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.paths import unknown_column
+
+if TYPE_CHECKING:
+    from kplus.sources.arrow import Columns
 
 __all__ = ["ROW", "Choice", "Table", "column_names", "read_table"]
 
@@ -61,13 +64,13 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """An input file.
+    """The rows of a file, or of several.
 
     Attributes
     ----------
     source : Blocks
         The columns to use.
-    data : array, Arrow table or Path
+    data : open table or Arrow table
         The same as estimators take it.
     names : list of str or None
         Their names; None for a ``.npy`` file.
@@ -94,81 +97,42 @@ def column_names(table: Table) -> list[str]:
 
 
 def read_table(path: Path, choice: Choice) -> Table:
-    """Open an input file and pick its columns."""
-    kind = check_path(path)
-    if kind == "npy":
-        if choice.names:
-            raise CommandError(
-                f"{path} has no column names, so {choice.names[0]!r} cannot be picked."
-            )
-        X = open_npy(path)
-        return Table(ArrayBlocks(X), X, None)
-    return (_read_parquet if kind == "parquet" else _read_csv)(path, choice)
-
-
-def _read_csv(path: Path, choice: Choice) -> Table:
-    from kplus.sources.csv import UNNAMED, read_csv
-
+    """Open input files and pick their columns."""
     named = [] if choice.index is None else [choice.index]
-    frame = read_csv(path, text=[*named, *choice.categorical])
-    unnamed = UNNAMED if UNNAMED in frame.column_names else None
-    index = unnamed if choice.index is None else choice.index
-    features = _features(path, choice, frame.column_names, [unnamed, index])
-    _refuse_unfit(frame.schema, features, frame.column, choice)
-    part = _blank_to_null(frame.select(features))
-    if choice.empty and choice.coding is None:
-        part = _empty_to_numbers(part)
-    source, coding = _as_blocks(part, choice)
-    return Table(
-        source,
-        part,
-        features,
-        ROW if index is None else index,
-        None if index is None else frame.column(index),
-        coding,
-    )
+    data = open_files(path, text=[*named, *choice.categorical])
+    if has_columns(data):
+        return _pick(path, data, choice)
+    if choice.names:
+        raise CommandError(
+            f"{path} has no column names, so {choice.names[0]!r} cannot be picked."
+        )
+    return Table(number_blocks(data), data, None)
 
 
-def _read_parquet(path: Path, choice: Choice) -> Table:
-    from kplus.sources.parquet import index_columns, read_columns, read_schema
-
-    schema = read_schema(path)
-    stored = index_columns(schema)
-    index = choice.index
+def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
+    stored, index = files.index_names, choice.index
     if index is None and len(stored) == 1:
         index = stored[0]
-    features = _features(path, choice, schema.names, [*stored, index])
-    _refuse_unfit(
-        schema, features, lambda name: read_columns(path, [name]).column(0), choice
-    )
-    source, data, coding = _parquet_columns(path, schema, features, stored, choice)
-    if source.n_rows == 0:
-        raise DataError(f"{path} has columns but no rows.")
+    features = _features(path, choice, files.schema.names, [*stored, index])
+    _refuse_unfit(files, features, choice)
+    source, data, coding = _chosen_columns(files.select(features), choice)
     if index is None:
         return Table(source, data, features, coding=coding)
     # How pandas stores an index without a name.
     name = "" if index.startswith("__index_level_") else index
-    names = read_columns(path, [index]).column(0)
-    return Table(source, data, features, name, names, coding)
+    return Table(source, data, features, name, files.read([index]).column(0), coding)
 
 
-def _parquet_columns(
-    path: Path,
-    schema: Any,
-    features: list[str],
-    stored: Sequence[str],
-    choice: Choice,
+def _chosen_columns(
+    files: "Columns", choice: Choice
 ) -> tuple[Blocks, Any, Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
-    from kplus.sources.parquet import ParquetBlocks, read_columns
-
-    plain = all(_is_plain(schema.field(name).type, choice) for name in features)
+    plain = all(
+        _is_plain(files.schema.field(name).type, choice) for name in files.names
+    )
     if plain and not choice.categorical and choice.accepts != "categories":
-        # Estimators read a file by row groups, but take all of its columns.
-        whole = features == [name for name in schema.names if name not in stored]
-        data = path if whole else read_columns(path, features)
-        return ParquetBlocks(path, columns=features), data, None
-    part = _numbers_to_text(read_columns(path, features), choice.categorical)
+        return number_blocks(files), files, None
+    part = _numbers_to_text(files.read(files.names), choice.categorical)
     if choice.empty and choice.coding is None:
         part = _empty_to_numbers(part)
     source, coding = _as_blocks(part, choice)
@@ -205,23 +169,9 @@ def _coding(part: Any, choice: Choice) -> Coding | None:
 
 def _is_plain(dtype: Any, choice: Choice) -> bool:
     """Whether an Arrow type counts as numbers; yes and no do where all else does."""
-    from kplus.sources.parquet import is_number
+    from kplus.sources.arrow import is_number
 
     return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
-
-
-def _blank_to_null(part: Any) -> Any:
-    """In a CSV file a field of text with nothing in it is a missing value."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    null = pa.scalar(None, pa.string())
-    for j, field in enumerate(part.schema):
-        if field.type == pa.string():
-            column = part.column(j)
-            column = pc.if_else(pc.equal(column, ""), null, column)
-            part = part.set_column(j, field, column)
-    return part
 
 
 def _empty_to_numbers(part: Any) -> Any:
@@ -264,7 +214,7 @@ def _features(
     """Return the names of the columns to use, after checking the choice."""
     for name in choice.names:
         if name not in names:
-            raise CommandError(_unknown_column(path, name, names))
+            raise CommandError(unknown_column(str(path), name, names))
     if choice.columns is None:
         left_out = {*reserved, *choice.drop}
         features = [name for name in names if name not in left_out]
@@ -284,26 +234,16 @@ def _features(
     return features
 
 
-def _unknown_column(path: Path, name: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"{path} has no column {name!r}; did you mean {close[0]!r}?"
-    shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-    return f"{path} has no column {name!r}; its columns are {shown}."
-
-
-def _refuse_unfit(
-    schema: Any, features: Sequence[str], read: Callable[[str], Any], choice: Choice
-) -> None:
+def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:
     """Refuse columns that hold what the model does not take."""
-    from kplus.sources.parquet import is_number
+    from kplus.sources.arrow import is_number
 
     numbers_only = choice.accepts == "numbers"
     for name in features:
-        dtype = schema.field(name).type
+        dtype = files.schema.field(name).type
         if is_number(dtype) or name in choice.categorical:
             continue
-        examples = read(name).drop_null()[:1].to_pylist()
+        examples = _examples(files, name)
         if choice.coding is not None and (not examples or _is_category(dtype)):
             continue  # the coding of the fit knows what to make of it
         if not examples and choice.empty:
@@ -319,3 +259,12 @@ def _refuse_unfit(
                 f"{str(examples[0])[:40]!r}. Leave it out (--drop), name the rows with "
                 f"it (--index), or say --categorical to a model that takes categories."
             )
+
+
+def _examples(files: "Columns", name: str) -> list[Any]:
+    """A value of a column, if it has any."""
+    for part in files.parts(name):
+        found: list[Any] = part.drop_null()[:1].to_pylist()
+        if found:
+            return found
+    return []

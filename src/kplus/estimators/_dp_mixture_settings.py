@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -27,7 +26,7 @@ from kplus.observations.names import NAMES
 from kplus.search.dp_mixture import Spec
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
-from kplus.sources.files import check_path, read_table
+from kplus.sources.files import has_columns, open_files
 
 __all__ = [
     "check",
@@ -171,8 +170,8 @@ def _opened(
     if isinstance(likelihood, Mixed):
         return open_mixed_table(dp, X, reset=reset, coding=coding)
     if isinstance(likelihood, Categorical):
-        if reset and _is_named_path(X):
-            X = read_table(Path(X))
+        if reset and isinstance(X, (str, os.PathLike)):
+            X = open_files(X)
         names = _names_of(X) if reset else ()
         return open_mixed_table(dp, X, reset=reset, categorical=names, coding=coding)
     try:
@@ -185,11 +184,9 @@ def _opened(
         ) from None
 
 
-def _is_named_path(X: Any) -> bool:
-    return isinstance(X, (str, os.PathLike)) and check_path(Path(X)) != "npy"
-
-
 def _names_of(X: Any) -> tuple[str, ...]:
+    if has_columns(X):
+        return tuple(X.names)
     if not nw.dependencies.is_into_dataframe(X):
         return ()
     return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)

@@ -1,7 +1,6 @@
 """From what users pass to blocks: arrays, sparse matrices, frames, paths."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -15,11 +14,12 @@ from sklearn.utils.validation import (
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.sources.blocks import ArrayBlocks, Cut, FrameBlocks, SparseBlocks
 from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.coded import Coder, no_names
-from kplus.sources.files import open_path
+from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.own import OwnBlocks, looks_like_blocks
 
 __all__ = [
     "open_mixed_table",
@@ -36,8 +36,8 @@ def open_table(
     With `reset` the number and names of columns are noted on the estimator,
     otherwise compared with what was noted.
     """
-    if isinstance(X, (str, os.PathLike)):
-        blocks = open_path(X, block_rows)
+    if (table := _as_table(X)) is not None:
+        blocks = number_blocks(table, block_rows)
         _note_columns(estimator, blocks, reset)
         return blocks
     if nw.dependencies.is_into_dataframe(X):
@@ -52,6 +52,19 @@ def open_table(
     if sp.issparse(X):
         return SparseBlocks(X, block_rows)
     return ArrayBlocks(X, block_rows)
+
+
+def _as_table(X: Any, open_paths: bool = True) -> Any:
+    """A table in files, or blocks of people's own; None: it is something else."""
+    if isinstance(X, (str, os.PathLike)):
+        return open_files(X) if open_paths else X
+    if has_columns(X) or isinstance(X, Cut):
+        return X
+    if type(X).__module__.startswith("dask"):
+        from kplus.sources.dask import open_collection
+
+        return open_collection(X)
+    return OwnBlocks(X) if looks_like_blocks(X) else None
 
 
 def _check_array(estimator: Any, X: Any, reset: bool, dtype: str | None) -> Any:
@@ -86,7 +99,7 @@ def open_mixed_table(
     estimator : estimator
         With `reset` the number and names of columns are noted on it, otherwise
         compared with what was noted.
-    X : array, sparse matrix, data frame or path
+    X : array, sparse matrix, data frame, path, open table or blocks
     reset : bool
         Whether this is a new fit, so that categories may be found in `X`.
     block_rows : int or None
@@ -106,8 +119,8 @@ def open_mixed_table(
         None where all columns are numbers.
     """
     coder = Coder(reset, categorical, coding, unknown, block_rows)
-    if isinstance(X, (str, os.PathLike)):
-        blocks, coding = coder.open_path(Path(X))
+    if (table := _as_table(X, open_paths=False)) is not None:
+        blocks, coding = coder.open_table(table)
         _note_columns(estimator, blocks, reset)
         return blocks, coding
     if nw.dependencies.is_into_dataframe(X):

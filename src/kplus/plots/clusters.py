@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from kplus.plots.display import Display
 from kplus.plots.style import cluster_style
 from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.sources.files import open_path
+from kplus.sources.files import has_columns, number_blocks, open_files
 
 __all__ = ["ClusterDisplay"]
 
@@ -306,10 +306,12 @@ def _dense(X: Any, rows: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
 
 
 def _as_blocks(X: Any) -> Any:
+    if isinstance(X, str | os.PathLike):
+        X = open_files(X)
+    if has_columns(X):
+        return number_blocks(X)
     if hasattr(X, "block_rows"):
         return X
-    if isinstance(X, str | os.PathLike):
-        return open_path(X)
     if sp.issparse(X):
         return SparseBlocks(X)
     if nw.dependencies.is_into_dataframe(X):

@@ -5,7 +5,9 @@ of a fit does not depend on where its rows are kept. Blocks are converted when t
 are read: beyond the table itself, memory holds one block a thread.
 """
 
-from typing import Any
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = [
     "FrameBlocks",
     "SparseBlocks",
     "as_float_column",
+    "as_floats",
     "default_block_rows",
 ]
 
@@ -34,19 +37,36 @@ def default_block_rows(n_features: int) -> int:
     return int(2 ** np.clip(np.log2(max(rows, 1)).astype(int), 5, 16))
 
 
-def _as_floats(rows: NDArray[Any]) -> Array:
+def as_floats(rows: NDArray[Any], dtype: type[Any] | None = None) -> Array:
     """C-contiguous float32 or float64, without a copy where the rows are so already."""
-    dtype = rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64
+    if dtype is None:
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
     return np.ascontiguousarray(rows, dtype=dtype)
 
 
 class Cut:
-    """Where the blocks of a table begin and end."""
+    """Where the blocks of a table begin and end.
+
+    Attributes
+    ----------
+    remote : bool
+        Whether it can be pickled without its rows, so that workers elsewhere read them.
+    """
+
+    remote = False
 
     def __init__(self, n_rows: int, n_features: int, block_rows: int | None) -> None:
         self.n_rows = n_rows
         self.n_features = n_features
         self.block_rows = block_rows or default_block_rows(n_features)
+
+    def cut(self, block_rows: int | None) -> Self:
+        """The same rows in other blocks; None: as they are."""
+        if block_rows in (None, self.block_rows):
+            return self
+        other = copy(self)
+        other.block_rows = block_rows
+        return other
 
     def bounds(self, index: int) -> tuple[int, int]:
         start = index * self.block_rows
@@ -54,18 +74,41 @@ class Cut:
 
 
 class ArrayBlocks(Cut):
-    """Blocks of an ndarray or memory map, of any number type, order or writability."""
+    """Blocks of an ndarray or memory map, of any number type, order or writability.
 
-    def __init__(self, X: NDArray[Any], block_rows: int | None = None) -> None:
+    With `reopen`, a function without arguments, the array is not pickled but opened
+    again.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        block_rows: int | None = None,
+        *,
+        reopen: Callable[[], NDArray[Any]] | None = None,
+    ) -> None:
         super().__init__(X.shape[0], X.shape[1], block_rows)
-        self._X = X
+        self.array = X
+        self._reopen = reopen
+        self.remote = reopen is not None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._reopen is not None:
+            del state["array"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        if self._reopen is not None:
+            self.array = self._reopen()
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
-        return _as_floats(self._X[start:stop])
+        return as_floats(self.array[start:stop])
 
     def take(self, rows: IntArray) -> Array:
-        return _as_floats(self._X[rows])
+        return as_floats(self.array[rows])
 
 
 class SparseBlocks(Cut):
@@ -77,10 +120,10 @@ class SparseBlocks(Cut):
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
-        return _as_floats(self._X[start:stop].toarray())
+        return as_floats(self._X[start:stop].toarray())
 
     def take(self, rows: IntArray) -> Array:
-        return _as_floats(self._X[rows].toarray())
+        return as_floats(self._X[rows].toarray())
 
 
 class FrameBlocks(Cut):

@@ -1,9 +1,9 @@
 """From tables to blocks of numbers and codes, wherever the rows are kept."""
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 from numpy.typing import NDArray
@@ -19,13 +19,10 @@ from kplus.sources.coded_arrays import (
     holds_objects,
     objects_to_numbers,
 )
-from kplus.sources.files import (
-    check_path,
-    has_only_numbers,
-    open_npy,
-    open_path,
-    read_table,
-)
+from kplus.sources.files import has_columns, open_files
+
+if TYPE_CHECKING:
+    from kplus.sources.arrow import Columns
 
 __all__ = ["Coder", "no_names"]
 
@@ -104,39 +101,47 @@ class Coder:
             X = objects_to_numbers(X)
         return ArrayBlocks(X, self.block_rows), None
 
-    def open_path(self, path: Path) -> Opened:
-        """Open a file: ``.npy`` and Parquet piece by piece, CSV whole."""
-        kind = check_path(path)
-        if kind == "npy":
-            if self.coding is not None and not self.coding.by_position:
-                raise no_names(self.coding, f"{path} has no column names")
-            return self.open_array(open_npy(path))
-        if kind == "parquet":
-            return self._open_parquet(path)
-        if self.coding is not None:
-            return self.open_frame(_read_coded(path, self.coding))
-        if not self.reset:
-            return open_path(path, self.block_rows), None
-        return self.open_frame(read_table(path))
+    def open_table(self, table: Any) -> Opened:
+        """Open what a path names, or `open_files` returned."""
+        if isinstance(table, (str, os.PathLike)):
+            table = self._open_path(table)
+        if has_columns(table):
+            return self._open_columns(table)
+        if self.coding is not None and not self.coding.by_position:
+            raise no_names(self.coding, "The table has no column names")
+        if isinstance(table, ArrayBlocks):
+            return self.open_array(table.array)
+        chosen = chosen_columns(self.categorical, table.n_features)
+        if self.coding is not None or (self.reset and chosen.any()):
+            raise DataError(
+                "Columns of several .npy files, of Zarr arrays and of blocks of your "
+                "own cannot be categories: give one .npy file, or Parquet files."
+            )
+        return table.cut(self.block_rows), None
 
-    def _open_parquet(self, path: Path) -> Opened:
-        numbers = has_only_numbers(path)  # says so if pyarrow is not there
-        from kplus.sources.coded_parquet import CodedParquetBlocks, parquet_coding
-        from kplus.sources.parquet import column_names, read_schema
+    def _open_path(self, path: str | os.PathLike[str]) -> Any:
+        """In CSV files text stays as it is written where categories are text."""
+        if self.coding is None:
+            return open_files(path)
+        coding = self.coding
+        if coding.by_position and has_columns(table := open_files(path)):
+            coding = _name(coding, table.names)
+        return open_files(path, text=coding.text_names)
 
-        names = column_names(read_schema(path))
+    def _open_columns(self, files: "Columns") -> Opened:
+        from kplus.sources.arrow import NumberBlocks
+        from kplus.sources.coded_columns import CodedColumnBlocks, columns_coding
+
         if self.coding is not None:
-            named = _name(self.coding, names)
-            blocks = CodedParquetBlocks(path, named, self.block_rows, self.unknown)
+            named = _name(self.coding, files.names)
+            blocks = CodedColumnBlocks(files, named, self.block_rows, self.unknown)
             blocks.check()
             return blocks, self.coding
         if self.reset:
-            chosen = chosen_columns(self.categorical, len(names), names)
-            if chosen.any() or not numbers:
-                coding = parquet_coding(path, chosen)
-                if coding.has_categories:
-                    return CodedParquetBlocks(path, coding, self.block_rows), coding
-        return open_path(path, self.block_rows), None
+            coding = columns_coding(files, self.categorical)
+            if coding.has_categories:
+                return CodedColumnBlocks(files, coding, self.block_rows), coding
+        return NumberBlocks(files, self.block_rows), None
 
 
 def no_names(coding: Coding, problem: str) -> DataError:
@@ -153,10 +158,3 @@ def _name(coding: Coding, names: Sequence[str]) -> Coding:
     if coding.by_position and len(names) == len(coding.names):
         return replace(coding, names=tuple(str(name) for name in names))
     return coding
-
-
-def _read_coded(path: Path, coding: Coding) -> Any:
-    """Read a CSV file, with text as it is written where categories are text."""
-    if coding.by_position:
-        coding = _name(coding, read_table(path).column_names)
-    return read_table(path, text=coding.text_names)

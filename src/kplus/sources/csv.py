@@ -1,7 +1,14 @@
-"""CSV files, read whole into an Arrow table."""
+"""CSV files: small ones read whole, large ones copied to an Arrow file first.
+
+A fit goes over its rows many times, and text is slow to read.
+"""
 
 import csv
 import gzip
+import re
+import shutil
+import tempfile
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,20 +16,47 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kplus.core.errors import DataError
+from kplus.sources.arrow import UNNAMED
 
 try:
     import pyarrow as pa
-    from pyarrow.csv import ConvertOptions, ParseOptions
+    import pyarrow.compute as pc
+    import pyarrow.ipc
+    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
     from pyarrow.csv import read_csv as _read
 except ImportError as error:
     raise ImportError(
         "CSV files need pyarrow, which is not installed: pip install 'kplus[parquet]'"
     ) from error
 
-__all__ = ["UNNAMED", "read_csv"]
+__all__ = ["Spool", "are_small", "blank_to_null", "copy_csv", "read_csv"]
 
-UNNAMED = ""
-"""Name of a first column without one: the row names that pandas and R write."""
+
+_SMALL_BYTES = 2**25
+_GZIP = 8  # so much smaller a compressed file may be
+_PIECE_BYTES = 2**24  # of text, so that a piece of the copy has some 100,000 rows
+# How pyarrow widens the type of a column of a whole file, as it meets values.
+_TYPES = {
+    "null": pa.null(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+    "date32[day]": pa.date32(),
+    "time32[s]": pa.time32("s"),
+    "timestamp[s]": pa.timestamp("s"),
+    "timestamp[ns]": pa.timestamp("ns"),
+    "double": pa.float64(),
+    "string": pa.string(),
+}
+_CONVERSION = re.compile(r"In CSV column #(\d+):.* conversion error to ([^:]+):", re.S)
+
+
+def are_small(paths: Sequence[Path]) -> bool:
+    """Whether files are better read whole."""
+    sizes = [
+        path.stat().st_size * (_GZIP if path.suffix.lower() == ".gz" else 1)
+        for path in paths
+    ]
+    return sum(sizes) <= _SMALL_BYTES
 
 
 def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
@@ -46,27 +80,114 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
         The file is empty, has no data or no header, or a line of the wrong length.
     """
     with _named(path):
-        header = _read_header(path)
-        _check_header(path, header)
-        names = [name.strip() for name in header]
-        as_text = {
-            raw: pa.string()
-            for raw, name in zip(header, names, strict=True)
-            if name in text or name == UNNAMED
-        }
+        header = _header(path)
         try:
-            table = _read(
-                path,
-                # Quoted line breaks are rare, but without this they tear a row.
-                parse_options=ParseOptions(newlines_in_values=True),
-                convert_options=ConvertOptions(column_types=as_text),
-            )
+            table = _read(path, **_options(_as_text(header, text)))
         except pa.ArrowInvalid as error:
-            _explain(path)
-            raise DataError(f"{path} cannot be read as CSV ({error}).") from error
+            raise _explained(path, error) from error
     if table.num_rows == 0:
         raise DataError(f"{path} has a header but no rows.")
-    return table.rename_columns(names)
+    return table.rename_columns([name.strip() for name in header])
+
+
+class Spool:
+    """A folder for copies, which is gone when nobody uses it any more."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="kplus-"))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+    def copies(self, number: int) -> list[Path]:
+        return [self.folder / f"{i}.arrow" for i in range(number)]
+
+
+def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
+    """Copy a CSV file of any length to an Arrow file, a part at a time.
+
+    Columns get the types that `read_csv` gives them. As those are known at the end
+    only, a copy is begun anew whenever a column turns out to hold something else. A
+    field with nothing in it is null, in columns of text, too.
+
+    Parameters
+    ----------
+    path, text
+        As in `read_csv`.
+    copy : Path
+        The file to write.
+    """
+    with _named(path):
+        header = _header(path)
+        types = _as_text(header, text)
+        while True:
+            try:
+                n_rows = _copy(path, copy, header, types)
+                break
+            except pa.ArrowInvalid as error:
+                match = _CONVERSION.search(str(error))
+                if match is None or match[2] not in list(_TYPES)[:-1]:
+                    raise _explained(path, error) from error
+                wider = list(_TYPES)[list(_TYPES).index(match[2]) + 1]
+                types[header[int(match[1])]] = _TYPES[wider]
+    if n_rows == 0:
+        raise DataError(f"{path} has a header but no rows.")
+
+
+def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
+    names = [name.strip() for name in header]
+    n_rows = 0
+    read_options = ReadOptions(block_size=_PIECE_BYTES)
+    with open_csv(path, read_options, **_options(types)) as reader:
+        schema = pa.schema(
+            [
+                pa.field(name, field.type)
+                for name, field in zip(names, reader.schema, strict=True)
+            ]
+        )
+        with pa.OSFile(str(copy), "wb") as file, pa.ipc.new_file(file, schema) as out:
+            for batch in reader:
+                n_rows += batch.num_rows
+                part = blank_to_null(pa.table(batch.columns, schema=schema))
+                out.write_table(part)
+    return n_rows
+
+
+def blank_to_null(table: Any) -> Any:
+    """A field of text with nothing in it is a missing value."""
+    null = pa.scalar(None, pa.string())
+    for j, field in enumerate(table.schema):
+        if field.type == pa.string():
+            column = table.column(j)
+            column = pc.if_else(pc.equal(column, ""), null, column)
+            table = table.set_column(j, field, column)
+    return table
+
+
+def _header(path: Path) -> list[str]:
+    header = _read_header(path)
+    _check_header(path, header)
+    return header
+
+
+def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+    """Types of the columns to keep as they are written."""
+    return {
+        raw: pa.string()
+        for raw in header
+        if raw.strip() in text or raw.strip() == UNNAMED
+    }
+
+
+def _options(types: dict[str, Any]) -> dict[str, Any]:
+    return {
+        # Quoted line breaks are rare, but without this they tear a row.
+        "parse_options": ParseOptions(newlines_in_values=True),
+        "convert_options": ConvertOptions(column_types=types),
+    }
+
+
+def _explained(path: Path, error: Exception) -> DataError:
+    _explain(path)
+    return DataError(f"{path} cannot be read as CSV ({error}).")
 
 
 @contextmanager

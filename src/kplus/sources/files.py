@@ -1,99 +1,157 @@
-"""Files as blocks: ``.npy``, Parquet and CSV."""
+"""Files as tables: ``.npy``, Parquet, Arrow, CSV, Zarr."""
 
 import os
+import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import ArrayBlocks, FrameBlocks
+from kplus.sources.blocks import ArrayBlocks
+from kplus.sources.paths import Found, find_files
+from kplus.sources.stacked import StackedBlocks
 
-__all__ = [
-    "SUFFIXES",
-    "check_path",
-    "has_only_numbers",
-    "open_npy",
-    "open_path",
-    "read_table",
-]
+if TYPE_CHECKING:
+    from kplus.sources.arrow import Columns
 
-SUFFIXES = {
-    ".npy": "npy",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-}
+__all__ = ["has_columns", "number_blocks", "open_files", "open_npy"]
 
 
-def open_path(path: str | os.PathLike[str], block_rows: int | None = None) -> Blocks:
-    """Open a file of numbers, one row a line, as blocks.
+def open_files(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    text: Sequence[str] = (),
+) -> "Blocks | Columns":
+    """Open files as one table, which every estimator takes as it takes a path.
 
-    ``.npy`` files are mapped into memory and Parquet files read by row groups, so both
-    may be larger than memory. CSV files are read whole. Parquet and CSV sources have
-    the names of their columns in `feature_names`; the index that pandas stored in a
-    Parquet file, and a first column of a CSV file without a name, are left out.
+    A path does as well; use this for some of the columns, or to open a table once and
+    use it often.
+
+    - ``.npy`` files are mapped into memory, and so are Arrow files (``.arrow``,
+      ``.feather``).
+    - Parquet files and Zarr arrays are decoded by row groups and by chunks: memory
+      holds one of them a thread.
+    - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
+      in the folder for temporary files, which is deleted when the table is not used
+      any more. ``kplus convert`` makes a copy that stays.
 
     Parameters
     ----------
     path : str or path-like
-        A file whose name ends in ``.npy``, ``.parquet``, ``.pq``, ``.csv`` or
-        ``.csv.gz``.
-    block_rows : int or None
-        Rows of a block; by default it depends on the number of columns.
+        A file, a folder of files of one kind, a Zarr array, or a pattern such as
+        ``"data/part-*.parquet"``. Rows are taken in the order of names, in which
+        numbers count as such: ``part-2`` before ``part-10``.
+    columns : sequence of str, optional
+        The columns to use, in this order. By default all; the index that pandas stored
+        in a Parquet file, and a first column of a CSV file without a name, are left
+        out.
+    text : sequence of str
+        Columns of CSV files to keep as they are written, whatever they look like.
 
     Returns
     -------
-    blocks : Blocks
+    table : object
+        Give it to `fit`, `predict` and so on.
 
     Raises
     ------
     FileNotFoundError
         There is no such file.
     DataError
-        The file is damaged, empty or of an unknown kind, or holds other things than
-        numbers.
+        A file is damaged, empty or of an unknown kind, files do not go together, or a
+        column is not there.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kplus
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> _ = (folder / "points.csv").write_text("x,y\\n1,2\\n3,4\\n")
-    >>> blocks = open_path(folder / "points.csv")
-    >>> blocks.feature_names
-    ['x', 'y']
-    >>> blocks.read(0)
-    array([[1., 2.],
-           [3., 4.]])
+    >>> for i in range(3):
+    ...     _ = (folder / f"{i}.csv").write_text(f"id,x,y\\na{i},0,{i}\\nb{i},9,{i}\\n")
+    >>> table = kplus.open_files(folder, columns=["x", "y"])
+    >>> kplus.DPMeans(penalty=20).fit(table).labels_
+    array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
-    path = Path(path)
-    kind = check_path(path)
-    if kind == "npy":
-        return ArrayBlocks(open_npy(path), block_rows)
-    if kind == "parquet":
-        return _open_parquet(path, block_rows)
-    return FrameBlocks(read_table(path), block_rows)
+    found = find_files(path)
+    if found.kind in ("npy", "zarr"):
+        if columns is not None:
+            raise DataError(
+                f"{found} has no names of columns, so that {list(columns)[:3]} cannot "
+                f"be chosen."
+            )
+        return _open_matrices(found)
+    if found.kind == "csv":
+        return _open_csv(found, text).select(columns)
+    from kplus.sources.arrow import open_columns
+
+    table = open_columns(found.kind, found.paths).select(columns)
+    if not table.names:
+        raise DataError(f"{found} has no columns to read.")
+    if table.n_rows == 0:
+        raise DataError(f"{found} has columns but no rows.")
+    return table
 
 
-def check_path(path: Path) -> str:
-    """Return the kind of a file (a value of `SUFFIXES`), or say what is wrong."""
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
-    if path.is_dir():
-        raise DataError(f"{path} is a folder; give the name of a file.")
-    if not path.is_file():
-        raise DataError(f"{path} is not a regular file; save the data to one first.")
-    for suffix, kind in SUFFIXES.items():
-        if path.name.lower().endswith(suffix):
-            return kind
-    raise DataError(
-        f"{path}: the kind of a file is told by the end of its name, which must be one "
-        f"of {', '.join(SUFFIXES)}."
-    )
+def _open_csv(found: Found, text: Sequence[str]) -> "Columns":
+    from kplus.sources.arrow import ArrowFiles, InMemory
+    from kplus.sources.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
+
+    if are_small(found.paths):
+        tables = [blank_to_null(read_csv(path, text)) for path in found.paths]
+        return InMemory(found.paths, tables)
+    spool = Spool()
+    for path, copy in zip(found.paths, spool.copies(len(found.paths)), strict=True):
+        copy_csv(path, copy, text)
+    return ArrowFiles(found.paths, spool)
+
+
+def has_columns(table: Any) -> TypeGuard["Columns"]:
+    """Whether an open table has columns with names and types of their own."""
+    arrow = sys.modules.get("kplus.sources.arrow")
+    return arrow is not None and isinstance(table, arrow.Columns)
+
+
+def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
+    """Blocks of an open table with number columns only."""
+    if not has_columns(table):
+        blocks: Blocks = table.cut(block_rows)
+        return blocks
+    from kplus.sources.arrow import NumberBlocks
+
+    return NumberBlocks(table, block_rows)
+
+
+# ------------------------------------------------------------------- matrices
+
+
+def _open_matrices(found: Found) -> Blocks:
+    if found.kind == "zarr":
+        from kplus.sources.zarr import ZarrBlocks
+
+        if len(found.paths) > 1:
+            raise DataError(f"{found}: give one Zarr array.")
+        return ZarrBlocks(found.paths[0])
+    arrays = _open_all(found.paths)
+    if len(arrays) == 1:
+        return ArrayBlocks(arrays[0], reopen=partial(open_npy, found.paths[0]))
+    for path, X in zip(found.paths, arrays, strict=True):
+        if X.shape[1] != arrays[0].shape[1]:
+            raise DataError(
+                f"{path} has {X.shape[1]} columns, but {found.paths[0]} has "
+                f"{arrays[0].shape[1]}; all files must have as many."
+            )
+    return StackedBlocks(arrays, reopen=partial(_open_all, found.paths))
+
+
+def _open_all(paths: Sequence[Path]) -> list[NDArray[Any]]:
+    return [open_npy(path) for path in paths]
 
 
 def open_npy(path: Path) -> NDArray[Any]:
@@ -116,75 +174,3 @@ def open_npy(path: Path) -> NDArray[Any]:
     if 0 in X.shape:
         raise DataError(f"{path} holds no data: its shape is {X.shape}.")
     return X
-
-
-def has_only_numbers(path: Path) -> bool:
-    """Whether a file has number columns only, as far as can be told without reading it.
-
-    Booleans do not count as numbers here, for they may be categories.
-    """
-    kind = check_path(path)
-    if kind != "parquet":
-        return kind == "npy"
-    from kplus.sources.parquet import is_number
-
-    types = _parquet_types(path).values()
-    return all(is_number(dtype) and dtype != "bool" for dtype in types)
-
-
-def read_table(path: Path, text: Sequence[str] = ()) -> Any:
-    """Read a Parquet or CSV file whole, with columns of any type.
-
-    Parameters
-    ----------
-    path : Path
-        The index that pandas stored in a Parquet file, and a first column of a CSV
-        file without a name, are left out.
-    text : sequence of str
-        Columns of a CSV file to keep as they are written, whatever they look like.
-
-    Returns
-    -------
-    table : pyarrow.Table
-        A field of a CSV file with nothing in it is null, in columns of text, too.
-    """
-    if check_path(path) == "csv":
-        from kplus.sources.csv import UNNAMED, read_csv
-
-        table = read_csv(path, text)
-        if UNNAMED in table.column_names:
-            table = table.drop_columns([UNNAMED])
-        return _empty_to_null(table)
-    from kplus.sources.parquet import read_columns
-
-    return read_columns(path, list(_parquet_types(path)))
-
-
-def _parquet_types(path: Path) -> dict[str, Any]:
-    """Arrow types of the columns by name, without the index that pandas stored."""
-    from kplus.sources.parquet import column_names, read_schema
-
-    schema = read_schema(path)
-    return {name: schema.field(name).type for name in column_names(schema)}
-
-
-def _empty_to_null(table: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    null = pa.scalar(None, pa.string())
-    for j, field in enumerate(table.schema):
-        if field.type == pa.string():
-            column = table.column(j)
-            column = pc.if_else(pc.equal(column, ""), null, column)
-            table = table.set_column(j, field, column)
-    return table
-
-
-def _open_parquet(path: Path, block_rows: int | None) -> Blocks:
-    from kplus.sources.parquet import ParquetBlocks
-
-    blocks = ParquetBlocks(path, block_rows)
-    if blocks.n_rows == 0:
-        raise DataError(f"{path} has columns but no rows.")
-    return blocks

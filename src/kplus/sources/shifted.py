@@ -14,6 +14,7 @@ class ShiftedBlocks:
         self._source, self._offset = source, offset
         self.n_rows, self.n_features = source.n_rows, source.n_features
         self.block_rows = source.block_rows
+        self.remote = getattr(source, "remote", False)
 
     def read(self, index: int) -> Array:
         return self._source.read(index).astype(np.float64) - self._offset

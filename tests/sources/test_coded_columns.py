@@ -10,12 +10,15 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.sources.categories import CodedFrameBlocks, Coding
-from kplus.sources.files import read_table
+from kplus.sources.files import open_files
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.sources.coded_parquet import CodedParquetBlocks, parquet_coding  # noqa: E402
+from kplus.sources.coded_columns import (  # noqa: E402
+    CodedColumnBlocks,
+    columns_coding,
+)
 
 nan = np.nan
 
@@ -25,6 +28,19 @@ def size(request, monkeypatch):
     """Blocks of small files are kept, those of large ones decoded anew."""
     if request.param == "large":
         monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+
+
+def parquet_coding(path, *choice):
+    return columns_coding(open_files(path), *choice)
+
+
+def coded(path, *args, **kwargs):
+    return CodedColumnBlocks(open_files(path), *args, **kwargs)
+
+
+def read_table(path):
+    files = open_files(path)
+    return files.read(files.names)
 
 
 def write(folder, table, row_group_size=10):
@@ -66,7 +82,7 @@ def test_codes_are_those_of_the_table_in_memory(
     path = write(tmp_path, mixed_table(), row_group_size)
     coding = parquet_coding(path, ["room"])
     assert coding == Coding.of(read_table(path), ["room"])
-    blocks = CodedParquetBlocks(path, coding, block_rows)
+    blocks = coded(path, coding, block_rows)
     expected = CodedFrameBlocks(read_table(path), coding, block_rows)
     assert (blocks.n_rows, blocks.n_features) == (107, 7)
     assert blocks.block_rows == expected.block_rows
@@ -96,7 +112,7 @@ def test_categories_come_from_all_row_groups(tmp_path, size):
     coding = parquet_coding(path)
     assert coding.categories[0] == ("a", "b", "c")
     assert coding == Coding.of(read_table(path))
-    blocks = CodedParquetBlocks(path, coding, 4)
+    blocks = coded(path, coding, 4)
     expected = CodedFrameBlocks(read_table(path), coding)
     np.testing.assert_array_equal(all_rows(blocks), all_rows(expected))
 
@@ -117,7 +133,7 @@ def test_declared_categories_of_pandas_and_polars(tmp_path, size):
     frame.to_parquet(tmp_path / "pandas.parquet")
     coding = parquet_coding(tmp_path / "pandas.parquet")
     assert coding == Coding(("x",), (("c", "b", "a"),))
-    codes = CodedParquetBlocks(tmp_path / "pandas.parquet", coding).read(0)
+    codes = coded(tmp_path / "pandas.parquet", coding).read(0)
     np.testing.assert_array_equal(codes, [[1], [nan], [2]])
     enum = pl.Series("x", kinds, dtype=pl.Enum(["c", "b", "a"]))
     pl.DataFrame(enum).write_parquet(tmp_path / "polars.parquet")
@@ -128,7 +144,7 @@ def test_declared_categories_of_pandas_and_polars(tmp_path, size):
 def test_threads_read_what_one_reads(tmp_path, size):
     path = write(tmp_path, mixed_table(2000), 150)
     coding = parquet_coding(path)
-    blocks = CodedParquetBlocks(path, coding, 64)
+    blocks = coded(path, coding, 64)
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(blocks.read, range(-(-2000 // 64))))
     np.testing.assert_array_equal(np.concatenate(parts), all_rows(blocks))
@@ -139,7 +155,7 @@ def test_memory_holds_one_row_group(tmp_path, monkeypatch):
     path = write(tmp_path, mixed_table(400_000), 20_000)
     most = {}
     for n_groups in (5, 20):
-        blocks = CodedParquetBlocks(path, parquet_coding(path), 20_000)
+        blocks = coded(path, parquet_coding(path), 20_000)
         before = pa.default_memory_pool().bytes_allocated()
         for index in range(n_groups):
             blocks.read(index)
@@ -159,8 +175,8 @@ def test_unknown_categories(tmp_path, size):
     path = write(tmp_path, {"color": colors, "size": range(14)}, 5)
     message = r"'color' holds 'pink' \(row 12\).*\('blue', 'red'\)"
     with pytest.raises(DataError, match=message):
-        CodedParquetBlocks(path, CODING, 3).check()
-    blocks = CodedParquetBlocks(path, CODING, 3, unknown="missing")
+        coded(path, CODING, 3).check()
+    blocks = coded(path, CODING, 3, unknown="missing")
     blocks.check()
     np.testing.assert_array_equal(all_rows(blocks)[11:], [[1, 11], [nan, 12], [0, 13]])
 
@@ -168,20 +184,20 @@ def test_unknown_categories(tmp_path, size):
 def test_columns_must_be_those_of_the_coding(tmp_path):
     path = write(tmp_path, {"size": [1.0], "color": ["red"]})
     with pytest.raises(DataError, match="not those of the fit"):
-        CodedParquetBlocks(path, CODING)
+        coded(path, CODING)
 
 
 def test_number_columns_must_hold_numbers(tmp_path):
     path = write(tmp_path, {"color": ["red"], "size": ["1"]})
     with pytest.raises(DataError, match="'size' holds String, but held numbers"):
-        CodedParquetBlocks(path, CODING)
+        coded(path, CODING)
 
 
 @pytest.mark.parametrize("dtype", [pa.null(), pa.string(), pa.date32()])
 def test_after_the_fit_columns_may_be_missing_altogether(tmp_path, dtype, size):
     nothing = pa.nulls(15, dtype)
     path = write(tmp_path, {"color": nothing, "size": nothing}, 10)
-    assert np.isnan(all_rows(CodedParquetBlocks(path, CODING))).all()
+    assert np.isnan(all_rows(coded(path, CODING))).all()
 
 
 # ---------------------------------------------------------------- what is refused

@@ -1,0 +1,414 @@
+"""Tables of typed columns that Arrow reads, kept in one or several files."""
+
+import json
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array
+from kplus.sources.paths import shown, unknown_column
+from kplus.sources.pieces import PieceBlocks
+
+try:
+    import pyarrow as pa
+    import pyarrow.ipc
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise ImportError(
+        "Parquet and Arrow files need pyarrow, which is not installed: "
+        "pip install 'kplus[parquet]'"
+    ) from error
+
+__all__ = [
+    "UNNAMED",
+    "ArrowFiles",
+    "ColumnBlocks",
+    "ColumnFiles",
+    "Columns",
+    "InMemory",
+    "NumberBlocks",
+    "is_number",
+    "open_columns",
+    "refuse_twice",
+    "to_numbers",
+]
+
+UNNAMED = ""
+"""Name of a first column without one: the row names that pandas and R write."""
+
+
+def open_columns(kind: str, paths: Sequence[Path]) -> "ColumnFiles":
+    """Open files of a kind, "parquet" or "arrow", as one table of columns."""
+    return (ParquetFiles if kind == "parquet" else ArrowFiles)(paths)
+
+
+class Columns(ABC):
+    """A table of typed columns, kept in pieces of rows.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    counts : sequence of int
+        Rows of each piece.
+    """
+
+    def __init__(self, schema: Any, counts: Sequence[int]) -> None:
+        self.schema = schema
+        self.counts = list(counts)
+        self._chosen: list[str] | None = None
+
+    @property
+    def remote(self) -> bool:
+        """Whether workers elsewhere can read it; see `Cut`."""
+        return False
+
+    @abstractmethod
+    def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
+        """A column of a piece; text as a dictionary if asked, which is quicker."""
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts)
+
+    @property
+    def index_names(self) -> list[str]:
+        """Names of the columns that hold the index of the frame once saved."""
+        note = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
+        names = [UNNAMED, *note.get("index_columns", [])]
+        return [n for n in names if isinstance(n, str) and n in self.schema.names]
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns to use: those selected, or all but the index."""
+        if self._chosen is not None:
+            return self._chosen
+        index = self.index_names
+        return [name for name in self.schema.names if name not in index]
+
+    def select(self, names: Sequence[str] | None) -> Self:
+        """The same table with these `names` only, in this order; None: as it is."""
+        if names is None:
+            return self
+        for name in names:
+            if name not in self.schema.names:
+                raise DataError(unknown_column(str(self), name, self.schema.names))
+        refuse_twice(str(self), names)
+        chosen = copy(self)
+        chosen._chosen = list(names)
+        return chosen
+
+    def parts(self, name: str) -> Iterator[Any]:
+        """A column, piece by piece."""
+        for piece in range(len(self.counts)):
+            yield self.column(piece, name)
+
+    def read(self, names: Sequence[str]) -> Any:
+        """Some columns, of any type, whole, as an Arrow table."""
+        fields = [self.schema.field(name) for name in names]
+        whole = [
+            pa.chunked_array(
+                [chunk for part in self.parts(field.name) for chunk in part.chunks],
+                type=field.type,
+            )
+            for field in fields
+        ]
+        return pa.table(whole, schema=pa.schema(fields))
+
+
+class ColumnFiles(Columns):
+    """Columns in one or several files.
+
+    All files must have the same columns; numbers may be of other types in each.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Local files, in the order of their rows.
+    """
+
+    _FORMAT = "a table"
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = tuple(paths)
+        self._places: list[tuple[int, int]] = []  # of each piece: file, number in it
+        self._schemas: list[Any] = []
+        counts: list[int] = []
+        for number, path in enumerate(self.paths):
+            with self._damage(path):
+                schema, own = self._look(number)
+            refuse_twice(str(path), schema.names)
+            self._schemas.append(schema)
+            self._places += [(number, part) for part in range(len(own))]
+            counts += own
+        super().__init__(_common_schema(self.paths, self._schemas), counts)
+
+    def __str__(self) -> str:
+        return shown(self.paths)
+
+    @abstractmethod
+    def _look(self, number: int) -> tuple[Any, list[int]]:
+        """Schema of a file, and the rows of its pieces."""
+
+    @abstractmethod
+    def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
+        """A column of a piece of a file."""
+
+    def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
+        number, part = self._places[piece]
+        with self._damage(self.paths[number]):
+            column = self._read(number, part, name, as_dictionary)
+        wanted = self.schema.field(name).type
+        if self._schemas[number].field(name).type != wanted:
+            column = column.cast(wanted)
+        return column
+
+    @contextmanager
+    def _damage(self, path: Path) -> Iterator[None]:
+        """Turn what pyarrow raises for a bad file into `DataError`."""
+        try:
+            yield
+        except (FileNotFoundError, PermissionError):
+            raise
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(
+                f"{path} cannot be read as {self._FORMAT}; it is damaged, cut short or "
+                f"of another format ({error})."
+            ) from error
+
+
+class InMemory(ColumnFiles):
+    """Arrow tables that were read from files whole."""
+
+    def __init__(self, paths: Sequence[Path], tables: Sequence[Any]) -> None:
+        self._tables = list(tables)
+        super().__init__(paths)
+
+    def _look(self, number: int) -> tuple[Any, list[int]]:
+        table = self._tables[number]
+        return table.schema, [table.num_rows]
+
+    def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
+        column = self._tables[number].column(name)
+        return column.dictionary_encode() if as_dictionary else column
+
+
+class ParquetFiles(ColumnFiles):
+    """Parquet files; the pieces are their row groups."""
+
+    _FORMAT = "Parquet"
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._metadata: list[Any] = []
+        super().__init__(paths)
+
+    @property
+    def remote(self) -> bool:
+        return True
+
+    def _look(self, number: int) -> tuple[Any, list[int]]:
+        with pq.ParquetFile(self.paths[number]) as file:
+            found = file.metadata
+            self._metadata.append(found)
+            groups = range(found.num_row_groups)
+            return file.schema_arrow, [found.row_group(i).num_rows for i in groups]
+
+    def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
+        with pq.ParquetFile(
+            self.paths[number],
+            metadata=self._metadata[number],
+            read_dictionary=[name] if as_dictionary else [],
+        ) as file:
+            # A column "a" brings "a.b" along, hence the second choice by name.
+            table = file.read_row_group(part, columns=[name], use_threads=False)
+        return table.column(name)
+
+
+class ArrowFiles(ColumnFiles):
+    """Files in Arrow's own format (IPC, Feather), mapped; pieces are its batches.
+
+    With a `spool` the files are copies of those in `paths`, and kept for as long as
+    the table is.
+    """
+
+    _FORMAT = "an Arrow file"
+
+    def __init__(self, paths: Sequence[Path], spool: Any = None) -> None:
+        self._spool = spool
+        self._mapped = paths if spool is None else spool.copies(len(paths))
+        super().__init__(paths)
+
+    @property
+    def remote(self) -> bool:
+        return self._spool is None
+
+    def _look(self, number: int) -> tuple[Any, list[int]]:
+        with pa.memory_map(str(self._mapped[number])) as mapped:
+            file = pa.ipc.open_file(mapped)
+            batches = range(file.num_record_batches)
+            return file.schema, [file.get_batch(i).num_rows for i in batches]
+
+    def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
+        with pa.memory_map(str(self._mapped[number])) as mapped:
+            batch = pa.ipc.open_file(mapped).get_batch(part)
+            column = pa.chunked_array([batch.column(name)])
+        return column.dictionary_encode() if as_dictionary else column
+
+
+# ---------------------------------------------------------------- as blocks
+
+
+class ColumnBlocks(PieceBlocks):
+    """Blocks of columns in files; who inherits says how a column becomes numbers.
+
+    Attributes
+    ----------
+    feature_names : list of str
+    """
+
+    def __init__(
+        self,
+        files: Columns,
+        block_rows: int | None,
+        columns: Sequence[str],
+        dtype: type[Any],
+    ) -> None:
+        self._files = files
+        self.remote = files.remote
+        self.feature_names = list(columns)
+        super().__init__(files.counts, len(self.feature_names), block_rows, dtype)
+
+    def decode(self, piece: int) -> Array:
+        rows = np.empty((self._files.counts[piece], self.n_features), self._dtype)
+        for j in range(self.n_features):
+            rows[:, j] = self._column(j, piece)
+        return rows
+
+    def _column(self, j: int, piece: int) -> NDArray[Any]:
+        """Column `j` of a piece as numbers."""
+        raise NotImplementedError
+
+
+class NumberBlocks(ColumnBlocks):
+    """Blocks of files with number columns only; nulls are read as NaN.
+
+    Parameters
+    ----------
+    files : ColumnFiles
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+    columns : sequence of str or None
+        The columns to read, in this order; by default all but those which pandas
+        marked as its index.
+    """
+
+    def __init__(
+        self,
+        files: Columns,
+        block_rows: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        names = files.names if columns is None else columns
+        super().__init__(files, block_rows, names, _common_float(files, names))
+
+    def _column(self, j: int, piece: int) -> NDArray[Any]:
+        return to_numbers(self._files.column(piece, self.feature_names[j]), self._dtype)
+
+
+# ------------------------------------------------------------------- types
+
+
+def is_number(dtype: Any) -> bool:
+    """Whether an Arrow type holds numbers; yes and no count as 1 and 0."""
+    kind = pa.types
+    return bool(
+        kind.is_integer(dtype)
+        or kind.is_floating(dtype)
+        or kind.is_boolean(dtype)
+        or kind.is_decimal(dtype)
+    )
+
+
+def to_numbers(column: Any, dtype: type[Any]) -> NDArray[Any]:
+    """A column of an Arrow table as numbers; nulls become NaN."""
+    values: NDArray[Any] = column.cast(
+        pa.from_numpy_dtype(dtype), safe=False
+    ).to_numpy()
+    return values
+
+
+def _common_float(files: Columns, names: Sequence[str]) -> type[Any]:
+    """Return float32 if that holds every column exactly, else float64."""
+    if not names:
+        raise DataError(f"{files} has no columns to read.")
+    types = [files.schema.field(name).type for name in names]
+    for name, dtype in zip(names, types, strict=True):
+        if not is_number(dtype):
+            raise DataError(
+                f"Column {name!r} of {files} holds {dtype}, not numbers. Drop it, or "
+                f"encode it as numbers first."
+            )
+    return np.float32 if all(_is_single(t) for t in types) else np.float64
+
+
+def _is_single(dtype: Any) -> bool:
+    return dtype in (pa.float16(), pa.float32())
+
+
+def _is_text(dtype: Any) -> bool:
+    if pa.types.is_dictionary(dtype):
+        return _is_text(dtype.value_type)
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def refuse_twice(where: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{where} has {count} columns called {name!r}.")
+
+
+def _common_schema(paths: Sequence[Path], schemas: Sequence[Any]) -> Any:
+    """Types that hold the columns of all files, which must have the same names."""
+    first = schemas[0]
+    for path, schema in zip(paths[1:], schemas[1:], strict=True):
+        for one, other, where in ((first, schema, path), (schema, first, paths[0])):
+            lacking = [name for name in one.names if name not in other.names]
+            if lacking:
+                raise DataError(
+                    f"{where} has no column {lacking[0]!r}, as other files of the "
+                    f"table have; all must have the same columns."
+                )
+    fields = []
+    for name in first.names:
+        common = first.field(name).type
+        for path, schema in zip(paths[1:], schemas[1:], strict=True):
+            found = schema.field(name).type
+            both = _common_type(common, found)
+            if both is None:
+                raise DataError(
+                    f"Column {name!r} holds {common} in {paths[0]}, but {found} in "
+                    f"{path}; make them alike."
+                )
+            common = both
+        fields.append(pa.field(name, common))
+    return pa.schema(fields, metadata=first.metadata)
+
+
+def _common_type(one: Any, other: Any) -> Any:
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if _is_text(one) and _is_text(other):
+        return pa.string()
+    bools = pa.types.is_boolean(one) or pa.types.is_boolean(other)
+    if bools or not (is_number(one) and is_number(other)):
+        return None
+    return pa.float32() if _is_single(one) and _is_single(other) else pa.float64()
