@@ -20,6 +20,7 @@ _HOMES = {
     "MEIBP": "kplus.estimators",
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
+    "resources": "kplus.engine.resources",
     "open_files": "kplus.sources.files",
     "Blocks": "kplus.core.types",
     "save": "kplus.io",
@@ -27,6 +28,7 @@ _HOMES = {
     "inspect": "kplus.io",
     "CheckpointError": "kplus.core.errors",
     "DataError": "kplus.core.errors",
+    "WorkersError": "kplus.core.errors",
     "ModelFormatError": "kplus.core.errors",
     "datasets": "kplus.datasets",
     "observations": "kplus.observations",
@@ -46,6 +48,7 @@ __all__ = [
     "IBPVariational",
     "KFeatures",
     "ModelFormatError",
+    "WorkersError",
     "__version__",
     "datasets",
     "inspect",
@@ -55,6 +58,7 @@ __all__ = [
     "penalty_for",
     "penalty_path",
     "plots",
+    "resources",
     "save",
 ]
 
@@ -64,8 +68,10 @@ if TYPE_CHECKING:
         CheckpointError,
         DataError,
         ModelFormatError,
+        WorkersError,
     )
     from kplus.core.types import Blocks
+    from kplus.engine.resources import resources
     from kplus.estimators import (
         CRAFT,
         MEIBP,

@@ -1,7 +1,7 @@
 """The loop that serves every estimator: sweep, judge, propose, update."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -164,7 +164,11 @@ class Standing:
         moves: Sequence[Move],
     ) -> "Standing":
         memories = [getattr(move, "memory", None) for move in moves]
-        return cls(params, history, pending, memo.snapshot(), engine.state(), memories)
+        if pending is not None and pending.snapshots is not None:
+            sums, rows = pending.snapshots
+            pending = replace(pending, snapshots=(sums, engine.state(rows)))
+        rows = engine.state(engine.snapshot())
+        return cls(params, history, pending, memo.snapshot(), rows, memories)
 
     def taken_up(
         self, memo: Memo, engine: Engine, moves: Sequence[Move]
@@ -175,7 +179,11 @@ class Standing:
         for move, memory in zip(moves, self.memories, strict=True):
             if memory is not None:
                 move.memory = memory  # type: ignore[attr-defined]
-        return self.params, list(self.history), self.pending
+        pending = self.pending
+        if pending is not None and pending.snapshots is not None:
+            sums, rows = pending.snapshots
+            pending = replace(pending, snapshots=(sums, engine.found(rows)))
+        return self.params, list(self.history), pending
 
 
 def _moved(

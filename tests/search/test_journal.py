@@ -17,6 +17,7 @@ from kplus import (
     IBPVariational,
     KFeatures,
 )
+from kplus.core.packing import pack, unpack
 from kplus.datasets import make_binary_features, make_gaussian_blobs
 from kplus.estimators import (
     _craft,
@@ -27,7 +28,6 @@ from kplus.estimators import (
     _job,
     _meibp,
 )
-from kplus.io.packing import pack, unpack
 from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
@@ -43,6 +43,8 @@ class Crash(Exception):
 
 class Diary:
     """A journal in memory that is written after every pass, and then may burn."""
+
+    rows = None
 
     def __init__(self, entries=None, crash=np.inf):
         self.entries = {} if entries is None else entries
@@ -165,6 +167,8 @@ def test_chains_go_on_to_the_same_bits(name, data, monkeypatch):
         found = fitted(again)
         assert again.n_kept == whole.n_kept - crash
         for key, value in expected.items():
+            if key == "fit_report_":
+                continue
             if key.endswith("_") or key in ("_samples", "_sizes"):
                 assert same(value, found[key]), key
 
@@ -185,7 +189,7 @@ def test_from_every_pass_a_fit_goes_on_to_the_same_bits(name, monkeypatch):
         found = vars(fitted(make, X, again, monkeypatch))
         assert again.n_kept == whole.n_kept - crash
         for key, value in expected.items():
-            if key.endswith("_"):
+            if key.endswith("_") and key != "fit_report_":
                 assert same(value, found[key]), key
 
 

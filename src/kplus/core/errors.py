@@ -1,6 +1,12 @@
 """The errors that kplus itself raises."""
 
-__all__ = ["CheckpointError", "DataError", "ModelFormatError", "NotFiniteError"]
+__all__ = [
+    "CheckpointError",
+    "DataError",
+    "ModelFormatError",
+    "NotFiniteError",
+    "WorkersError",
+]
 
 
 class CheckpointError(ValueError):
@@ -17,3 +23,7 @@ class ModelFormatError(ValueError):
 
 class NotFiniteError(DataError):
     """A row holds NaN or infinity."""
+
+
+class WorkersError(RuntimeError):
+    """The workers of a cluster are gone, or fail at a task again and again."""

@@ -214,8 +214,11 @@ class Engine(Protocol):
     def restore(self, snapshot: Any) -> None:
         """Bring back an earlier per-row state."""
 
-    def state(self) -> Any:
-        """All that a new engine on the same rows needs to go on; see `resume`."""
+    def state(self, snapshot: Any) -> Any:
+        """A snapshot as plain values, for a new engine on the same rows."""
+
+    def found(self, state: Any) -> Any:
+        """The snapshot that the state of another engine describes."""
 
     def resume(self, state: Any) -> None:
         """Go on from the state of another engine."""

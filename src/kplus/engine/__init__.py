@@ -1,17 +1,74 @@
 """How work is spread over blocks of rows."""
 
+from pathlib import Path
+from typing import Any
+
 from kplus.core.types import Array, Blocks
 from kplus.engine.engine import BlockEngine
+from kplus.engine.memory import resident_bytes
+from kplus.engine.meter import Meter
+from kplus.engine.resources import Resources
 from kplus.engine.serial import SerialEngine
+from kplus.engine.shelves import FolderShelf, LimitedShelf, Shelf
 from kplus.engine.threads import ThreadEngine
 
 __all__ = ["BlockEngine", "SerialEngine", "ThreadEngine", "make_engine"]
 
+_THREAD_BYTES = 64 * 2**20  # for blocks and what is computed of them
+
 
 def make_engine(
-    source: Blocks, weights: Array | None = None, n_threads: int = 1
+    source: Blocks,
+    weights: Array | None = None,
+    n_threads: int = 1,
+    resources: Resources | None = None,
+    meter: Meter | None = None,
 ) -> BlockEngine:
-    """Return the engine for a number of threads."""
-    if n_threads == 1 or source.n_rows <= source.block_rows:
-        return SerialEngine(source, weights)
-    return ThreadEngine(source, weights, n_threads=n_threads)
+    """Return the engine for a number of threads, or for the workers of a client.
+
+    Workers are for rows that they can read themselves; rows in memory stay here.
+    """
+    if resources is None:
+        resources = Resources()
+    few = source.n_rows <= source.block_rows
+    if resources.client is not None and getattr(source, "remote", False) and not few:
+        return _dask_engine(source, weights, resources, meter)
+    shelf = _limited(resources, n_threads)
+    if n_threads == 1 or few:
+        return SerialEngine(source, weights, shelf=shelf, meter=meter)
+    return ThreadEngine(source, weights, n_threads=n_threads, shelf=shelf, meter=meter)
+
+
+def _limited(resources: Resources, n_threads: int) -> Shelf | None:
+    limit = resources.memory_limit
+    if limit is None:
+        return None
+    scratch: list[Any] = []  # kept for as long as the shelf is
+
+    def folder() -> Path:
+        scratch.append(resources.folder())
+        path: Path = scratch[0].path
+        return path
+
+    spare = limit - resident_bytes() - n_threads * _THREAD_BYTES
+    return LimitedShelf(max(0, spare), folder)
+
+
+def _dask_engine(
+    source: Blocks, weights: Array | None, resources: Resources, meter: Meter | None
+) -> BlockEngine:
+    from kplus.engine.cluster import check_shared
+    from kplus.engine.dask import DaskEngine
+
+    if resources.scratch is None:
+        check_shared(resources.client)
+    scratch = resources.folder()
+    shelf = FolderShelf(scratch.path)
+    return DaskEngine(
+        source,
+        weights,
+        client=resources.client,
+        shelf=shelf,
+        scratch=scratch,
+        meter=meter,
+    )

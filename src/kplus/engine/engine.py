@@ -1,107 +1,260 @@
-"""What the serial and the thread engine share: blocks, tasks, per-row state."""
+"""What all engines share: blocks, tasks, and the state of rows."""
 
+import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.engine.meter import Meter, TimedBlocks
+from kplus.engine.shelves import MemoryShelf, Put, Shelf
 
-__all__ = ["BlockEngine"]
+__all__ = ["BlockEngine", "Snapshot", "State", "run_blocks"]
 
-_MOST_TASKS = 128
+_MOST_TASKS = 128  # of one sweep, unless rows are very many
+_TASK_ROWS = 2**22  # rows of a task then
+_KEPT_PINS = 6  # two a checkpoint, two checkpoints, and one that is being written
+
+Renumbering = tuple[IntArray, int]
+Place = tuple[Put | None, int]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Where states are, how far blocks had caught up, and how many renumberings."""
+
+    places: list[Place]
+    versions: list[int]
+    known: int
+
+
+@dataclass(frozen=True)
+class State:
+    """A snapshot as plain values: all that a new engine on the same rows needs.
+
+    `places` are, for each block, the number of what was `put` and the position in it.
+    """
+
+    put: list[Any]
+    places: list[tuple[int, int]]
+    versions: list[int]
+    renumberings: list[Renumbering]
 
 
 class BlockEngine:
-    """Blocks with their per-row state, and the order in which they are summed.
+    """Blocks with the state of their rows, and the order in which they are summed.
 
     Blocks are summed within tasks of consecutive blocks, and tasks in order. Tasks
     are cut by the data alone, so every engine adds the same numbers in the same
     order and returns the same bits.
 
     Use it as a context manager: it holds BLAS to one thread meanwhile.
+
+    Parameters
+    ----------
+    source : Blocks
+    weights : (n_rows,) or None
+    shelf : Shelf or None
+        Where states are kept; in memory by default.
+    meter : Meter or None
+        Told at the end what was done.
     """
 
-    def __init__(self, source: Blocks, weights: Array | None = None) -> None:
+    n_workers = 1
+
+    def __init__(
+        self,
+        source: Blocks,
+        weights: Array | None = None,
+        *,
+        shelf: Shelf | None = None,
+        meter: Meter | None = None,
+    ) -> None:
         self.source = source
+        self.meter = meter
+        self._timed = TimedBlocks(source)
+        self._rows = 0
         self.weights = weights
+        self.shelf = MemoryShelf() if shelf is None else shelf
         self.n_blocks = n_blocks(source)
-        self._locals: list[Any] = [None] * self.n_blocks
+        self._places: list[Place] = [(None, 0)] * self.n_blocks
         self._versions = [0] * self.n_blocks
-        self._renumberings: list[tuple[IntArray, int]] = []
+        self._renumberings: list[Renumbering] = []
+        self._pins: deque[list[Put]] = deque()
 
     def __enter__(self) -> Self:
         SINGLE_THREAD.take()
+        self._begun = time.perf_counter()
         return self
 
     def __exit__(self, *exc: object) -> None:
         SINGLE_THREAD.give_back()
+        if self.meter is not None:
+            seconds = time.perf_counter() - self._begun
+            self.meter.add(self._rows, seconds, self.read_seconds, self.n_workers)
+
+    @property
+    def read_seconds(self) -> float:
+        """Time that reading took, all threads together."""
+        return self._timed.seconds
+
+    # ---------------------------------------------------------------- sweeps
 
     def tasks(self, block_ids: Sequence[int]) -> list[Sequence[int]]:
         """Cut a list of blocks into tasks of consecutive blocks."""
-        size = -(-len(block_ids) // _MOST_TASKS)
+        most = max(1, _TASK_ROWS // self.source.block_rows)
+        size = min(-(-len(block_ids) // _MOST_TASKS), most)
         return [block_ids[i : i + size] for i in range(0, len(block_ids), size)]
 
     def block(self, index: int) -> Block:
         start = index * self.source.block_rows
         stop = min(start + self.source.block_rows, self.source.n_rows)
         weights = None if self.weights is None else self.weights[start:stop]
-        return Block(self.source, index, start, stop, weights)
+        return Block(self._timed, index, start, stop, weights)
 
     def run_task(self, model: Any, params: Any, task: Sequence[int]) -> Any:
         """Summarize the blocks of a task in order and add them up."""
-        total = None
-        for index in task:
-            local = self._caught_up(model, index)
-            summary, self._locals[index] = model.summarize(
-                params, self.block(index), local
-            )
-            if total is None:
-                total = summary
-            else:
-                total += summary
-        return total
+        blocks = [self.block(index) for index in task]
+        summary, states = run_blocks(
+            model, params, blocks, self.loaded(task), self.missed(task)
+        )
+        self.visited(task, self.shelf.put(states))
+        return summary
 
     def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order."""
         for task in self.tasks(block_ids):
             yield self.run_task(model, params, task)
 
+    # ----------------------------------------------------------- state of rows
+
+    def places(self, task: Sequence[int]) -> list[Place]:
+        """Where the states of blocks are."""
+        return [self._places[index] for index in task]
+
+    def loaded(self, task: Sequence[int]) -> list[Any]:
+        return loaded_states(self.places(task))
+
+    def missed(self, task: Sequence[int]) -> list[list[Renumbering]]:
+        """The renumberings since the last visit of each block."""
+        return [self._renumberings[self._versions[index] :] for index in task]
+
+    def visited(self, task: Sequence[int], put: Put) -> None:
+        """Note that blocks were visited, and where their new states are."""
+        for position, index in enumerate(task):
+            self._places[index] = put, position
+            self._versions[index] = len(self._renumberings)
+        rows = self.source.block_rows
+        self._rows += min((task[-1] + 1) * rows, self.source.n_rows) - task[0] * rows
+        if self.meter is not None:
+            self.meter.look()
+
     def regroup(self, into: IntArray, K: int) -> None:
         """Note a renumbering; each block replays what it missed on its next visit."""
         self._renumberings.append((into, K))
 
-    def _caught_up(self, model: Any, index: int) -> Any:
-        local = self._locals[index]
-        missed = self._renumberings[self._versions[index] :]
-        self._versions[index] = len(self._renumberings)
-        for into, K in missed:
-            if local is not None:
-                local = model.regroup_local(local, into, K)
-        return local
-
     def locals(self) -> Iterator[Any]:
         """Yield the per-row state of each block, in order."""
-        yield from self._locals
+        last: Put | None = None
+        states: list[Any] = []
+        for put, position in self._places:
+            if put is None:
+                yield None
+                continue
+            if put is not last:
+                last, states = put, put.load()
+            yield states[position]
 
-    def snapshot(self) -> tuple[list[Any], list[int], int]:
-        """The state of all blocks; models never change a state in place."""
-        return self._locals.copy(), self._versions.copy(), len(self._renumberings)
+    def snapshot(self) -> Snapshot:
+        """Where all states are; they are never changed, only replaced."""
+        return Snapshot(
+            self._places.copy(), self._versions.copy(), len(self._renumberings)
+        )
 
-    def restore(self, snapshot: tuple[list[Any], list[int], int]) -> None:
+    def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot, as if no block had been visited since."""
-        states, versions, known = snapshot
-        self._locals, self._versions = states.copy(), versions.copy()
-        del self._renumberings[known:]
+        self._places = snapshot.places.copy()
+        self._versions = snapshot.versions.copy()
+        del self._renumberings[snapshot.known :]
 
-    def state(self) -> tuple[list[Any], list[int], list[tuple[IntArray, int]]]:
-        """All that a new engine on the same rows needs to go on."""
-        return self._locals, self._versions, self._renumberings
+    def state(self, snapshot: Snapshot) -> State:
+        """A snapshot as plain values, for a new engine on the same rows."""
+        put: dict[int, Put] = {}
+        numbers: dict[int, int] = {}
+        places = []
+        for one, position in snapshot.places:
+            if one is None:
+                places.append((-1, 0))
+                continue
+            numbers.setdefault(id(one), len(numbers))
+            put[id(one)] = one
+            places.append((numbers[id(one)], position))
+        self._pin(list(put.values()))
+        described = [one.describe() for one in put.values()]
+        known = self._renumberings[: snapshot.known]
+        return State(described, places, snapshot.versions, known)
 
-    def resume(
-        self, state: tuple[list[Any], list[int], list[tuple[IntArray, int]]]
-    ) -> None:
+    def found(self, state: State) -> Snapshot:
+        """The snapshot that a state describes."""
+        put = [self.shelf.find(described) for described in state.put]
+        self._pin(put)
+        places: list[Place] = [
+            (None, 0) if number < 0 else (put[number], position)
+            for number, position in state.places
+        ]
+        return Snapshot(places, state.versions, len(state.renumberings))
+
+    def resume(self, state: State) -> None:
         """Go on from the state of another engine."""
-        states, versions, renumberings = state
-        self._locals, self._versions = list(states), list(versions)
-        self._renumberings = list(renumberings)
+        self._renumberings = list(state.renumberings)
+        self.restore(self.found(state))
+
+    def _pin(self, put: list[Put]) -> None:
+        """Keep what a checkpoint refers to, until some later ones are written."""
+        for one in put:
+            one.pin()
+        self._pins.append(put)
+        if len(self._pins) > _KEPT_PINS:
+            still = {id(one) for pins in list(self._pins)[1:] for one in pins}
+            for one in self._pins.popleft():
+                if id(one) not in still:
+                    one.unpin()
+
+
+def loaded_states(places: Sequence[Place]) -> list[Any]:
+    """The states at some places; None where there is none yet."""
+    loaded: dict[int, list[Any]] = {}
+    states: list[Any] = []
+    for put, position in places:
+        if put is None:
+            states.append(None)
+            continue
+        if id(put) not in loaded:
+            loaded[id(put)] = put.load()
+        states.append(loaded[id(put)][position])
+    return states
+
+
+def run_blocks(
+    model: Any,
+    params: Any,
+    blocks: Sequence[Block],
+    states: list[Any],
+    missed: Sequence[Sequence[Renumbering]],
+) -> tuple[Any, list[Any]]:
+    """Summarize blocks in order; return the sum of it, and their new states."""
+    total = None
+    for i, block in enumerate(blocks):
+        local = states[i]
+        for into, K in missed[i]:
+            if local is not None:
+                local = model.regroup_local(local, into, K)
+        summary, states[i] = model.summarize(params, block, local)
+        if total is None:
+            total = summary
+        else:
+            total += summary
+    return total, states

@@ -7,6 +7,8 @@ from typing import Any, Self
 
 from kplus.core.types import Array, Blocks
 from kplus.engine.engine import BlockEngine
+from kplus.engine.meter import Meter
+from kplus.engine.shelves import Shelf
 
 __all__ = ["ThreadEngine"]
 
@@ -15,10 +17,16 @@ class ThreadEngine(BlockEngine):
     """Runs tasks on `n_threads` threads and yields their results in order."""
 
     def __init__(
-        self, source: Blocks, weights: Array | None = None, *, n_threads: int
+        self,
+        source: Blocks,
+        weights: Array | None = None,
+        *,
+        n_threads: int,
+        shelf: Shelf | None = None,
+        meter: Meter | None = None,
     ) -> None:
-        super().__init__(source, weights)
-        self.n_threads = n_threads
+        super().__init__(source, weights, shelf=shelf, meter=meter)
+        self.n_threads = self.n_workers = n_threads
 
     def __enter__(self) -> Self:
         super().__enter__()

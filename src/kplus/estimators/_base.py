@@ -1,5 +1,6 @@
 """What all estimators share: parameters, and how a fit goes."""
 
+import logging
 import sys
 import warnings
 from collections.abc import Iterator
@@ -26,10 +27,13 @@ from kplus.estimators._checks import (
 )
 from kplus.estimators._input import open_table
 from kplus.estimators._progress import PassReporter
+from kplus.estimators._report import report_of
 from kplus.io.checkpoint import Checkpoint
 from kplus.sources.categories import Coding
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "warn"]
+
+_LOG = logging.getLogger("kplus")
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
 
@@ -151,16 +155,29 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         reporter = PassReporter(
             self, X, lambda info: self._described(info, table), checkpoint
         )
-        with self._explaining(table.source):
+        with self._explaining(table.source), reporter.interrupt:
             found = self._find(table, weights, reporter)
-        if checkpoint is not None:
+        if checkpoint is not None and not reporter.interrupt.asked:
             checkpoint.remove()
         self._set_history(found.history)
         self.n_iter_ = len(found.history)
         self._store(found, table)
+        self._set_report(table.source, reporter)
         self._warn(found, table)
         reporter.close()
+        if reporter.interrupt.asked:
+            raise KeyboardInterrupt(
+                f"The fit was ended after pass {self.n_iter_}; the estimator holds the "
+                f"best so far."
+            )
         return self
+
+    def _set_report(self, source: Blocks, reporter: PassReporter) -> None:
+        written = getattr(reporter.journal, "seconds", 0.0)
+        self.fit_report_ = report_of(
+            source, self.n_iter_, reporter.seconds(), reporter.meter, written
+        )
+        _LOG.info("%s: %s", type(self).__name__, self.fit_report_)
 
     @classmethod
     def resume(cls, path: Any, X: Any, sample_weight: Any = None) -> Self:

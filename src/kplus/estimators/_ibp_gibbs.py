@@ -238,7 +238,7 @@ class IBPGibbs(BuffetFeatures):
             self.burn_in,
             self.thin,
             self.store_samples,
-            reporter if reporter.wanted else None,
+            reporter,
             reporter.journal,
         )
 

@@ -7,6 +7,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from kplus.core.types import Array, Blocks
+from kplus.engine.resources import resources_now
 from kplus.estimators._progress import PassReporter
 from kplus.search.job import Job
 
@@ -28,6 +29,8 @@ def job_of(
         n_threads=effective_n_jobs(estimator.n_jobs),
         max_iter=estimator.max_iter,
         tol=estimator.tol,
-        callback=reporter if reporter is not None and reporter.wanted else None,
+        callback=reporter,
         journal=None if reporter is None else reporter.journal,
+        meter=None if reporter is None else reporter.meter,
+        resources=resources_now(),
     )

@@ -1,13 +1,18 @@
 """Reports of a fit's passes: `verbose` lines and scikit-learn callbacks."""
 
+import logging
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from kplus.core.types import PassInfo
+from kplus.engine.meter import Meter
+from kplus.estimators._interrupt import Interrupt
 
 __all__ = ["PassReporter"]
+
+_LOG = logging.getLogger("kplus")
 
 
 class PassReporter:
@@ -35,19 +40,29 @@ class PassReporter:
     ) -> None:
         self.estimator, self.X, self.fitted = estimator, X, fitted
         self.journal = journal
+        self.interrupt = Interrupt()
+        self.meter = Meter()
         self.passes = estimator._n_passes
         self._begun = time.monotonic()
         self.context = estimator._init_callback_context(max_subtasks=self.passes)
         self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
-    @property
-    def wanted(self) -> bool:
-        """Whether anybody watches; if not, passes need not report."""
-        return bool(self.estimator.verbose) or hasattr(self.estimator, "_skl_callbacks")
-
     def __call__(self, info: PassInfo) -> bool:
-        """Report a pass; a callback that returns True ends the fit."""
+        """Report a pass; True, for a callback wants so or by Ctrl-C, ends the fit."""
+        stop = self._tell(info)
+        return stop or self.interrupt.asked
+
+    def _tell(self, info: PassInfo) -> bool:
         estimator = self.estimator
+        _LOG.debug(
+            "%s: pass %d, %d %s, %s %.10g",
+            type(estimator).__name__,
+            info.iteration,
+            info.params.K,
+            estimator._groups,
+            estimator._measure,
+            info.objective,
+        )
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
@@ -74,6 +89,10 @@ class PassReporter:
         seconds = (time.monotonic() - self._begun) / done * (self.passes - done)
         minutes, seconds = divmod(round(seconds), 60)
         return f", {minutes}:{seconds:02d} left"
+
+    def seconds(self) -> float:
+        """Since the fit began."""
+        return time.monotonic() - self._begun
 
     def close(self) -> None:
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)

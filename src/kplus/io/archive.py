@@ -245,7 +245,8 @@ def _read_manifest(archive: zipfile.ZipFile, kind: str) -> dict[str, Any]:
         text = member.read()
     manifest = _parse_json(text)
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
-        raise ModelFormatError(f"its manifest is not that of a {kind}.")
+        words = kind.replace("-", " ")
+        raise ModelFormatError(f"its manifest is not that of a {words}.")
     schema = manifest.get("schema")
     if type(schema) is not int or schema < 1:
         raise ModelFormatError("its schema version is not a whole number from 1 on.")

@@ -5,8 +5,10 @@ several starts has as many, and of each the last two, as one may be damaged: whe
 loops of the search stand (see `kplus.search.journal`).
 """
 
+import logging
 import os
 import re
+import shutil
 import time
 import warnings
 from collections.abc import Callable
@@ -14,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kplus.core.errors import CheckpointError, ModelFormatError
+from kplus.core.packing import pack, unpack
 from kplus.io.archive import open_archive, write_archive
-from kplus.io.packing import pack, unpack
 
 __all__ = ["Checkpoint", "CheckpointWarning"]
 
@@ -23,6 +25,7 @@ KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
 SHARE = 100  # times as long as writing takes, at the least
 _FIT = "fit.kplus"
+_LOG = logging.getLogger("kplus")
 _FILE = re.compile(r"part(\d+)-(\d{6})\.kplus")
 
 
@@ -43,6 +46,7 @@ class Checkpoint:
 
     def __init__(self, folder: Path, fit: dict[str, Any], part: int = 0) -> None:
         self.folder, self.fit = folder, fit
+        self.rows = folder / "rows"
         self._part, self._begun, self._serial = part, 0, 0
         self._entries: dict[int, Any] = {}
         self._due = time.monotonic() + SECONDS
@@ -126,6 +130,7 @@ class Checkpoint:
             )
         else:
             self._serial += 1
+            _LOG.info("checkpoint %s", path)
             for serial, old in _files(self.folder, self._part):
                 if serial < self._serial - 1:
                     old.unlink(missing_ok=True)
@@ -137,6 +142,7 @@ class Checkpoint:
         """After a fit that ended: nothing is left to go on with."""
         for _, path in [*_files(self.folder), (0, self.folder / _FIT)]:
             path.unlink(missing_ok=True)
+        shutil.rmtree(self.rows, ignore_errors=True)
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
 

@@ -25,6 +25,7 @@ ESTIMATORS = {
 # Frozen dataclasses of arrays and scalars that fitted attributes may hold.
 RECORDS = {
     "PenaltyPath": "kplus.estimators",
+    "FitReport": "kplus.estimators._report",
     "Coding": "kplus.sources.categories",
     "Clusters": "kplus.models.craft.params",
     "CraftModel": "kplus.models.craft.model",

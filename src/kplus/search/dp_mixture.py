@@ -9,7 +9,6 @@ from scipy.special import logsumexp
 
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, FitResult, IntArray, Keeper, Move
-from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.loop import run
 from kplus.models.dp_mixture.model import DPMixtureModel
@@ -109,10 +108,8 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
 def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
     """Components that a sample of the rows pays for."""
     sample = draw(job.source, job.weights, size, job.rng)
-    part = replace(
-        job, source=sample.blocks(_BLOCK_ROWS), weights=sample.weights, callback=None,
-        n_threads=1, tol=max(job.tol, _SAMPLE_TOL), journal=None,
-    )  # fmt: skip
+    blocks, tol = sample.blocks(_BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
+    part = job.aside(blocks, sample.weights, n_threads=1, tol=tol)
     if start is None:
         start = _seeded_start(part, spec)
     start = spec.model.rescaled(start, _mass(part))
@@ -165,7 +162,7 @@ def _run(
         moves.append(DeleteComponent(records))
 
     def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with make_engine(job.source, job.weights, job.n_threads) as engine:
+        with job.engine() as engine:
             result = run(
                 spec.model, engine, start,
                 moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),

@@ -1,13 +1,16 @@
 """What a search is given."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, Callback
+from kplus.engine import BlockEngine, make_engine
+from kplus.engine.meter import Meter
+from kplus.engine.resources import Resources
 from kplus.search.journal import Chance, Journal, Remembering, watched
 from kplus.search.sample import Sample, draw
 
@@ -30,6 +33,24 @@ class Job:
     tol: float = 1e-5
     callback: Callback | None = None
     journal: Journal | None = None
+    resources: Resources = field(default_factory=Resources)
+    meter: Meter | None = None
+
+    def engine(self) -> BlockEngine:
+        """An engine for loops over all rows."""
+        resources = self.resources
+        if self.journal is not None:
+            resources = replace(resources, lasting=self.journal.rows)
+        return make_engine(
+            self.source, self.weights, self.n_threads, resources, self.meter
+        )
+
+    def aside(
+        self, source: Blocks, weights: Array | None = None, **changes: Any
+    ) -> "Job":
+        """The same for some of the rows; nobody is told of it."""
+        unseen = replace(self, callback=None, journal=None, meter=None)
+        return replace(unseen, source=source, weights=weights, **changes)
 
     def watched(self, loop: Callable[..., T], *others: Remembering) -> T:
         """What a loop over all rows finds, or found before a crash; see `journal`."""

@@ -8,6 +8,7 @@ the one under way goes on from where it stood, to the same bits.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +19,15 @@ T = TypeVar("T")
 
 
 class Journal(Protocol):
-    """Where entries are written, one for each loop, in the order they begin."""
+    """Where entries are written, one for each loop, in the order they begin.
+
+    Attributes
+    ----------
+    rows : Path or None
+        A folder for the state of rows, where an engine keeps it in files.
+    """
+
+    rows: Path | None
 
     def next(self) -> int:
         """The number of the loop that begins now."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kplus.core.reading import n_blocks
 from kplus.core.types import Callback, FitResult, IntArray, Keeper, Move, PassInfo
-from kplus.engine import BlockEngine, make_engine
+from kplus.engine import BlockEngine
 from kplus.loop import run
 from kplus.search.job import Job
 
@@ -33,7 +33,7 @@ def run_job(
     """
 
     def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with make_engine(job.source, job.weights, job.n_threads) as engine:
+        with job.engine() as engine:
             result = run(
                 model, engine, start,
                 moves=moves, groups=groups,

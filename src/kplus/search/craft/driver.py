@@ -19,7 +19,6 @@ from kplus.core.types import (
     Keeper,
     Move,
 )
-from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.kernels.craft import add_up, score_rows
 from kplus.models.craft.layout import Layout
@@ -172,7 +171,7 @@ def _over_all_rows(
         moves.append(JoinClusters())
 
     def passes(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with make_engine(job.source, job.weights, job.n_threads) as engine:
+        with job.engine() as engine:
             result = loop.run(
                 model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
                 tol=job.tol, base=earlier, callback=_telling(job.callback, model),

@@ -78,10 +78,7 @@ def by_penalty(
             break
         if size > sample.n_rows:
             sample = job.sample(size)
-        part = replace(
-            job, source=sample.blocks(), weights=sample.weights, callback=None,
-            n_threads=1, journal=None,
-        )  # fmt: skip
+        part = job.aside(sample.blocks(), sample.weights, n_threads=1)
         result = run_job(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)
     return _finish(job, model, lens, centers, moves)

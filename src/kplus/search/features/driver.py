@@ -109,7 +109,7 @@ def _over_all_rows(
     earlier: FeatureSums | None,
 ) -> FeatureFit:
     """Pass over all rows until nothing changes, from features A."""
-    with make_engine(job.source, job.weights, job.n_threads) as engine:
+    with job.engine() as engine:
         result, history = _to_rest(job, spec, engine, A, penalty, earlier)
     sums = _sorted(result.total.about(result.params.A))
     return FeatureFit(sums.A, sums, penalty, np.array(history), result.converged, None)

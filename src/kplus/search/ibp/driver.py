@@ -213,7 +213,7 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
     """Pass over all rows until nothing changes; features by falling number of rows."""
 
     def passes(keeper: Keeper | None) -> FitResult:
-        with make_engine(job.source, None, job.n_threads) as engine:
+        with job.engine() as engine:
             return loop.run(
                 model, engine, params, moves=[DropEmpty(), DropFeature()],
                 max_iter=job.max_iter, tol=0.0, step=step,

@@ -75,13 +75,7 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
         whole = drawn.share == 1.0
         if not whole:
             passes = min(_SAMPLE_PASSES, job.max_iter)
-            few = replace(
-                job,
-                source=ArrayBlocks(sample),
-                max_iter=passes,
-                callback=None,
-                journal=None,
-            )
+            few = job.aside(ArrayBlocks(sample), max_iter=passes)
             start = _best_of(few, starts).params
             return _to_rest(job, starts.model, start)
         return _best_of(job, starts)
@@ -209,7 +203,7 @@ def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> Variational
     except where these are worse.
     """
     history: list[float] = []
-    with make_engine(job.source, None, job.n_threads) as engine:
+    with job.engine() as engine:
         for fresh in (False, True):
             passes = partial(
                 loop.run, model, engine, replace(start, fresh=fresh),

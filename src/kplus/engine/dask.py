@@ -1,0 +1,177 @@
+"""Tasks on the workers of a Dask cluster, which read their own blocks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kplus.core.types import Array, Block, Blocks
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.engine.cluster import Watch
+from kplus.engine.engine import BlockEngine, Renumbering, run_blocks
+from kplus.engine.meter import Meter, TimedBlocks
+from kplus.engine.shelves import Filed, FolderShelf, read_states, write_states
+
+__all__ = ["DaskEngine"]
+
+_CALL_SECONDS = 0.2  # a call should take so long at least: sending one takes some ms
+_CALLS_A_THREAD = 4  # at the most, so that nobody waits long for the last
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Some tasks, as a worker is sent to do them.
+
+    Attributes
+    ----------
+    source : Blocks
+        Pickled without its rows: a worker opens the files itself.
+    tasks : list of lists of Block
+        Blocks without source.
+    files : list of lists of (str or None, int)
+        Of each block, the file with its state and the position in it.
+    missed : list of lists of lists
+        Of each block, the renumberings since its last visit.
+    folder : Path
+        For states.
+    """
+
+    source: Blocks
+    model: Any
+    params: Any
+    tasks: list[list[Block]]
+    files: list[list[tuple[str | None, int]]]
+    missed: list[list[list[Renumbering]]]
+    folder: Path
+
+
+class DaskEngine(BlockEngine):
+    """Runs tasks on the workers of a client.
+
+    The state of rows is kept in files that all workers reach, a new one for each visit
+    of a task, so that any worker can do any task at any time, twice if need be. What
+    workers return are sums; they are added up in the order of tasks.
+
+    Parameters
+    ----------
+    source : Blocks
+        In files, or another source that workers can open by themselves.
+    client : distributed.Client
+    shelf : FolderShelf
+    scratch : object
+        Kept for as long as the engine is.
+    """
+
+    shelf: FolderShelf
+
+    def __init__(
+        self,
+        source: Blocks,
+        weights: Array | None = None,
+        *,
+        client: Any,
+        shelf: FolderShelf,
+        scratch: Any = None,
+        meter: Meter | None = None,
+    ) -> None:
+        super().__init__(source, weights, shelf=shelf, meter=meter)
+        self._scratch = scratch
+        self._read_seconds = 0.0
+        self._watch = Watch(client)
+        self._task_seconds = 0.0
+
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
+        """Yield the summary of each task, in order."""
+        tasks = self.tasks(block_ids)
+        size = self._tasks_a_call(len(tasks))
+        bundles = [tasks[i : i + size] for i in range(0, len(tasks), size)]
+        calls = [
+            (_described(bundle), self._errand(model, params, bundle))
+            for bundle in bundles
+        ]
+        spent = 0.0
+        self.n_workers = max(self.n_workers, self._watch.n_threads)
+        results = self._watch.run(run_errand, calls)
+        for bundle, (outcome, seconds) in zip(bundles, results, strict=True):
+            spent += seconds
+            done, read_seconds = outcome
+            self._read_seconds += read_seconds
+            for task, (summary, name) in zip(bundle, done, strict=True):
+                self.visited(task, self.shelf.filed(name))
+                yield summary
+        self._task_seconds = spent / len(tasks)
+
+    @property
+    def read_seconds(self) -> float:
+        return self._read_seconds
+
+    def _tasks_a_call(self, n_tasks: int) -> int:
+        most = max(1, _CALLS_A_THREAD * self._watch.n_threads)
+        size = -(-n_tasks // most)
+        if self._task_seconds:
+            even = -(-n_tasks // max(1, self._watch.n_threads))
+            size = max(size, min(even, int(_CALL_SECONDS / self._task_seconds)))
+        return size
+
+    def _errand(
+        self, model: Any, params: Any, tasks: Sequence[Sequence[int]]
+    ) -> Errand:
+        return Errand(
+            self.source,
+            model,
+            params,
+            [[_alone(self.block(index)) for index in task] for task in tasks],
+            [[_file_of(place) for place in self.places(task)] for task in tasks],
+            [self.missed(task) for task in tasks],
+            self.shelf.folder,
+        )
+
+
+def run_errand(errand: Errand) -> tuple[list[tuple[Any, str]], float]:
+    """On a worker: do the tasks.
+
+    Returns their sums with the files of new states, and the seconds that reading took.
+    """
+    done = []
+    source = TimedBlocks(errand.source)
+    with SINGLE_THREAD:
+        for blocks, files, missed in zip(
+            errand.tasks, errand.files, errand.missed, strict=True
+        ):
+            own = [_with_source(block, source) for block in blocks]
+            states = _states(errand.folder, files)
+            summary, states = run_blocks(
+                errand.model, errand.params, own, states, missed
+            )
+            done.append((summary, write_states(errand.folder, states)))
+    return done, source.seconds
+
+
+def _states(folder: Path, files: Sequence[tuple[str | None, int]]) -> list[Any]:
+    read: dict[str, list[Any]] = {}
+    states: list[Any] = []
+    for name, position in files:
+        if name is None:
+            states.append(None)
+            continue
+        if name not in read:
+            read[name] = read_states(folder / name)
+        states.append(read[name][position])
+    return states
+
+
+def _file_of(place: tuple[Any, int]) -> tuple[str | None, int]:
+    put, position = place
+    return (put.path.name if isinstance(put, Filed) else None), position
+
+
+def _alone(block: Block) -> Block:
+    return Block(None, block.index, block.start, block.stop, block.weights)  # type: ignore[arg-type]
+
+
+def _with_source(block: Block, source: Blocks) -> Block:
+    return Block(source, block.index, block.start, block.stop, block.weights)
+
+
+def _described(tasks: Sequence[Sequence[int]]) -> str:
+    return f"blocks {tasks[0][0]} to {tasks[-1][-1]}"

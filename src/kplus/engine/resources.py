@@ -1,0 +1,134 @@
+"""What a fit may use: memory, a folder for scratch files, workers."""
+
+import os
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Resources", "as_bytes", "resources", "resources_now"]
+
+_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
+_SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What `resources` was told.
+
+    Attributes
+    ----------
+    memory_limit : int or None
+        Bytes that the process may have.
+    scratch : Path or None
+        Where to keep files meanwhile.
+    client : distributed.Client or None
+        Whose workers to use, where rows are in files.
+    lasting : Path or None
+        Where files must be kept that outlive the process, as a checkpoint needs them.
+    """
+
+    memory_limit: int | None = None
+    scratch: Path | None = None
+    client: Any = None
+    lasting: Path | None = None
+
+    def folder(self) -> "ScratchFolder | LastingFolder":
+        """A folder for the state of rows."""
+        if self.lasting is not None:
+            return LastingFolder(self.lasting)
+        return ScratchFolder(self.scratch)
+
+
+_NOW: ContextVar[Resources | None] = ContextVar("resources", default=None)
+
+
+@contextmanager
+def resources(
+    *,
+    memory_limit: int | str | None = None,
+    scratch: str | os.PathLike[str] | None = None,
+) -> Iterator[None]:
+    """Say what fits may use; for all of them inside a ``with`` block.
+
+    Parameters
+    ----------
+    memory_limit : int or str, optional
+        How much memory the process may take, in bytes or as in ``"2 GB"``. What a fit
+        remembers of each row goes to scratch files when it would take more. The rows
+        themselves must be in files, too: give a path to `fit`.
+    scratch : path-like, optional
+        A folder for such files, the one for temporary files by default. With workers
+        on several machines it must be one that all of them reach under this name.
+
+    Examples
+    --------
+    >>> import kplus
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(500, 2)) + [[0, 9]] * 500
+    >>> with kplus.resources(memory_limit="4 GB"):
+    ...     model = kplus.DPMeans(penalty=50).fit(X)
+    >>> model.n_clusters_
+    1
+    """
+    limit = None if memory_limit is None else as_bytes(memory_limit)
+    folder = None if scratch is None else Path(scratch)
+    token = _NOW.set(Resources(limit, folder))
+    try:
+        yield
+    finally:
+        _NOW.reset(token)
+
+
+def resources_now() -> Resources:
+    """What fits may use now, with the workers of the client that is active."""
+    from kplus.engine.cluster import active_client
+
+    now = _NOW.get() or Resources()
+    return Resources(now.memory_limit, now.scratch, active_client())
+
+
+def as_bytes(size: int | str) -> int:
+    """A number of bytes, given as such or as in ``"1.5 GB"`` or ``"512 MiB"``.
+
+    >>> as_bytes("1.5 GB"), as_bytes("1 KiB"), as_bytes(100)
+    (1500000000, 1024, 100)
+    """
+    if isinstance(size, str):
+        match = _SIZE.fullmatch(size)
+        try:
+            number = float(match[1]) if match else -1.0
+        except ValueError:
+            number = -1.0
+        if match and number > 0:
+            unit = match[2].lower()
+            factor = 1024 ** " kmgt".index(unit) if match[3] and unit else _UNITS[unit]
+            return int(number * factor)
+    elif not isinstance(size, bool) and size > 0:
+        return int(size)
+    raise ValueError(
+        f"memory_limit must be a number of bytes or text such as '2 GB', not {size!r}."
+    )
+
+
+class LastingFolder:
+    """A folder that is deleted by somebody else."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+
+class ScratchFolder:
+    """A new folder, which is deleted when nobody uses it any more."""
+
+    def __init__(self, inside: Path | None) -> None:
+        if inside is not None:
+            inside.mkdir(parents=True, exist_ok=True)
+        self.path = Path(tempfile.mkdtemp(prefix="kplus-", dir=inside))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)

@@ -1,0 +1,215 @@
+"""Where the state of rows is kept between two visits: in memory, or in a folder."""
+
+import os
+import uuid
+import weakref
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any, Protocol
+
+import numpy as np
+
+from kplus.core.errors import DataError, ModelFormatError
+from kplus.core.packing import pack, unpack
+
+__all__ = [
+    "Filed",
+    "FolderShelf",
+    "Held",
+    "LimitedShelf",
+    "MemoryShelf",
+    "Put",
+    "Shelf",
+    "read_states",
+    "write_states",
+]
+
+
+class Put(Protocol):
+    """The states of some blocks, put away; they are never changed, only replaced."""
+
+    def load(self) -> list[Any]:
+        """The states, one a block."""
+
+    def describe(self) -> list[Any] | str:
+        """For a checkpoint: the states as plain values, or the path of a file."""
+
+    def pin(self) -> None:
+        """A checkpoint is to refer to them."""
+
+    def unpin(self) -> None:
+        """It does not any more."""
+
+
+class Shelf(Protocol):
+    """Puts states away."""
+
+    def put(self, states: list[Any]) -> Put: ...
+
+    def find(self, described: list[Any] | str) -> Put:
+        """What was put away, here or on another shelf, by its description."""
+
+
+class Held:
+    """States in memory."""
+
+    def __init__(self, states: list[Any]) -> None:
+        self.states = states
+
+    def load(self) -> list[Any]:
+        return self.states
+
+    def describe(self) -> list[Any]:
+        return self.states
+
+    def pin(self) -> None:
+        """Nothing is to be done: a checkpoint holds the states themselves."""
+
+    def unpin(self) -> None:
+        """Nothing is to be done."""
+
+
+class MemoryShelf:
+    """Keeps states in memory."""
+
+    def put(self, states: list[Any]) -> Held:
+        return Held(states)
+
+    def find(self, described: list[Any] | str) -> Held:
+        return Held(_states(described))
+
+
+class Filed:
+    """States in a file, which is deleted when nobody refers to it any more.
+
+    Names are never used twice, so that a task that was given up for lost and comes
+    back cannot overwrite what others go by.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._end = weakref.finalize(self, _delete, path)
+
+    def load(self) -> list[Any]:
+        return read_states(self.path)
+
+    def describe(self) -> str:
+        return str(self.path.absolute())
+
+    def pin(self) -> None:
+        self._end.detach()
+
+    def unpin(self) -> None:
+        if not self._end.alive:
+            self._end = weakref.finalize(self, _delete, self.path)
+
+
+class FolderShelf:
+    """Keeps states in a folder that all who work on the rows can reach."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._known: weakref.WeakValueDictionary[str, Filed] = (
+            weakref.WeakValueDictionary()
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, states: list[Any]) -> Filed:
+        return self.filed(write_states(self.folder, states))
+
+    def filed(self, name: str) -> Filed:
+        """States that were written by somebody else."""
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = Filed(self.folder / name)
+        return found
+
+    def find(self, described: list[Any] | str) -> Filed:
+        if isinstance(described, str) and (self.folder / Path(described).name).exists():
+            return self.filed(Path(described).name)
+        return self.put(_states(described))
+
+
+class LimitedShelf:
+    """Keeps states in memory up to a number of bytes, and in a folder beyond it."""
+
+    def __init__(self, limit: int, folder: Callable[[], Path]) -> None:
+        self._limit, self._folder = limit, folder
+        self._held = 0
+        self._files: FolderShelf | None = None
+        self._lock = RLock()  # states may be let go while one is put away
+
+    def put(self, states: list[Any]) -> Put:
+        size = _bytes_of(states)
+        with self._lock:
+            fits = self._held + size <= self._limit
+            if fits:
+                self._held += size
+            elif self._files is None:
+                self._files = FolderShelf(self._folder())
+        if not fits:
+            assert self._files is not None
+            return self._files.put(states)
+        held = Held(states)
+        weakref.finalize(held, self._released, size)
+        return held
+
+    def _released(self, size: int) -> None:
+        with self._lock:
+            self._held -= size
+
+    def find(self, described: list[Any] | str) -> Put:
+        return self.put(_states(described))
+
+
+def _states(described: list[Any] | str) -> list[Any]:
+    if isinstance(described, str):
+        return read_states(Path(described))
+    return described
+
+
+def _bytes_of(value: Any) -> int:
+    """Bytes of the arrays of a state."""
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (list, tuple)):
+        return sum(map(_bytes_of, value))
+    if is_dataclass(value):
+        return sum(_bytes_of(getattr(value, f.name)) for f in fields(value))
+    return 0
+
+
+def write_states(folder: Path, states: list[Any]) -> str:
+    """Write states to a new file; return its name."""
+    name = f"{uuid.uuid4().hex}.npz"
+    unfinished = folder / f".{name}"
+    try:
+        with open(unfinished, "xb") as file:
+            np.savez(file, allow_pickle=False, **pack(states))
+        os.replace(unfinished, folder / name)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return name
+
+
+def read_states(path: Path) -> list[Any]:
+    """The states in a file."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            states: list[Any] = unpack(dict(arrays))
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}, in which the fit keeps the state of rows, is gone: do not delete "
+            f"files of its folder while it runs."
+        ) from None
+    except (ValueError, OSError, KeyError, ModelFormatError) as error:
+        raise DataError(
+            f"{path}, in which the fit keeps the state of rows, is damaged ({error})."
+        ) from error
+    return states
+
+
+def _delete(path: Path) -> None:
+    path.unlink(missing_ok=True)
