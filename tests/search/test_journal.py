@@ -7,18 +7,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kplus import (
-    CRAFT,
-    MEIBP,
-    BPMeans,
-    DPMeans,
-    DPMixture,
-    IBPGibbs,
-    IBPVariational,
-    KFeatures,
-)
+from kplus import IBPGibbs
 from kplus.core.packing import pack, unpack
-from kplus.datasets import make_binary_features, make_gaussian_blobs
 from kplus.estimators import (
     _craft,
     _dp_means,
@@ -33,6 +23,7 @@ from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
 from kplus.search.ibp import gibbs, variational
 from kplus.search.journal import Chance
+from loop_fits import FITS, features
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp
 
@@ -65,45 +56,6 @@ class Diary:
         self.n_kept += 1
         if self.n_kept >= self.crash:
             raise Crash
-
-
-def blobs(D=3):
-    return make_gaussian_blobs(400, D, 5, random_state=0)[0]
-
-
-def features():
-    return make_binary_features(500, 8, 4, noise=1.0, random_state=0)[0]
-
-
-FITS = {
-    "DPMeans": (lambda: DPMeans(penalty=4.0, batch_size=64), blobs),
-    "DPMeans, number": (lambda: DPMeans(n_clusters=5, batch_size=64), blobs),
-    "DPMeans, serial": (
-        lambda: DPMeans(penalty=4.0, algorithm="serial", batch_size=64),
-        blobs,
-    ),
-    "DPMeans, collapsed": (
-        lambda: DPMeans(penalty=4.0, collapsed=True, batch_size=64),
-        blobs,
-    ),
-    "DPMeans, full": (
-        lambda: DPMeans(penalty=30.0, covariance="full", batch_size=64),
-        blobs,
-    ),
-    "DPMixture": (lambda: DPMixture(batch_size=64), blobs),
-    "DPMixture, seeds": (
-        lambda: DPMixture(n_components=12, moves=("merge", "delete"), batch_size=64),
-        blobs,
-    ),
-    "BPMeans": (lambda: BPMeans(batch_size=64), features),
-    "KFeatures": (lambda: KFeatures(n_components=4, batch_size=64), features),
-    "CRAFT": (lambda: CRAFT(n_clusters=4, batch_size=64), features),
-    "MEIBP": (lambda: MEIBP(negative="shift", batch_size=64), features),
-    "IBPVariational": (
-        lambda: IBPVariational(max_components=4, max_iter=9, batch_size=64),
-        features,
-    ),
-}
 
 
 def fitted(make, X, diary, monkeypatch):

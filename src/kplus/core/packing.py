@@ -50,9 +50,7 @@ class _Packer:
     def __init__(self) -> None:
         self._parts: dict[str, list[np.ndarray]] = {}
         self._lengths: dict[str, int] = {}
-        self._known: dict[
-            int, tuple[np.ndarray, list[Any]]
-        ] = {}
+        self._known: dict[int, tuple[np.ndarray, list[Any]]] = {}
 
     def node(self, value: Any, depth: int) -> Any:
         """JSON for a value; what is not plain is a list that begins with its kind."""

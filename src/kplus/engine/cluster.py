@@ -82,53 +82,47 @@ class Watch:
 
         Arguments travel as bytes: a scheduler that looked into them would take long.
         """
-        pending: dict[Any, int] = {}
+        names = [name for name, _ in calls]
         packed = [pickle.dumps((function, argument), 5) for _, argument in calls]
-        attempts = [0] * len(calls)
+        pending = {self._submitted(call): i for i, call in enumerate(packed)}
+        attempts = [1] * len(calls)
         done: dict[int, Any] = {}
-
-        def send(number: int, why: str) -> None:
-            if attempts[number] == ATTEMPTS:
-                raise WorkersError(
-                    f"Workers failed {ATTEMPTS} times at {calls[number][0]}: {why}"
-                )
-            attempts[number] += 1
-            if why:
-                _LOG.warning("%s is done again: %s", calls[number][0], why)
-            pending[self._submitted(packed[number])] = number
-
-        for number in range(len(calls)):
-            send(number, "")
+        heard = time.monotonic()
         try:
-            heard = time.monotonic()
             for number in range(len(calls)):
                 while number not in done:
+                    lost: dict[int, str] = {}
                     finished = self._finished(pending)
-                    for future in finished:
+                    for future, outcome in self._outcomes(finished):
                         which = pending.pop(future)
-                        outcome = self._outcome(future)
                         if isinstance(outcome, _Lost):
-                            send(which, outcome.why)
+                            lost[which] = outcome.why
                         else:
                             done[which] = outcome
                             self.longest = max(self.longest, outcome[1])
                     if finished:
                         heard = time.monotonic()
-                        continue
-                    self._check()
-                    if time.monotonic() - heard > self._patience():
-                        stuck = dict(pending)
-                        self.client.cancel(list(stuck), force=True)
-                        pending.clear()
-                        for which in stuck.values():
-                            send(which, "nothing was heard of them")
-                        heard = time.monotonic()
+                    else:
+                        self._check()
+                        if time.monotonic() - heard > self._patience():
+                            lost = dict.fromkeys(pending.values(), "nothing was heard")
+                            self._give_up(pending)
+                            heard = time.monotonic()
+                    for which, why in lost.items():
+                        attempts[which] += 1
+                        _refuse_again(names[which], attempts[which], why)
+                        pending[self._submitted(packed[which])] = which
                 yield done.pop(number)
         finally:
-            if pending:
-                self.client.cancel(list(pending), force=True)
+            self._give_up(pending)
+
+    def _give_up(self, pending: dict[Any, int]) -> None:
+        if pending and self.client.status == "running":
+            self.client.cancel(list(pending), force=True)
+        pending.clear()
 
     def _submitted(self, packed: bytes) -> Any:
+        self._check_scheduler()
         key = f"kplus-{uuid.uuid4().hex}"  # a key once used may be remembered as lost
         with warnings.catch_warnings():  # parameters of many megabytes go this way
             warnings.filterwarnings("ignore", message="Sending large graph")
@@ -151,14 +145,25 @@ class Watch:
             finished = [future for future in pending if future.status != "pending"]
         return finished
 
+    def _outcomes(self, futures: Sequence[Any]) -> list[tuple[Any, Any]]:
+        """What calls returned with their seconds, or that they must be repeated."""
+        good = [future for future in futures if future.status == "finished"]
+        try:  # all at once, as asking for one takes milliseconds
+            results = dict(zip(good, self.client.gather(good), strict=True))
+        except Exception:  # a worker went with its result
+            results = {}
+        return [
+            (future, results[future] if future in results else self._outcome(future))
+            for future in futures
+        ]
+
     def _outcome(self, future: Any) -> Any:
-        """What a call returned with its seconds, or that it must be repeated."""
         if future.status == "finished":
             try:
                 return future.result(timeout=STALL_SECONDS)
-            except Exception as error:  # the worker went with the result
+            except Exception as error:
                 self._check()
-                return _Lost(str(error))
+                return _Lost(f"the result was lost ({error})")
         if future.status == "error":
             cause = future.exception()
             if type(cause).__name__ != "KilledWorker":
@@ -167,15 +172,18 @@ class Watch:
         self._check()
         return _Lost("it was lost with a worker")
 
+    def _check_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise WorkersError(
+                f"The connection to the scheduler {_address(self.client)} is lost; a "
+                f"fit with a checkpoint can be resumed."
+            )
+
     def _check(self) -> None:
         """Raise an error if there is nobody to wait for."""
         end = time.monotonic() + NO_WORKERS_SECONDS
         while True:
-            if self.client.status != "running":
-                raise WorkersError(
-                    f"The connection to the scheduler {_address(self.client)} is lost; "
-                    f"a fit with a checkpoint can be resumed."
-                )
+            self._check_scheduler()
             if self._workers():
                 return
             if time.monotonic() > end:
@@ -185,6 +193,12 @@ class Watch:
                     f"checkpoint the fit can be resumed."
                 )
             time.sleep(_POLL_SECONDS)
+
+
+def _refuse_again(name: str, attempt: int, why: str) -> None:
+    if attempt > ATTEMPTS:
+        raise WorkersError(f"Workers failed {ATTEMPTS} times at {name}: {why}.")
+    _LOG.warning("%s is done again: %s", name, why)
 
 
 class _Lost:

@@ -1,7 +1,9 @@
 """Tasks on the workers of a Dask cluster, which read their own blocks."""
 
+import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,9 @@ class Errand:
 
     Attributes
     ----------
-    source : Blocks
-        Pickled without its rows: a worker opens the files itself.
+    source : bytes
+        Blocks, pickled without rows: a worker opens the files itself, and keeps them
+        open for the next errand.
     tasks : list of lists of Block
         Blocks without source.
     files : list of lists of (str or None, int)
@@ -36,7 +39,7 @@ class Errand:
         For states.
     """
 
-    source: Blocks
+    source: bytes
     model: Any
     params: Any
     tasks: list[list[Block]]
@@ -76,6 +79,7 @@ class DaskEngine(BlockEngine):
     ) -> None:
         super().__init__(source, weights, shelf=shelf, meter=meter)
         self._scratch = scratch
+        self._packed = pickle.dumps(source, 5)
         self._read_seconds = 0.0
         self._watch = Watch(client)
         self._task_seconds = 0.0
@@ -94,10 +98,11 @@ class DaskEngine(BlockEngine):
         results = self._watch.run(run_errand, calls)
         for bundle, (outcome, seconds) in zip(bundles, results, strict=True):
             spent += seconds
-            done, read_seconds = outcome
-            self._read_seconds += read_seconds
-            for task, (summary, name) in zip(bundle, done, strict=True):
-                self.visited(task, self.shelf.filed(name))
+            self._read_seconds += outcome.read_seconds
+            put, first = self.shelf.filed(outcome.name), 0
+            for task, summary in zip(bundle, outcome.summaries, strict=True):
+                self.visited(task, put, first)
+                first += len(task)
                 yield summary
         self._task_seconds = spent / len(tasks)
 
@@ -117,7 +122,7 @@ class DaskEngine(BlockEngine):
         self, model: Any, params: Any, tasks: Sequence[Sequence[int]]
     ) -> Errand:
         return Errand(
-            self.source,
+            self._packed,
             model,
             params,
             [[_alone(self.block(index)) for index in task] for task in tasks],
@@ -127,28 +132,44 @@ class DaskEngine(BlockEngine):
         )
 
 
-def run_errand(errand: Errand) -> tuple[list[tuple[Any, str]], float]:
-    """On a worker: do the tasks.
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker brings back: sums, one a task, and a file with all new states."""
 
-    Returns their sums with the files of new states, and the seconds that reading took.
-    """
-    done = []
-    source = TimedBlocks(errand.source)
+    summaries: list[Any]
+    name: str
+    read_seconds: float
+
+
+def run_errand(errand: Errand) -> Outcome:
+    """On a worker: do the tasks."""
+    summaries: list[Any] = []
+    new: list[Any] = []
+    read: dict[str, list[Any]] = {}
+    source = TimedBlocks(_opened(errand.source))
     with SINGLE_THREAD:
         for blocks, files, missed in zip(
             errand.tasks, errand.files, errand.missed, strict=True
         ):
             own = [_with_source(block, source) for block in blocks]
-            states = _states(errand.folder, files)
+            states = _states(errand.folder, files, read)
             summary, states = run_blocks(
                 errand.model, errand.params, own, states, missed
             )
-            done.append((summary, write_states(errand.folder, states)))
-    return done, source.seconds
+            summaries.append(summary)
+            new += states
+    return Outcome(summaries, write_states(errand.folder, new), source.seconds)
 
 
-def _states(folder: Path, files: Sequence[tuple[str | None, int]]) -> list[Any]:
-    read: dict[str, list[Any]] = {}
+@lru_cache(maxsize=2)
+def _opened(packed: bytes) -> Any:
+    return pickle.loads(packed)
+
+
+def _states(
+    folder: Path, files: Sequence[tuple[str | None, int]], read: dict[str, list[Any]]
+) -> list[Any]:
+    """The states at some places; `read` are those files that were read before."""
     states: list[Any] = []
     for name, position in files:
         if name is None:

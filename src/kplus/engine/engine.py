@@ -142,9 +142,9 @@ class BlockEngine:
         """The renumberings since the last visit of each block."""
         return [self._renumberings[self._versions[index] :] for index in task]
 
-    def visited(self, task: Sequence[int], put: Put) -> None:
+    def visited(self, task: Sequence[int], put: Put, first: int = 0) -> None:
         """Note that blocks were visited, and where their new states are."""
-        for position, index in enumerate(task):
+        for position, index in enumerate(task, first):
             self._places[index] = put, position
             self._versions[index] = len(self._renumberings)
         rows = self.source.block_rows

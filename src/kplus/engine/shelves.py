@@ -1,8 +1,11 @@
 """Where the state of rows is kept between two visits: in memory, or in a folder."""
 
+import json
 import os
+import struct
 import uuid
 import weakref
+import zlib
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -25,6 +28,10 @@ __all__ = [
     "read_states",
     "write_states",
 ]
+
+
+_MAGIC = b"kplusrow"
+_START = struct.Struct("<8sIQ")  # magic, check sum of all that follows, bytes of header
 
 
 class Put(Protocol):
@@ -183,11 +190,19 @@ def _bytes_of(value: Any) -> int:
 
 def write_states(folder: Path, states: list[Any]) -> str:
     """Write states to a new file; return its name."""
-    name = f"{uuid.uuid4().hex}.npz"
+    name = f"{uuid.uuid4().hex}.rows"
     unfinished = folder / f".{name}"
+    arrays = pack(states)
+    header = json.dumps({key: [a.dtype.str, a.size] for key, a in arrays.items()})
+    check = zlib.crc32(header.encode())
+    for array in arrays.values():
+        check = zlib.crc32(array.data, check)
     try:
         with open(unfinished, "xb") as file:
-            np.savez(file, allow_pickle=False, **pack(states))
+            file.write(_START.pack(_MAGIC, check, len(header)))
+            file.write(header.encode())
+            for array in arrays.values():
+                file.write(array.data)
         os.replace(unfinished, folder / name)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -197,14 +212,23 @@ def write_states(folder: Path, states: list[Any]) -> str:
 def read_states(path: Path) -> list[Any]:
     """The states in a file."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            states: list[Any] = unpack(dict(arrays))
+        content = path.read_bytes()
     except FileNotFoundError:
         raise DataError(
             f"{path}, in which the fit keeps the state of rows, is gone: do not delete "
             f"files of its folder while it runs."
         ) from None
-    except (ValueError, OSError, KeyError, ModelFormatError) as error:
+    try:
+        magic, check, size = _START.unpack_from(content)
+        if magic != _MAGIC or check != zlib.crc32(memoryview(content)[_START.size :]):
+            raise ModelFormatError("its contents are not what was written")
+        place = _START.size + size
+        arrays = {}
+        for key, (dtype, n) in json.loads(content[_START.size : place]).items():
+            arrays[key] = np.frombuffer(content, dtype, n, place)
+            place += arrays[key].nbytes
+        states: list[Any] = unpack(arrays)
+    except (ValueError, TypeError, struct.error) as error:
         raise DataError(
             f"{path}, in which the fit keeps the state of rows, is damaged ({error})."
         ) from error

@@ -52,6 +52,11 @@ class Job:
         unseen = replace(self, callback=None, journal=None, meter=None)
         return replace(unseen, source=source, weights=weights, **changes)
 
+    def alone(self) -> "Job":
+        """The same for one thread, which takes blocks in order: nobody can help it."""
+        resources = replace(self.resources, client=None)
+        return replace(self, n_threads=1, resources=resources)
+
     def watched(self, loop: Callable[..., T], *others: Remembering) -> T:
         """What a loop over all rows finds, or found before a crash; see `journal`."""
         return watched(self.journal, [Chance(self.rng), *others], loop)

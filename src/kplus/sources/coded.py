@@ -110,7 +110,8 @@ class Coder:
         if self.coding is not None and not self.coding.by_position:
             raise no_names(self.coding, "The table has no column names")
         if isinstance(table, ArrayBlocks):
-            return self.open_array(table.array)
+            blocks, coding = self.open_array(table.array)
+            return (table.cut(self.block_rows) if coding is None else blocks), coding
         chosen = chosen_columns(self.categorical, table.n_features)
         if self.coding is not None or (self.reset and chosen.any()):
             raise DataError(

@@ -44,7 +44,7 @@ def serial(
     else:
         centers = _mean(job, lens)[None]
     result, labels = run_job(
-        replace(job, n_threads=1), model, Means.start(lens, centers), [TidyUp()],
+        job.alone(), model, Means.start(lens, centers), [TidyUp()],
         one_by_one(job), shown=lens.back_squared,
     )  # fmt: skip
     return settled(job, _to_data(model, result.params, result, labels))
@@ -108,7 +108,7 @@ def refine(
     lens = Lens.on(sample.rows)
     model = CollapsedModel(lens.view_squared(penalty), max_clusters)
     result, labels = run_job(
-        replace(job, n_threads=1), model, Means.start(lens, lens.view(centers)),
+        job.alone(), model, Means.start(lens, lens.view(centers)),
         [TidyUp()], one_by_one(job), shown=lens.back_squared, earlier=len(before),
     )  # fmt: skip
     means = model.update(result.params, result.total)

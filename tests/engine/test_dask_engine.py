@@ -1,0 +1,349 @@
+"""Fits on the workers of a cluster: the same bits, and no hang whatever happens."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from every_estimator import assert_same_attributes
+from kplus import CRAFT, DPMeans, DPMixture, resources
+from kplus.core.errors import DataError, WorkersError
+from kplus.core.types import Block
+from kplus.datasets import make_gaussian_blobs
+from kplus.engine import cluster as watching
+from kplus.engine import make_engine
+from kplus.engine.resources import Resources
+from kplus.sources.blocks import ArrayBlocks
+from kplus.sources.files import open_files
+from loop_fits import FITS
+
+distributed = pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.dask,
+    pytest.mark.filterwarnings("ignore"),  # those of distributed are many
+]
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+def active(client, monkeypatch):
+    """The cluster in use, with both workers up."""
+    client.wait_for_workers(2, timeout=60)
+    monkeypatch.setattr(watching, "active_client", lambda: client)
+    return client
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def saved(folder, X):
+    path = folder / "rows.npy"
+    np.save(path, X)
+    return path
+
+
+def without_workers(fit):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(watching, "active_client", lambda: None)
+        return fit()
+
+
+def pids(client):
+    return list(client.run(os.getpid).values())
+
+
+class Slow:
+    """A model whose visits take long, and do as they are told."""
+
+    incremental = False
+
+    def __init__(self, seconds=0.0, poison=None):
+        self.seconds, self.poison = seconds, poison
+
+    def summarize(self, params, block: Block, local):
+        time.sleep(self.seconds)
+        if self.poison is not None and block.index == self.poison[0]:
+            self.poison[1]()
+        seen = 0 if local is None else int(local[0])
+        return Total(block.read().sum() * params), np.array([seen + 1])
+
+
+class Total:
+    def __init__(self, value):
+        self.value = float(value)
+
+    def __iadd__(self, other):
+        self.value += other.value
+        return self
+
+
+def die():
+    os._exit(1)
+
+
+def fail():
+    raise DataError("this block is bad")
+
+
+# ------------------------------------------------------------------ same bits
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_fits_are_those_of_threads(name, active, tmp_path):
+    make, rows = FITS[name]
+    path = saved(tmp_path, rows())
+    expected = without_workers(
+        lambda: make().set_params(random_state=0, n_jobs=2).fit(path)
+    )
+    found = make().set_params(random_state=0).fit(path)
+    assert_same_attributes(found.set_params(n_jobs=2), expected)
+    alone = "serial" in name  # collapsed passes come after others
+    assert found.fit_report_.n_workers == (1 if alone else 2)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "zarr", "dask.array", "dask.dataframe"])
+def test_sources(kind, active, tmp_path):
+    X = make_gaussian_blobs(300, 3, 4, random_state=0)[0]
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    expected = without_workers(lambda: model.fit(X).labels_.copy())
+    if kind == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        (tmp_path / "data").mkdir()
+        for i, part in enumerate(np.array_split(X, 3)):
+            table = pa.table(dict(zip("abc", part.T.copy(), strict=True)))
+            pq.write_table(table, tmp_path / "data" / f"{i}.parquet", row_group_size=40)
+        given = tmp_path / "data"
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr")
+        array = zarr.create_array(
+            str(tmp_path / "x.zarr"), shape=X.shape, chunks=(70, 2), dtype="f8"
+        )
+        array[:] = X
+        given = tmp_path / "x.zarr"
+    elif kind == "dask.array":
+        given = pytest.importorskip("dask.array").from_array(X, chunks=(70, 2))
+    else:
+        import pandas as pd
+
+        frame = pd.DataFrame(X, columns=list("abc"))
+        given = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+    np.testing.assert_array_equal(model.fit(given).labels_, expected)
+    assert model.fit_report_.n_workers == 2
+
+
+def test_rows_in_memory_stay_here(active):
+    X = make_gaussian_blobs(300, 3, 4, random_state=0)[0]
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(X)
+    assert model.fit_report_.n_workers == 1
+
+
+def test_weights_and_starts(active, tmp_path):
+    X = make_gaussian_blobs(300, 3, 4, random_state=0)[0]
+    path = saved(tmp_path, X)
+    weights = np.random.default_rng(0).integers(1, 4, 300)
+    model = DPMeans(n_clusters=4, n_init=3, batch_size=64, random_state=0)
+    expected = without_workers(lambda: model.fit(path, sample_weight=weights).labels_)
+    found = model.fit(path, sample_weight=weights).labels_
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_categories(active, tmp_path, monkeypatch):
+    pytest.importorskip("pyarrow")
+    from every_estimator import mixed_rows
+
+    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+    frame, _ = mixed_rows()
+    frame.to_parquet(tmp_path / "x.parquet")
+    model = CRAFT(n_clusters=3, random_state=0, batch_size=32)
+    expected = without_workers(lambda: model.fit(tmp_path / "x.parquet").labels_)
+    np.testing.assert_array_equal(model.fit(tmp_path / "x.parquet").labels_, expected)
+    assert model.fit_report_.n_workers == 2
+
+
+def test_files_are_gone_afterwards(active, tmp_path, scratch):
+    path = saved(tmp_path, make_gaussian_blobs(300, 3, 4, random_state=0)[0])
+    DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(path)
+    assert [item.name for item in tmp_path.iterdir()] == ["rows.npy"]
+    with resources(scratch=tmp_path / "mine"):
+        DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(path)
+    assert list((tmp_path / "mine").iterdir()) == []
+
+
+# --------------------------------------------------------------------- faults
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMeans(penalty=4.0, batch_size=64, random_state=0),
+        DPMixture(batch_size=500, random_state=0),
+    ],
+    ids=["DPMeans", "DPMixture"],
+)
+def test_a_killed_worker_changes_nothing(model, active, tmp_path):
+    path = saved(tmp_path, make_gaussian_blobs(2_000, 3, 6, random_state=0)[0])
+    expected = without_workers(lambda: vars(model.fit(path)).copy())
+    killer = threading.Timer(0.3, lambda: os.kill(pids(active)[0], signal.SIGKILL))
+    killer.start()
+    found = vars(model.fit(path))
+    killer.join()
+    np.testing.assert_array_equal(found["labels_"], expected["labels_"])
+    active.wait_for_workers(2, timeout=60)
+
+
+def test_states_follow_their_blocks_through_kills(active, tmp_path):
+    """Each visit adds one to the state of a block, whoever makes it."""
+    X = np.arange(240.0).reshape(60, 4)
+    source = open_files(saved(tmp_path, X)).cut(5)
+    with make_engine(source, None, 1, Resources(client=active)) as engine:
+        for visit in range(1, 5):
+            if visit == 3:
+                os.kill(pids(active)[1], signal.SIGKILL)
+            total = sum(t.value for t in engine.sweep(Slow(0.05), visit, range(12)))
+            assert total == X.sum() * visit
+            assert [int(state[0]) for state in engine.locals()] == [visit] * 12
+    active.wait_for_workers(2, timeout=60)
+
+
+def test_a_bad_block_is_told_at_once(active, tmp_path):
+    source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
+    with (
+        make_engine(source, None, 1, Resources(client=active)) as engine,
+        pytest.raises(DataError, match="this block is bad"),
+    ):
+        list(engine.sweep(Slow(poison=(7, fail)), 1.0, range(12)))
+
+
+def test_a_block_that_kills_workers_is_named(active, tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "ATTEMPTS", 1)
+    source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
+    with (
+        make_engine(source, None, 1, Resources(client=active)) as engine,
+        pytest.raises(WorkersError, match=r"failed 1 times at blocks \d+ to \d+.*died"),
+    ):
+        list(engine.sweep(Slow(poison=(7, die)), 1.0, range(12)))
+    active.wait_for_workers(2, timeout=60)
+
+
+def test_silent_calls_are_sent_again(active, monkeypatch):
+    monkeypatch.setattr(watching, "STALL_SECONDS", 0.5)
+    monkeypatch.setattr(watching, "STALL_TIMES", 1.0)
+    monkeypatch.setattr(watching, "ATTEMPTS", 2)
+    watch = watching.Watch(active)
+    with pytest.raises(WorkersError, match="2 times at a nap: nothing was heard"):
+        list(watch.run(time.sleep, [("a nap", 5.0)]))
+
+
+@pytest.mark.parametrize("loss", ["workers", "scheduler"])
+def test_without_workers_or_scheduler_there_is_a_named_error(
+    loss, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(watching, "NO_WORKERS_SECONDS", 1.0)
+    cluster = distributed.LocalCluster(
+        n_workers=1,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=None,
+        worker_dashboard_address=None,
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    watch = watching.Watch(client)
+    calls = watch.run(time.sleep, [("a", 0.1), ("b", 0.1), ("c", 0.1)])
+    next(calls)
+    begun = time.monotonic()
+    if loss == "workers":
+        cluster.scale(0)
+        while client.nthreads():
+            time.sleep(0.1)
+        with pytest.raises(WorkersError, match="No worker is left at"):
+            list(watch.run(time.sleep, [("late", 0.1)]))
+    else:
+        cluster.close()
+        with pytest.raises(WorkersError, match="The connection to the scheduler"):
+            list(watch.run(time.sleep, [("late", 0.1)]))
+    assert time.monotonic() - begun < 30
+    client.close()
+    cluster.close()
+
+
+def test_workers_elsewhere_need_a_folder():
+    class Client:
+        def scheduler_info(self, n_workers):
+            return {"workers": {"tcp://10.9.8.7:1": {"host": "10.9.8.7"}}}
+
+    with pytest.raises(WorkersError, match=r"another machine.*scratch"):
+        watching.check_shared(Client())
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+@pytest.mark.parametrize("resumed_by", ["workers", "threads"])
+def test_checkpoints_refer_to_files(resumed_by, active, tmp_path, monkeypatch):
+    monkeypatch.setattr("kplus.io.checkpoint.SECONDS", 0.0)
+    monkeypatch.setattr("kplus.io.checkpoint.SHARE", 0)
+    path = saved(tmp_path, make_gaussian_blobs(600, 3, 6, random_state=0)[0])
+    model = DPMixture(batch_size=200, random_state=0)
+    expected = without_workers(lambda: vars(model.fit(path)).copy())
+
+    class Crash(Exception):
+        pass
+
+    class Crashing:
+        def __init__(self):
+            self.left = 3
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            self.left -= 1
+            if not self.left:
+                raise Crash
+
+    folder = tmp_path / "checkpoint"
+    with pytest.raises(Crash):
+        DPMixture(batch_size=200, random_state=0).set_callbacks(Crashing()).fit(
+            path, checkpoint=folder
+        )
+    assert list((folder / "rows").glob("*.rows"))
+
+    def go_on():
+        return DPMixture.resume(folder, path)
+
+    found = go_on() if resumed_by == "workers" else without_workers(go_on)
+    np.testing.assert_array_equal(found.labels_, expected["labels_"])
+    np.testing.assert_array_equal(
+        found.lower_bound_history_, expected["lower_bound_history_"]
+    )
+    assert not folder.exists()
+
+
+def test_no_client_is_started(tmp_path):
+    assert watching.active_client() is None
+    DPMeans(penalty=4.0, random_state=0).fit(saved(tmp_path, np.eye(5)))
+    assert watching.active_client() is None
+    engine = make_engine(ArrayBlocks(np.eye(5), 2), None, 1, Resources())
+    assert type(engine).__name__ == "SerialEngine"
