@@ -86,6 +86,7 @@ class DaskEngine(BlockEngine):
 
     def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order."""
+        self.check_files()
         tasks = self.tasks(block_ids)
         size = self._tasks_a_call(len(tasks))
         bundles = [tasks[i : i + size] for i in range(0, len(tasks), size)]

@@ -90,8 +90,10 @@ class BlockEngine:
         self._begun = time.perf_counter()
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: Any, *exc: object) -> None:
         SINGLE_THREAD.give_back()
+        if kind is None:
+            self.check_files()
         if self.meter is not None:
             seconds = time.perf_counter() - self._begun
             self.meter.add(self._rows, seconds, self.read_seconds, self.n_workers)
@@ -124,8 +126,15 @@ class BlockEngine:
         self.visited(task, self.shelf.put(states))
         return summary
 
+    def check_files(self) -> None:
+        """Refuse files that were changed under way."""
+        stamps = getattr(self.source, "stamps", None)
+        if stamps is not None:
+            stamps.check()
+
     def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order."""
+        self.check_files()
         for task in self.tasks(block_ids):
             yield self.run_task(model, params, task)
 

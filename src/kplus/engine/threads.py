@@ -33,9 +33,9 @@ class ThreadEngine(BlockEngine):
         self._pool = ThreadPoolExecutor(self.n_threads)
         return self
 
-    def __exit__(self, *exc: object) -> None:
+    def __exit__(self, kind: Any, *exc: object) -> None:
         self._pool.shutdown(cancel_futures=True)
-        super().__exit__(*exc)
+        super().__exit__(kind, *exc)
 
     def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
         """Yield the summary of each task, in order.
@@ -43,6 +43,7 @@ class ThreadEngine(BlockEngine):
         At most two tasks a thread are under way or waiting to be added, which bounds
         the memory that their summaries take.
         """
+        self.check_files()
         waiting: deque[Future[Any]] = deque()
         for task in self.tasks(block_ids):
             if len(waiting) == 2 * self.n_threads:

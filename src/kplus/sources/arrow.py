@@ -16,6 +16,7 @@ from kplus.core.errors import DataError
 from kplus.core.types import Array
 from kplus.sources.paths import shown, unknown_column
 from kplus.sources.pieces import PieceBlocks
+from kplus.sources.stamps import Stamps
 
 try:
     import pyarrow as pa
@@ -64,6 +65,7 @@ class Columns(ABC):
         self.schema = schema
         self.counts = list(counts)
         self._chosen: list[str] | None = None
+        self.stamps: Stamps | None = None
 
     @property
     def remote(self) -> bool:
@@ -281,7 +283,7 @@ class ColumnBlocks(PieceBlocks):
         dtype: type[Any],
     ) -> None:
         self._files = files
-        self.remote = files.remote
+        self.remote, self.stamps = files.remote, files.stamps
         self.feature_names = list(columns)
         super().__init__(files.counts, len(self.feature_names), block_rows, dtype)
 

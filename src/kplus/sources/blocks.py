@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
+from kplus.sources.stamps import Stamps
 
 __all__ = [
     "ArrayBlocks",
@@ -51,9 +52,12 @@ class Cut:
     ----------
     remote : bool
         Whether it can be pickled without its rows, so that workers elsewhere read them.
+    stamps : Stamps or None
+        Of the files that it is in.
     """
 
     remote = False
+    stamps: Stamps | None = None
 
     def __init__(self, n_rows: int, n_features: int, block_rows: int | None) -> None:
         self.n_rows = n_rows
@@ -71,6 +75,14 @@ class Cut:
     def bounds(self, index: int) -> tuple[int, int]:
         start = index * self.block_rows
         return start, min(start + self.block_rows, self.n_rows)
+
+    def read(self, index: int) -> Array:
+        """See `Blocks`."""
+        raise NotImplementedError
+
+    def take(self, rows: IntArray) -> Array:
+        """See `Blocks`."""
+        raise NotImplementedError
 
 
 class ArrayBlocks(Cut):

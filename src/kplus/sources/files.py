@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import ArrayBlocks
+from kplus.sources.blocks import ArrayBlocks, Cut
 from kplus.sources.paths import Found, find_files
 from kplus.sources.stacked import StackedBlocks
+from kplus.sources.stamps import Stamps
 
 if TYPE_CHECKING:
     from kplus.sources.arrow import Columns
@@ -86,12 +87,15 @@ def open_files(
                 f"{found} has no names of columns, so that {list(columns)[:3]} cannot "
                 f"be chosen."
             )
-        return _open_matrices(found)
+        matrices = _open_matrices(found)
+        matrices.stamps = Stamps(found.paths)
+        return matrices
     if found.kind == "csv":
         return _open_csv(found, text).select(columns)
     from kplus.sources.arrow import open_columns
 
     table = open_columns(found.kind, found.paths).select(columns)
+    table.stamps = Stamps(found.paths)
     if not table.names:
         raise DataError(f"{found} has no columns to read.")
     if table.n_rows == 0:
@@ -131,7 +135,7 @@ def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
 # ------------------------------------------------------------------- matrices
 
 
-def _open_matrices(found: Found) -> Blocks:
+def _open_matrices(found: Found) -> Cut:
     if found.kind == "zarr":
         from kplus.sources.zarr import ZarrBlocks
 

@@ -15,6 +15,7 @@ class ShiftedBlocks:
         self.n_rows, self.n_features = source.n_rows, source.n_features
         self.block_rows = source.block_rows
         self.remote = getattr(source, "remote", False)
+        self.stamps = getattr(source, "stamps", None)
 
     def read(self, index: int) -> Array:
         return self._source.read(index).astype(np.float64) - self._offset
