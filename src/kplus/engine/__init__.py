@@ -34,9 +34,15 @@ def make_engine(
     if resources.client is not None and getattr(source, "remote", False) and not few:
         return _dask_engine(source, weights, resources, meter)
     shelf = _limited(resources, n_threads)
+    engine: BlockEngine
     if n_threads == 1 or few:
-        return SerialEngine(source, weights, shelf=shelf, meter=meter)
-    return ThreadEngine(source, weights, n_threads=n_threads, shelf=shelf, meter=meter)
+        engine = SerialEngine(source, weights, shelf=shelf, meter=meter)
+    else:
+        engine = ThreadEngine(
+            source, weights, n_threads=n_threads, shelf=shelf, meter=meter
+        )
+    engine.sparing = resources.memory_limit is not None
+    return engine
 
 
 def _limited(resources: Resources, n_threads: int) -> Shelf | None:

@@ -64,6 +64,8 @@ class BlockEngine:
     """
 
     n_workers = 1
+    sparing = False
+    """Whether to let go of mapped rows as soon as they were visited."""
 
     def __init__(
         self,
@@ -124,6 +126,8 @@ class BlockEngine:
             model, params, blocks, self.loaded(task), self.missed(task)
         )
         self.visited(task, self.shelf.put(states))
+        if self.sparing and hasattr(self.source, "release"):
+            self.source.release(blocks[0].start, blocks[-1].stop)
         return summary
 
     def check_files(self) -> None:

@@ -5,6 +5,7 @@ of a fit does not depend on where its rows are kept. Blocks are converted when t
 are read: beyond the table itself, memory holds one block a thread.
 """
 
+import mmap
 from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
@@ -27,6 +28,7 @@ __all__ = [
     "as_float_column",
     "as_floats",
     "default_block_rows",
+    "release_rows",
 ]
 
 _BLOCK_BYTES = 8 * 2**20
@@ -43,6 +45,19 @@ def as_floats(rows: NDArray[Any], dtype: type[Any] | None = None) -> Array:
     if dtype is None:
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
     return np.ascontiguousarray(rows, dtype=dtype)
+
+
+def release_rows(X: Any, start: int, stop: int) -> None:
+    """Give pages of a memory map back to the system, which keeps them if it can."""
+    mapped = getattr(X, "_mmap", None)
+    advice = getattr(mmap, "MADV_DONTNEED", None)  # not everywhere
+    if mapped is None or advice is None or not X.flags.c_contiguous:
+        return
+    first = (X.offset % mmap.ALLOCATIONGRANULARITY) + start * X.strides[0]
+    begin = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (first + (stop - start) * X.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
+    if length > begin:
+        mapped.madvise(advice, begin, length - begin)
 
 
 class Cut:
@@ -103,6 +118,11 @@ class ArrayBlocks(Cut):
         self.array = X
         self._reopen = reopen
         self.remote = reopen is not None
+
+    def release(self, start: int, stop: int) -> None:
+        """Let go of the memory of some mapped rows; they can be read again."""
+        if self._reopen is not None:
+            release_rows(self.array, start, stop)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

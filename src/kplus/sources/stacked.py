@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
-from kplus.sources.blocks import Cut, as_floats
+from kplus.sources.blocks import Cut, as_floats, release_rows
 
 __all__ = ["StackedBlocks"]
 
@@ -39,6 +39,15 @@ class StackedBlocks(Cut):
         single = all(X.dtype == np.float32 for X in self._arrays)
         self._dtype = np.float32 if single else np.float64
         super().__init__(int(self._starts[-1]), self._arrays[0].shape[1], block_rows)
+
+    def release(self, start: int, stop: int) -> None:
+        """As of `ArrayBlocks`."""
+        if self._reopen is None:
+            return
+        for X, offset in zip(self._arrays, self._starts, strict=False):
+            first, last = max(start - offset, 0), min(stop - offset, len(X))
+            if first < last:
+                release_rows(X, int(first), int(last))
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -1,0 +1,179 @@
+"""Fits that are killed at random moments, and workers that are."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from data import Store
+from report import CaseResult, Check, Row
+from runner import REPOSITORY
+
+_CHILD = """
+import sys, warnings
+sys.path.insert(0, sys.argv[4])
+warnings.simplefilter("ignore")
+import kplus.io.checkpoint as checkpoint
+checkpoint.SECONDS, checkpoint.SHARE = 0.05, 0
+from scale_crashes import seeded
+seeded(sys.argv[1]).fit(sys.argv[2], checkpoint=sys.argv[3])
+"""
+
+
+def models() -> dict[str, Any]:
+    """One of each estimator, slow enough to be killed."""
+    import kplus
+
+    return {
+        "DPMeans": kplus.DPMeans(n_clusters=40, tol=0.0, batch_size=1000),
+        "DPMixture": kplus.DPMixture(max_iter=20, tol=0.0, batch_size=1000),
+        "BPMeans": kplus.BPMeans(batch_size=1000),
+        "KFeatures": kplus.KFeatures(n_components=6, batch_size=1000),
+        "CRAFT": kplus.CRAFT(n_clusters=5, batch_size=1000),
+        "MEIBP": kplus.MEIBP(4, negative="shift", batch_size=1000),
+        "IBPVariational": kplus.IBPVariational(4, max_iter=60, batch_size=1000),
+        "IBPGibbs": kplus.IBPGibbs(4, burn_in=30, n_samples=30),
+    }
+
+
+def seeded(name: str) -> Any:
+    return models()[name].set_params(random_state=0)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two fits have the same attributes, bit for bit."""
+    for name, value in vars(one).items():
+        if isinstance(value, np.ndarray) and name.endswith("_"):
+            if value.tobytes() != getattr(other, name).tobytes():
+                return False
+        elif isinstance(value, float) and value != getattr(other, name):
+            return False
+    return True
+
+
+def killed_fits(store: Store, n_kills: int) -> CaseResult:
+    """kill -9 at random moments; each fit is resumed, and compared."""
+    import warnings
+
+    warnings.simplefilter("ignore")
+    rng = np.random.default_rng(0)
+    path = store.blobs(20_000, 8, 30)
+    names = list(models())
+    outcomes: dict[str, list[str]] = {name: [] for name in names}
+    expected: dict[str, tuple[Any, float]] = {}
+    for number in range(n_kills):
+        name = names[number % len(names)]
+        if name not in expected:
+            seeded(name).fit(path)  # compile
+            begun = time.perf_counter()
+            expected[name] = seeded(name).fit(path), time.perf_counter() - begun
+        model, seconds = expected[name]
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes[name].append(
+                _kill_and_resume(name, path, Path(folder) / "c", seconds, model, rng)
+            )
+    rows: list[Row] = [
+        {
+            "estimator": name,
+            "killed": len(found),
+            "resumed to the same bits": found.count("same"),
+            "ended before the kill": found.count("ended"),
+            "killed before the first checkpoint": found.count("early"),
+            "other": sum(f not in ("same", "ended", "early") for f in found),
+        }
+        for name, found in outcomes.items()
+    ]
+    bad = sum(row["other"] for row in rows)
+    resumed = sum(row["resumed to the same bits"] for row in rows)
+    checks = [
+        Check("every resumed fit has the same bits", f"{resumed} resumed", bad == 0)
+    ]
+    notes = [
+        "Killed at a time drawn evenly from that of an uninterrupted fit; a checkpoint "
+        "each .05 s. A fit killed before its checkpoint folder is there begins anew."
+    ]
+    return CaseResult(f"kill -9 at {n_kills} random moments", rows, checks, notes)
+
+
+def _kill_and_resume(
+    name: str,
+    path: Path,
+    folder: Path,
+    seconds: float,
+    expected: Any,
+    rng: np.random.Generator,
+) -> str:
+    here = str(Path(__file__).resolve().parent)
+    command = [sys.executable, "-c", _CHILD, name, str(path), str(folder), here]
+    child = subprocess.Popen(command, cwd=REPOSITORY)
+    while not (folder / "fit.kplus").exists() and child.poll() is None:
+        time.sleep(0.01)  # what comes before the fit is the same for all
+    time.sleep(float(rng.uniform(0, 1.5 * seconds)))
+    child.kill()
+    child.wait()
+    if not folder.exists():
+        return "ended"
+    kept = any(folder.glob("part*.kplus"))
+    found = type(expected).resume(folder, path)
+    if not same(expected, found):
+        return "different"
+    return "same" if kept else "early"
+
+
+def killed_workers(store: Store, n_kills: int) -> CaseResult:
+    """A worker of two is killed in mid-fit, at a random moment."""
+    from distributed import Client, LocalCluster
+
+    rng = np.random.default_rng(0)
+    path = store.blobs(20_000, 8, 30)
+    names = ("DPMeans", "DPMixture")
+    expected = {name: seeded(name).fit(path) for name in names}
+    rows: list[Row] = []
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as them,
+        Client(them) as client,
+    ):
+        for name in names:
+            begun = time.perf_counter()
+            seeded(name).fit(path)
+            seconds = time.perf_counter() - begun
+            outcomes, times = [], []
+            for _ in range(n_kills // len(names) or 1):
+                client.wait_for_workers(2, timeout=120)
+                delay = float(rng.uniform(0, seconds))
+                killer = threading.Timer(delay, _kill_one, [client, rng])
+                killer.start()
+                begun = time.perf_counter()
+                try:
+                    found = seeded(name).fit(path)
+                    outcomes.append("same" if same(expected[name], found) else "other")
+                except Exception as error:
+                    outcomes.append(type(error).__name__)
+                times.append(time.perf_counter() - begun)
+                killer.join()
+            rows.append(
+                {
+                    "estimator": name,
+                    "workers killed": len(outcomes),
+                    "same bits": outcomes.count("same"),
+                    "otherwise": ", ".join(o for o in outcomes if o != "same") or "-",
+                    "s without a kill": seconds,
+                    "s at most": max(times),
+                }
+            )
+    good = all(row["same bits"] == row["workers killed"] for row in rows)
+    checks = [Check("same bits after every kill, no hang", str(good), good)]
+    notes = ["Two workers with nannies, which start another for one that was killed."]
+    return CaseResult(f"{n_kills} workers killed in mid-fit", rows, checks, notes)
+
+
+def _kill_one(client: Any, rng: np.random.Generator) -> None:
+    pids = list(client.run(os.getpid).values())
+    os.kill(int(rng.choice(pids)), signal.SIGKILL)
