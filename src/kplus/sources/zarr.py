@@ -18,6 +18,8 @@ except ImportError as error:
 
 __all__ = ["ZarrBlocks"]
 
+_MOST_PIECES = 10**7
+
 
 class ZarrBlocks(PieceBlocks):
     """Blocks of a Zarr array with two dimensions; a piece is a chunk of rows.
@@ -69,3 +71,9 @@ def _check(path: Path, array: Any) -> None:
         )
     if 0 in array.shape:
         raise DataError(f"{path} holds no data: its shape is {array.shape}.")
+    pieces = -(-array.shape[0] // array.chunks[0])
+    if pieces > _MOST_PIECES:
+        raise DataError(
+            f"{path} has {pieces:,} chunks of {array.chunks[0]} rows: it is "
+            f"damaged, or should be written anew with more rows a chunk, about 100,000."
+        )
