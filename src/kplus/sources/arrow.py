@@ -253,6 +253,11 @@ class ArrowFiles(ColumnFiles):
 
     def _look(self, number: int) -> tuple[Any, list[int]]:
         with pa.memory_map(str(self._mapped[number])) as mapped:
+            if mapped.read(4) == b"\xff" * 4:
+                raise DataError(
+                    f"{self.paths[number]} is an Arrow stream, of which no part can be "
+                    f"read alone; write a file (pyarrow.ipc.new_file)."
+                )
             file = pa.ipc.open_file(mapped)
             batches = range(file.num_record_batches)
             return file.schema, [file.get_batch(i).num_rows for i in batches]
