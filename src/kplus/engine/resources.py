@@ -9,13 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 __all__ = ["Resources", "as_bytes", "resources", "resources_now"]
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_SIZE = re.compile(r"\s*([\d.]+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_SIZE = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*([kmgt]?)(i?)b?\s*", re.IGNORECASE)
+_MOST = 2**63
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ def resources(
         A folder for such files, the one for temporary files by default. With workers
         on several machines it must be one that all of them reach under this name.
 
+    What is not given stays as it is in the block around this one.
+
     Examples
     --------
     >>> import kplus
@@ -77,8 +81,9 @@ def resources(
     >>> model.n_clusters_
     1
     """
-    limit = None if memory_limit is None else as_bytes(memory_limit)
-    folder = None if scratch is None else Path(scratch)
+    now = _NOW.get() or Resources()
+    limit = now.memory_limit if memory_limit is None else as_bytes(memory_limit)
+    folder = now.scratch if scratch is None else Path(scratch)
     token = _NOW.set(Resources(limit, folder))
     try:
         yield
@@ -100,21 +105,22 @@ def as_bytes(size: int | str) -> int:
     >>> as_bytes("1.5 GB"), as_bytes("1 KiB"), as_bytes(100)
     (1500000000, 1024, 100)
     """
-    if isinstance(size, str):
-        match = _SIZE.fullmatch(size)
-        try:
-            number = float(match[1]) if match else -1.0
-        except ValueError:
-            number = -1.0
-        if match and number > 0:
-            unit = match[2].lower()
-            factor = 1024 ** " kmgt".index(unit) if match[3] and unit else _UNITS[unit]
-            return int(number * factor)
-    elif not isinstance(size, bool) and size > 0:
-        return int(size)
+    found = _from_text(size) if isinstance(size, str) else size
+    if isinstance(found, Real) and not isinstance(found, bool) and 1 <= found < _MOST:
+        return int(found)
     raise ValueError(
         f"memory_limit must be a number of bytes or text such as '2 GB', not {size!r}."
     )
+
+
+def _from_text(size: str) -> float:
+    """Bytes; 0 for what is no size."""
+    match = _SIZE.fullmatch(size)
+    if match is None:
+        return 0
+    unit = match[2].lower()
+    factor = 1024 ** " kmgt".index(unit) if match[3] and unit else _UNITS[unit]
+    return float(match[1]) * factor
 
 
 class LastingFolder:
@@ -128,7 +134,15 @@ class ScratchFolder:
     """A new folder, which is deleted when nobody uses it any more."""
 
     def __init__(self, inside: Path | None) -> None:
-        if inside is not None:
-            inside.mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix="kplus-", dir=inside))
+        try:
+            if inside is not None:
+                inside.mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix="kplus-", dir=inside))
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{error.strerror}; the fit needs a folder for scratch files, and "
+                f"{inside or tempfile.gettempdir()} cannot be used: name another by "
+                f"kplus.resources(scratch=...)",
+            ) from error
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
