@@ -7,6 +7,7 @@ import uuid
 import weakref
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from threading import RLock
@@ -204,11 +205,19 @@ def write_states(folder: Path, states: list[Any]) -> str:
             for array in arrays.values():
                 file.write(array.data)
         os.replace(unfinished, folder / name)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"{error.strerror}; the fit cannot keep the state of rows in {folder}: "
+            f"name a folder with room by kplus.resources(scratch=...)",
+        ) from error
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
     return name
 
 
+# What zipfile and numpy raise for a damaged file.
 def read_states(path: Path) -> list[Any]:
     """The states in a file."""
     try:
@@ -227,8 +236,10 @@ def read_states(path: Path) -> list[Any]:
         for key, (dtype, n) in json.loads(content[_START.size : place]).items():
             arrays[key] = np.frombuffer(content, dtype, n, place)
             place += arrays[key].nbytes
-        states: list[Any] = unpack(arrays)
-    except (ValueError, TypeError, struct.error) as error:
+        states = unpack(arrays)
+        if not isinstance(states, list):
+            raise ModelFormatError("it holds no list of states")
+    except (ValueError, TypeError, AttributeError, struct.error) as error:
         raise DataError(
             f"{path}, in which the fit keeps the state of rows, is damaged ({error})."
         ) from error
