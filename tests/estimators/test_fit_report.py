@@ -1,0 +1,137 @@
+"""What a fit took: `fit_report_`, and what is told to the standard library's log."""
+
+import logging
+import pickle
+import re
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+
+import kplus
+from every_estimator import MODELS, ROWS, every_default, every_model, fitted, seeded
+from kplus import CRAFT, MEIBP, DPMeans, DPMixture, IBPGibbs
+from kplus.io import checkpoint
+
+X = np.random.default_rng(0).normal(size=(4000, 4))
+X[::2] += 8.0
+# Chains and sweeps by rows keep all rows in memory and have no engine.
+NO_ENGINE = (IBPGibbs,)
+
+
+@every_model
+def test_fields_are_sane(model):
+    report = fitted(model).fit_report_
+    assert (report.n_rows, report.n_columns) == ROWS.shape
+    assert report.n_passes == fitted(model).n_iter_
+    assert 0 < report.seconds < 3600
+    assert 0 <= report.read_share <= 1
+    assert report.n_workers == 1
+    assert report.checkpoint_seconds == 0
+    if not isinstance(model, NO_ENGINE):
+        n_init = getattr(model, "n_init", 1)
+        assert 0 < report.pass_seconds <= report.seconds * n_init
+        assert report.rows_per_second * report.pass_seconds >= len(ROWS) * 0.999
+        assert 10**6 < report.peak_memory < 10**11
+
+
+@every_model
+def test_says_itself(model):
+    text = str(fitted(model).fit_report_)
+    passes = fitted(model).n_iter_
+    assert text.startswith(f"60 rows, 5 columns: {passes} passes in ")
+    assert re.search(r"; [\d,]+ rows a second, \d+% of it reading; at most", text)
+    assert "checkpoint" not in text
+
+
+@every_default
+def test_goes_with_the_model(model, tmp_path):
+    kplus.save(fitted(model), tmp_path / "model.npz")
+    again = kplus.load(tmp_path / "model.npz")
+    assert again.fit_report_ == fitted(model).fit_report_
+    assert pickle.loads(pickle.dumps(again)).fit_report_ == again.fit_report_
+    info = kplus.inspect(tmp_path / "model.npz")
+    assert info.attributes["fit_report_"] == asdict(again.fit_report_)
+
+
+def test_counts_visits_of_rows():
+    model = DPMixture(batch_size=500, random_state=0).fit(X)
+    report = model.fit_report_
+    visits = report.rows_per_second * report.pass_seconds
+    # One pass more makes the labels follow.
+    assert visits == pytest.approx(len(X) * (model.n_iter_ + 1), rel=1e-6)
+
+
+def test_threads():
+    model = DPMixture(batch_size=500, random_state=0, n_jobs=3).fit(X)
+    assert model.fit_report_.n_workers == 3
+    assert 0 <= model.fit_report_.read_share <= 1
+
+
+@pytest.mark.parametrize("model", [DPMeans(penalty=50.0), DPMixture(), CRAFT()])
+def test_reading_is_told_apart(model, tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table(dict(zip("abcd", X.T.copy(), strict=True)))
+    pq.write_table(table, tmp_path / "X.parquet", row_group_size=100)
+    report = seeded(model).set_params(batch_size=500).fit(tmp_path / "X.parquet")
+    report = report.fit_report_
+    assert 0 < report.read_share < 1
+    assert report.n_rows == 4000
+
+
+def test_of_a_new_fit_replaces_that_of_the_last():
+    model = DPMeans(penalty=50.0, random_state=0).fit(X)
+    before = model.fit_report_
+    assert model.fit(X[:100]).fit_report_.n_rows == 100
+    assert before.n_rows == 4000  # what was taken out stays
+
+
+def test_checkpoints_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    model = DPMixture(batch_size=500, random_state=0)
+    report = model.fit(X, checkpoint=tmp_path / "here").fit_report_
+    assert 0 < report.checkpoint_seconds < report.seconds
+    assert "; checkpoints " in str(report)
+
+
+class TestLog:
+    @pytest.mark.parametrize("model", MODELS, ids=repr)
+    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+        caplog.set_level(logging.DEBUG, "kplus")
+        found = seeded(model).fit(ROWS)
+        told = [r for r in caplog.records if r.name == "kplus"]
+        assert [r.levelno for r in told].count(logging.INFO) == 1
+        name = type(model).__name__
+        assert told[-1].getMessage() == f"{name}: {found.fit_report_}"
+        passes = [r.getMessage() for r in told if r.levelno == logging.DEBUG]
+        if getattr(model, "n_init", 1) == 1:
+            assert len(passes) == found.n_iter_
+        for number, line in enumerate(passes, start=1):
+            assert re.match(rf"{name}: pass {number}, \d+ ", line)
+
+    def test_checkpoints_are_told(self, caplog, tmp_path, monkeypatch):
+        monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+        monkeypatch.setattr(checkpoint, "SHARE", 0)
+        caplog.set_level(logging.INFO, "kplus")
+        model = DPMixture(batch_size=500, random_state=0)
+        model.fit(X, checkpoint=tmp_path / "here")
+        *told, end = [r.getMessage() for r in caplog.records if r.name == "kplus"]
+        assert told
+        for serial, line in enumerate(told, start=1):
+            assert line.endswith(f"part0-{serial:06d}.kplus")
+            assert line.startswith("checkpoint ")
+        assert end.startswith("DPMixture: 4,000 rows")
+
+    @every_default
+    def test_nothing_is_said_without_a_handler(self, model, capfd):
+        seeded(model).fit(ROWS)
+        assert capfd.readouterr() == ("", "")
+
+    def test_by_rows(self, caplog):
+        caplog.set_level(logging.DEBUG, "kplus")
+        found = MEIBP(sweep="rows", random_state=0).fit(ROWS)
+        debug = [r for r in caplog.records if r.levelno == logging.DEBUG]
+        assert len(debug) == found.n_iter_
+        assert found.fit_report_.n_passes == found.n_iter_
