@@ -1,0 +1,212 @@
+"""Ctrl-C: the first ends a fit after the pass, the second at once, and no harm done."""
+
+import os
+import signal
+import threading
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from every_estimator import (
+    MODELS,
+    ROW_BY_ROW,
+    ROWS,
+    assert_same_attributes,
+    dense,
+    every_default,
+    fitted,
+    offered,
+    seeded,
+)
+from kplus import DPMeans
+from kplus.io import checkpoint
+
+pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
+WATCHED = [model for model in MODELS if getattr(model, "n_init", 1) == 1]
+every_model = pytest.mark.parametrize("model", WATCHED, ids=repr)
+
+
+def press(times=1):
+    for _ in range(times):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.fixture(autouse=True)
+def _python_handles_signals():
+    """Whatever runs the tests: as in a plain process, and so it must be afterwards."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class Pressing:
+    """A scikit-learn callback that presses Ctrl-C after a pass."""
+
+    def __init__(self, after=1, times=1, action=press):
+        self.after, self.times, self.action = after, times, action
+        self.passes = 0
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        if context.task_name == "pass":
+            self.passes += 1
+            if self.passes == self.after:
+                self.action(self.times)
+
+
+def pressed(model, callback, **options):
+    model = seeded(model).set_callbacks(callback)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(ROWS, **options)
+    return model, str(caught.value)
+
+
+@every_model
+def test_the_best_so_far_is_kept(model, capsys):
+    callback = Pressing(after=1)
+    found, words = pressed(model, callback)
+    assert words == (
+        f"The fit was ended after pass {found.n_iter_}; the estimator holds the best "
+        f"so far."
+    )
+    assert callback.passes == found.n_iter_ == 1
+    assert "Stopping after this pass with the best so far" in capsys.readouterr().err
+    for name in offered(found, ROW_BY_ROW):
+        assert np.all(np.isfinite(dense(getattr(found, name)(ROWS)))), name
+    if hasattr(found, "predict"):
+        np.testing.assert_array_equal(found.predict(ROWS), found.labels_)
+    assert found.fit_report_.n_passes == 1
+
+
+@every_default
+def test_the_second_is_heard_at_once(model, capsys):
+    callback = Pressing(after=1, times=2)
+    found, words = pressed(model, callback)
+    assert callback.passes == 1
+    assert words == ""
+    with pytest.raises(NotFittedError):
+        found.score(ROWS)
+    assert capsys.readouterr().err.count("Stopping") == 1
+
+
+@every_default
+def test_the_next_fit_is_not_ended(model):
+    found, _ = pressed(model, Pressing())
+    del found._skl_callbacks
+    assert_same_attributes(found.fit(ROWS), fitted(model))
+
+
+@every_model
+def test_a_checkpoint_goes_on_to_the_same_bits(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    here = tmp_path / "here"
+    pressed(model, Pressing(after=2), checkpoint=here)
+    assert (here / "fit.kplus").exists()
+    assert_same_attributes(type(model).resume(here, ROWS), fitted(model))
+    assert not here.exists()
+
+
+@every_default
+def test_pressed_again_and_again(model, tmp_path, monkeypatch):
+    """A fit that is interrupted all the time ends where it would have."""
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    here = tmp_path / "here"
+    passes = 2 + fitted(model).n_iter_ // 10
+    pressed(model, Pressing(passes), checkpoint=here)
+    for _ in range(20):
+        found = seeded(model).set_callbacks(Pressing(passes))
+        with suppress(KeyboardInterrupt):
+            found._go_on(here, ROWS)
+        if not here.exists():
+            break
+    del found._skl_callbacks
+    assert_same_attributes(found, fitted(model))
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m not in WATCHED], ids=repr)
+def test_several_starts(model):
+    """All that were begun are ended, and the best of them is kept."""
+    found, _ = pressed(model, Pressing())
+    assert np.isfinite(found.score(ROWS))
+
+
+def test_several_starts_of_clusters():
+    found, _ = pressed(DPMeans(penalty=1.0, n_init=4, n_jobs=2), Pressing())
+    np.testing.assert_array_equal(found.predict(ROWS), found.labels_)
+
+
+def test_handlers_of_users_are_left_alone():
+    heard = []
+
+    def own(signum, frame):
+        heard.append(signum)
+
+    signal.signal(signal.SIGINT, own)
+    try:
+        found = seeded(DPMeans(penalty=1.0)).set_callbacks(Pressing()).fit(ROWS)
+        assert signal.getsignal(signal.SIGINT) is own
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert heard == [signal.SIGINT]
+    assert found.n_iter_ > 1
+
+
+def test_other_threads_have_no_handler():
+    seen, models = [], []
+
+    def look(times):
+        seen.append(signal.getsignal(signal.SIGINT))
+
+    def fit():
+        model = seeded(DPMeans(penalty=1.0)).set_callbacks(Pressing(action=look))
+        models.append(model.fit(ROWS))
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join()
+    assert seen == [signal.default_int_handler]
+    assert models[0].n_iter_ > 1
+
+
+def test_is_caught_during_fits_only():
+    seen = []
+    callback = Pressing(action=lambda times: seen.append(signal.getsignal(2)))
+    seeded(DPMeans(penalty=1.0)).set_callbacks(callback).fit(ROWS)
+    assert seen[0] is not signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_the_handler_is_back_after_an_error():
+    with pytest.raises(ValueError, match="inf"):
+        DPMeans(penalty=1.0).fit(np.full((4, 2), np.inf))
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_fit_within_a_fit_is_ended_alone():
+    """A callback that fits something itself, and Ctrl-C meanwhile."""
+    inner = []
+
+    def fit_inside(times):
+        model = seeded(DPMeans(penalty=1.0)).set_callbacks(Pressing())
+        model.fit(ROWS)
+        inner.append(model.n_iter_)
+
+    outer = seeded(DPMeans(penalty=1.0)).set_callbacks(Pressing(action=fit_inside))
+    with pytest.raises(KeyboardInterrupt, match="after pass 1"):
+        outer.fit(ROWS)
+    assert inner[0] > 1
