@@ -1,5 +1,6 @@
 """BLAS held to one thread while any engine is at work."""
 
+import os
 from threading import Lock
 from typing import Any
 
@@ -31,6 +32,10 @@ class _SingleThread:
                 self._limit = self._controller.limit(limits=1, user_api="blas")
             self._users += 1
 
+    def renew_lock(self) -> None:
+        """A forked process would wait for ever for a thread that it has not."""
+        self._lock = Lock()
+
     def __enter__(self) -> None:
         self.take()
 
@@ -58,3 +63,5 @@ def _let_any_thread_set_limits() -> None:
 
 
 SINGLE_THREAD = _SingleThread()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SINGLE_THREAD.renew_lock)
