@@ -122,21 +122,17 @@ def unpack(arrays: dict[str, np.ndarray]) -> Any:
         return unpacker.value(outline, 0)
     except ModelFormatError:
         raise
-    except (
-        KeyError,
-        ValueError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except Exception as error:  # constructors raise what they like
         raise ModelFormatError(f"its contents make no fit ({error}).") from error
 
 
 class _Unpacker:
+    """Each number of a string is used once: short files must not fill the memory."""
+
     def __init__(self, strings: dict[str, np.ndarray]) -> None:
         self._strings = strings
+        self._unused = {kind: len(string) for kind, string in strings.items()}
+        self._known: dict[str, np.ndarray] = {}
 
     def value(self, node: Any, depth: int) -> Any:
         if depth > _MAX_DEPTH:
@@ -170,9 +166,16 @@ class _Unpacker:
     def _array(self, node: Any) -> np.ndarray:
         if node[0] == "s":
             return self._structured(node[1], [self._array(part) for part in node[2:]])
-        _, kind, start, shape, fortran = node
+        name = json.dumps(node)
+        if name not in self._known:
+            self._known[name] = self._cut(*node[1:])
+        return self._known[name]  # the same twice was the same array
+
+    def _cut(self, kind: str, start: int, shape: list[int], fortran: int) -> np.ndarray:
         string, size = self._strings[kind], math.prod(shape)
-        if not (0 <= start <= start + size <= len(string)) or min(shape, default=0) < 0:
+        self._unused[kind] -= size
+        there = 0 <= start <= start + size <= len(string) and self._unused[kind] >= 0
+        if not there or min(shape, default=0) < 0:
             raise ModelFormatError("its contents name numbers that are not there.")
         flat = string[start : start + size].copy()
         return flat.reshape(shape, order="F" if fortran else "C")
