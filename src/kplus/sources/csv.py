@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 import weakref
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -202,7 +203,7 @@ def _named(path: Path) -> Iterator[None]:
         ) from error
     except (FileNotFoundError, PermissionError):
         raise
-    except (OSError, EOFError) as error:  # how gzip and pyarrow tell of bad streams
+    except (OSError, EOFError, zlib.error, csv.Error) as error:  # bad streams
         raise DataError(f"{path} is damaged or cut short ({error}).") from error
 
 

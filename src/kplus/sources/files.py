@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
@@ -158,13 +159,20 @@ def _open_all(paths: Sequence[Path]) -> list[NDArray[Any]]:
     return [open_npy(path) for path in paths]
 
 
+# What numpy raises for a bad magic, a bad header, objects, or too few bytes.
+_DAMAGE = (
+    *(ValueError, TypeError, OverflowError, RecursionError, MemoryError),
+    *(SyntaxError, TokenError),
+)
+
+
 def open_npy(path: Path) -> NDArray[Any]:
     """Map a ``.npy`` file with a matrix of numbers into memory, read-only."""
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty.")
     try:
         X: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:  # bad magic, bad header, objects, or too few bytes
+    except _DAMAGE as error:
         raise DataError(
             f"{path} cannot be read as .npy; it is damaged, cut short or holds no "
             f"plain array ({error})."
