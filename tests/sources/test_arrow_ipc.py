@@ -120,3 +120,23 @@ def test_damaged_compression(tmp_path, compression):
     path.write_bytes(content)
     with pytest.raises(DataError, match=r"X\.arrow cannot be read as an Arrow file"):
         read_all(number_blocks(open_files(path)))
+
+
+def test_damaged_offsets_of_text(tmp_path):
+    """Arrow itself would go where they point, and crash."""
+    words = pa.table({"word": [f"w{i:02d}" for i in range(20)]})
+    path = write(tmp_path / "X.arrow", words, rows=20)
+    content = path.read_bytes()
+    offsets = np.arange(0, 63, 3, dtype="<i4").tobytes()
+    assert content.count(offsets) == 1
+    wrong = np.arange(0, 63, 3, dtype="<i4")
+    wrong[5:] += 10**9
+    path.write_bytes(content.replace(offsets, wrong.tobytes()))
+    with pytest.raises(DataError, match=r"X\.arrow cannot be read as an Arrow file"):
+        CRAFT().fit(path)
+
+
+@pytest.mark.parametrize("note", [b"{", b"[]", b"3", b'{"index_columns": 3}', b"\xff"])
+def test_a_note_of_pandas_that_makes_no_sense(tmp_path, note):
+    path = write(tmp_path / "X.arrow", TABLE.replace_schema_metadata({"pandas": note}))
+    np.testing.assert_array_equal(read_all(number_blocks(open_files(path))), X)

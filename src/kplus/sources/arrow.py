@@ -83,8 +83,7 @@ class Columns(ABC):
     @property
     def index_names(self) -> list[str]:
         """Names of the columns that hold the index of the frame once saved."""
-        note = json.loads((self.schema.metadata or {}).get(b"pandas", b"{}"))
-        names = [UNNAMED, *note.get("index_columns", [])]
+        names = [UNNAMED, *_noted_index(self.schema.metadata or {})]
         return [n for n in names if isinstance(n, str) and n in self.schema.names]
 
     @property
@@ -266,6 +265,7 @@ class ArrowFiles(ColumnFiles):
         with pa.memory_map(str(self._mapped[number])) as mapped:
             batch = pa.ipc.open_file(mapped).get_batch(part)
             column = pa.chunked_array([batch.column(name)])
+            column.validate(full=True)  # Arrow trusts offsets in files, and crashes
         return column.dictionary_encode() if as_dictionary else column
 
 
@@ -293,10 +293,21 @@ class ColumnBlocks(PieceBlocks):
         super().__init__(files.counts, len(self.feature_names), block_rows, dtype)
 
     def decode(self, piece: int) -> Array:
-        rows = np.empty((self._files.counts[piece], self.n_features), self._dtype)
-        for j in range(self.n_features):
-            rows[:, j] = self._column(j, piece)
+        first = self._whole_column(0, piece)
+        rows = np.empty((len(first), self.n_features), self._dtype)
+        rows[:, 0] = first
+        for j in range(1, self.n_features):
+            rows[:, j] = self._whole_column(j, piece)
         return rows
+
+    def _whole_column(self, j: int, piece: int) -> NDArray[Any]:
+        column, n_rows = self._column(j, piece), self._files.counts[piece]
+        if len(column) != n_rows:
+            raise DataError(
+                f"{self._files} is damaged: column {self.feature_names[j]!r} has "
+                f"{len(column)} values where there are {n_rows} rows."
+            )
+        return column
 
     def _column(self, j: int, piece: int) -> NDArray[Any]:
         """Column `j` of a piece as numbers."""
@@ -373,6 +384,16 @@ def _is_text(dtype: Any) -> bool:
     if pa.types.is_dictionary(dtype):
         return _is_text(dtype.value_type)
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def _noted_index(metadata: dict[bytes, bytes]) -> list[Any]:
+    """What pandas noted of its index; a note that makes no sense is none."""
+    try:
+        note = json.loads(metadata.get(b"pandas", b"{}"))
+    except (ValueError, RecursionError):
+        return []
+    names = note.get("index_columns") if isinstance(note, dict) else None
+    return names if isinstance(names, list) else []
 
 
 def refuse_twice(where: str, names: Sequence[str]) -> None:
