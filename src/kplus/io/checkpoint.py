@@ -25,6 +25,7 @@ KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
 SHARE = 100  # times as long as writing takes, at the least
 _FIT = "fit.kplus"
+_FIT_HAS = {"class": str, "kplus": str, "params": dict, "rows": dict}
 _LOG = logging.getLogger("kplus")
 _FILE = re.compile(r"part(\d+)-(\d{6})\.kplus")
 
@@ -73,7 +74,12 @@ class Checkpoint:
             raise CheckpointError(
                 f"{folder} holds no checkpoint: there never was one, or the fit ended."
             )
-        found = cls(folder, _read(folder / _FIT))
+        fit = _read(folder / _FIT)
+        if not isinstance(fit, dict) or any(
+            not isinstance(fit.get(name), kind) for name, kind in _FIT_HAS.items()
+        ):
+            raise CheckpointError(f"{folder / _FIT} is damaged; fit anew.")
+        found = cls(folder, fit)
         found._take_up()
         return found
 
@@ -82,7 +88,7 @@ class Checkpoint:
         for serial, path in sorted(_files(self.folder, self._part), reverse=True):
             self._serial = max(self._serial, serial)
             try:
-                self._entries = _read(path)
+                self._entries = _read_entries(path)
                 return
             except ModelFormatError as error:
                 warnings.warn(
@@ -155,6 +161,13 @@ def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
         if match and part in (None, int(match[1])):
             found.append((int(match[2]), path))
     return found
+
+
+def _read_entries(path: Path) -> dict[int, Any]:
+    entries = _read(path)
+    if not isinstance(entries, dict):
+        raise ModelFormatError(f"{path}: it holds no entries.")
+    return entries
 
 
 def _read(path: Path) -> Any:
