@@ -1,0 +1,208 @@
+"""Files hurt at random: errors with names, no hang, no crash, no memory to speak of.
+
+Files are read in a process of its own, as readers written in C++ could take it down.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.kinds import KINDS
+from kplus.core.errors import ModelFormatError
+from kplus.core.packing import pack, unpack
+from kplus.io.values import decode
+
+pytest.importorskip("pyarrow")
+CHILD = Path(__file__).parent / "child.py"
+QUICK, SLOW = 2_000, 100_000
+MEMORY = 32 * 2**20  # beyond twice the size of the file
+SECONDS = 5.0
+linux = pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="memory is read from /proc"
+)
+NAMES = [
+    name
+    for name in KINDS
+    if name != "zarr" or importlib.util.find_spec("zarr") is not None
+]
+
+
+def fuzz(names, count, seed, folder):
+    """Hurt so many files of all kinds; return what the process reports."""
+    path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+    done = subprocess.run(
+        [sys.executable, CHILD, str(count), str(seed), *names],
+        env=os.environ | {"PYTHONPATH": path, "FUZZ_FOLDER": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=3600,
+    )
+    if done.returncode < 0:
+        (last,) = folder.rglob("last")
+        name = signal.Signals(-done.returncode).name
+        pytest.fail(f"{name} at {last.read_text()}; the file is in {last.parent}")
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def check(report):
+    for name, found in report.items():
+        assert not found["wrong"], f"{name}:\n" + "\n\n".join(found["wrong"])
+        assert found["counts"].get("read", 0) > 0, name  # some are still whole
+        assert sum(found["counts"].values()) > found["counts"]["read"]
+        assert found["memory"] <= 2 * found["size"] + MEMORY, name
+        assert found["seconds"] < SECONDS, name
+
+
+@linux
+def test_hurt_files(tmp_path):
+    check(fuzz(NAMES, QUICK, 0, tmp_path))
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_many_hurt_files(name, tmp_path):
+    report = fuzz([name], SLOW, 1, tmp_path)
+    print(json.dumps({name: report[name] | {"wrong": len(report[name]["wrong"])}}))
+    check(report)
+
+
+# ------------------------------------------------ outlines that hypothesis makes
+
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=10)
+    | st.sampled_from([*"aclfnrstd", "f8", "i4", "kplus.engine.engine:State"])
+    | st.sampled_from(["kplus.core.types:Block", "os:system", "kplus.loop:run"])
+)
+NODES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=6)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        | st.builds(
+            lambda kind, rest: [kind, *rest],
+            st.sampled_from("aclfnrstd"),
+            st.lists(inner, max_size=5),
+        )
+    ),
+    max_leaves=20,
+)
+
+
+def unpacked(outline):
+    text = np.frombuffer(json.dumps(outline).encode("ascii"), np.uint8)
+    return unpack(
+        {"outline": text, "f8": np.arange(9.0), "i4": np.arange(4, dtype="i4")}
+    )
+
+
+@given(NODES)
+@settings(max_examples=300)
+def test_outlines_of_states(outline):
+    with suppress(ModelFormatError):
+        unpacked(outline)
+
+
+@given(
+    st.sampled_from(["f8", "i4", "u1", "O", "<f8"]),
+    st.integers(-(2**70), 2**70) | st.integers(-3, 12),
+    st.lists(st.integers(-(2**40), 2**70) | st.integers(-1, 4), max_size=4),
+    st.integers(0, 1) | st.none(),
+)
+def test_outlines_of_arrays(kind, start, shape, fortran):
+    try:
+        found = unpacked(["a", kind, start, shape, fortran])
+    except ModelFormatError:
+        return
+    assert found.shape == tuple(shape)
+    assert found.nbytes <= 72
+
+
+def test_arrays_are_not_multiplied():
+    """A short outline must not fill the memory with copies of one array."""
+    same = ["a", "f8", 0, [9], 0]
+    found = unpacked(["l", *[same] * 1000])
+    assert all(array is found[0] for array in found)
+    with pytest.raises(ModelFormatError, match="numbers that are not there"):
+        unpacked(["l", ["a", "f8", 0, [8], 0], ["a", "f8", 1, [8], 0]])
+
+
+def test_modules_that_are_not_there():
+    for name in ("kplus.engine.nothing:X", "kplus.engine.:X", "kplus.loop:Nothing"):
+        with pytest.raises(ModelFormatError):
+            unpacked(["c", name])
+
+
+KEYS = ("items", "columns", "name", "class", "fields", "dtype", "value", "bits")
+WHOLE = {
+    "record": ("class", "fields"),
+    "scalar": ("dtype", "value"),
+    "dict": ("items",),
+}
+
+
+def manifests(inner):
+    """Lists, values of some kind with any keys, and values with the keys of a kind."""
+    kinds = st.sampled_from([*WHOLE, "tuple", "table", "array", "nan", "float", "x"])
+    return st.one_of(
+        st.lists(inner, max_size=4),
+        st.fixed_dictionaries({"kind": kinds}, optional=dict.fromkeys(KEYS, inner)),
+        *(
+            st.fixed_dictionaries({"kind": st.just(kind)} | dict.fromkeys(keys, inner))
+            for kind, keys in WHOLE.items()
+        ),
+    )
+
+
+MANIFEST = st.recursive(LEAVES, manifests, max_leaves=12)
+
+
+class Nothing:
+    """A file without arrays, which takes any record for what it says."""
+
+    def array(self, name):
+        raise ModelFormatError("no array")
+
+    strings = array
+
+    def table(self, columns):
+        return columns
+
+    def scalar(self, value):
+        return value
+
+    def record(self, class_name, fields):
+        return fields
+
+
+@given(MANIFEST)
+@settings(max_examples=300)
+def test_manifests(node):
+    with suppress(ModelFormatError):
+        decode(json.loads(json.dumps(node)), Nothing())
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),
+        lambda inner: st.lists(inner, max_size=4) | st.tuples(inner, inner),
+        max_leaves=20,
+    )
+)
+def test_whatever_is_packed_comes_back(value):
+    assert unpack(pack(value)) == value
