@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from kplus import __version__
-from kplus.cli.console import CommandError, note, report_error
+from kplus.cli.console import CommandError, Interrupted, note, report_error
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 
 __all__ = ["app", "run"]
@@ -361,6 +361,9 @@ def run(argv: Sequence[str]) -> int:
     except (CommandError, CheckpointError, DataError, ModelFormatError) as error:
         report_error(error)
         return 2
+    except Interrupted as stop:
+        note(str(stop))
+        return 130
     except BrokenPipeError:  # such as kplus predict ... | head
         sys.stderr.close()
         return 1

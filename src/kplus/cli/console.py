@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 __all__ = [
     "CommandError",
+    "Interrupted",
     "count",
     "note",
     "notes_for_warnings",
@@ -19,6 +20,10 @@ __all__ = [
 
 class CommandError(Exception):
     """The user asked for something that cannot be; the message says why."""
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C; the message says what came of it."""
 
 
 def note(message: str) -> None:

@@ -15,7 +15,13 @@ from kplus.cli.console import CommandError, count, note, notes_for_warnings, sta
 from kplus.cli.craft import DescribedClusters
 from kplus.cli.features import Features
 from kplus.cli.ibp import BuffetFindings
-from kplus.cli.interrupted import forget_command, note_command
+from kplus.cli.interrupted import (
+    check_new,
+    go_on,
+    interruption,
+    kept_command,
+    note_command,
+)
 from kplus.cli.models import (
     FitOptions,
     accepted,
@@ -64,38 +70,38 @@ def fit(options: FitOptions) -> None:
     """Run the command."""
     _check(options)
     check_folder(options.outdir, _OUTPUTS, options.force)
+    check_new(options)
     if options.plot:
         from kplus.plots.display import require_matplotlib
 
         require_matplotlib()  # better now than after the fit
-    silent = options.quiet
-    with status(f"Reading {options.data}", silent):
+    with status(f"Reading {options.data}", options.quiet):
         table = read_table(options.data, _choice(options))
         model = make_model(options, table.coding)
         found = _profile(table, model)
-    names = column_names(table)
     _check_against(table, options)
-    hint = None if options.scale else scale_hint(found, names)
-    if hint and not silent and _weighs_scales(options, model):
-        with_it = " Say --negative shift with it." if options.nonnegative else ""
-        note(f"{hint}{with_it}")
+    if not (options.scale or options.quiet) and _weighs_scales(options, model):
+        _hint(options, table, found)
     source, X = table.source, table.data
     if options.scale:
         originals = category_columns(table.data, table.coding)
         source = ScaledBlocks(source, found.mean, found.scale, table.names, originals)
         X = source.whole()
-    note_command(options)
-    with staged_folder(options.outdir, _OUTPUTS) as folder:
-        seconds = _fit_model(options, model, X)
-        if options.scale:
-            model.scaling_ = scaling_record(table.names, found)
-        rows = Rows(source, names, table.coding, found, options.scale)
-        findings = _findings(options, model, rows, X)
-        files = _write(options, table, findings, model, folder)
-    forget_command(options)
-    _tell(options, findings)
-    result = _result(options, model, rows, findings, seconds, files)
-    _report(options, findings, result)
+    with kept_command(options):
+        with staged_folder(options.outdir, _OUTPUTS) as folder:
+            seconds, ended = _fit_model(options, model, X)
+            if options.scale:
+                model.scaling_ = scaling_record(table.names, found)
+            rows = Rows(source, column_names(table), table.coding, found, options.scale)
+            findings = _findings(options, model, rows, X)
+            files = _write(options, table, findings, model, folder)
+        if not ended and options.checkpoint is not None:
+            note_command(replace(options, force=True))  # going on replaces the files
+        _tell(options, findings)
+        result = _result(options, model, rows, findings, seconds, files)
+        _report(options, findings, result)
+        if not ended:
+            raise interruption(options, model.n_iter_)
 
 
 def _choice(options: FitOptions) -> Choice:
@@ -126,6 +132,13 @@ def _weighs_scales(options: FitOptions, model: Any) -> bool:
         return False
     kind = getattr(model, "observations", "spherical_gaussian")
     return bool(kind == "spherical_gaussian")
+
+
+def _hint(options: FitOptions, table: Table, found: Profile) -> None:
+    hint = scale_hint(found, column_names(table))
+    if hint:
+        with_it = " Say --negative shift with it." if options.nonnegative else ""
+        note(f"{hint}{with_it}")
 
 
 def _check(options: FitOptions) -> None:
@@ -161,20 +174,26 @@ def _check_against(table: Table, options: FitOptions) -> None:
         )
 
 
-def _fit_model(options: FitOptions, model: Any, X: Any) -> float:
-    """Fit, and return the seconds that it took."""
+def _fit_model(options: FitOptions, model: Any, X: Any) -> tuple[float, bool]:
+    """Fit; return the seconds that it took, and whether it came to its end."""
     doing = "Finding features" if finds_features(model) else "Clustering"
+    ended = True
     with status(doing, options.quiet) as show, notes_for_warnings(options.quiet):
         if show is not None:
             model.set_callbacks(PassProgress(show, doing))
         start = time.perf_counter()
-        if options.resume:
-            model._go_on(options.checkpoint, X)
-        else:
-            model.fit(X, checkpoint=options.checkpoint)
+        try:
+            if options.resume and options.checkpoint is not None:
+                go_on(model, X, options.checkpoint)
+            else:
+                model.fit(X, checkpoint=options.checkpoint)
+        except KeyboardInterrupt as stop:
+            if not model.__sklearn_is_fitted__():
+                raise interruption(options, None) from stop
+            ended = False
         seconds = time.perf_counter() - start
     model.set_callbacks()  # the progress is over
-    return seconds
+    return seconds, ended
 
 
 def _findings(options: FitOptions, model: Any, rows: Rows, X: Any) -> Findings:

@@ -19,7 +19,7 @@ from kplus.core.errors import CheckpointError, ModelFormatError
 from kplus.core.packing import pack, unpack
 from kplus.io.archive import open_archive, write_archive
 
-__all__ = ["Checkpoint", "CheckpointWarning"]
+__all__ = ["Checkpoint", "CheckpointWarning", "has_begun", "read_fit", "remove_unused"]
 
 KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
@@ -151,6 +151,22 @@ class Checkpoint:
         shutil.rmtree(self.rows, ignore_errors=True)
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
+
+
+def has_begun(folder: Path) -> bool:
+    """Whether a folder holds a checkpoint."""
+    return (folder / _FIT).exists()
+
+
+def remove_unused(folder: Path) -> None:
+    """Remove a checkpoint that was begun, if no search has written to it yet."""
+    if has_begun(folder) and not _files(folder):
+        Checkpoint(folder, {}).remove()
+
+
+def read_fit(folder: Path) -> Any:
+    """What fit the checkpoint in a folder is of; see `Checkpoint`."""
+    return _read(folder / _FIT)
 
 
 def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
