@@ -23,6 +23,8 @@ _HOMES = {
     "resources": "kplus.engine.resources",
     "open_files": "kplus.sources.files",
     "Blocks": "kplus.core.types",
+    "convert": "kplus.io.convert",
+    "write_answers": "kplus.io.answers",
     "save": "kplus.io",
     "load": "kplus.io",
     "inspect": "kplus.io",
@@ -50,6 +52,7 @@ __all__ = [
     "ModelFormatError",
     "WorkersError",
     "__version__",
+    "convert",
     "datasets",
     "inspect",
     "load",
@@ -60,6 +63,7 @@ __all__ = [
     "plots",
     "resources",
     "save",
+    "write_answers",
 ]
 
 if TYPE_CHECKING:
@@ -84,6 +88,8 @@ if TYPE_CHECKING:
         penalty_for,
         penalty_path,
     )
+    from kplus.io.answers import write_answers
+    from kplus.io.convert import convert
     from kplus.io.save import inspect, load, save
     from kplus.sources.files import open_files
 

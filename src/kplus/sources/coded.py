@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import ArrayBlocks, FrameBlocks
-from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.categories import CodedFrameBlocks, Coding, check_names
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.coded_arrays import (
     CodedArrayBlocks,
@@ -19,6 +19,7 @@ from kplus.sources.coded_arrays import (
     holds_objects,
     objects_to_numbers,
 )
+from kplus.sources.converted import RecodedBlocks, refuse_categories
 from kplus.sources.files import has_columns, open_files
 
 if TYPE_CHECKING:
@@ -107,6 +108,8 @@ class Coder:
             table = self._open_path(table)
         if has_columns(table):
             return self._open_columns(table)
+        if getattr(table, "coding", None) is not None:
+            return self._open_coded(table)
         if self.coding is not None and not self.coding.by_position:
             raise no_names(self.coding, "The table has no column names")
         if isinstance(table, ArrayBlocks):
@@ -119,6 +122,29 @@ class Coder:
                 "own cannot be categories: give one .npy file, or Parquet files."
             )
         return table.cut(self.block_rows), None
+
+    def _open_coded(self, table: Any) -> Opened:
+        """Open blocks of codes that say what these mean."""
+        own: Coding = table.coding
+        table = table.cut(self.block_rows)
+        if self.coding is not None:
+            named = _name(self.coding, own.names)
+            check_names(list(own.names), named)
+            if own.categories == named.categories:
+                return table, self.coding
+            blocks = RecodedBlocks(table, own, named, self.unknown)
+            blocks.check()
+            return blocks, self.coding
+        if not self.reset:
+            refuse_categories(own)
+        chosen = chosen_columns(self.categorical, len(own.names), own.names)
+        for name, asked, found in zip(own.names, chosen, own.categories, strict=True):
+            if self.reset and asked and found is None:
+                raise DataError(
+                    f"Column {name!r} was converted as numbers; convert the table "
+                    f"again, with it as categorical."
+                )
+        return table, own if own.has_categories else None
 
     def _open_path(self, path: str | os.PathLike[str]) -> Any:
         """In CSV files text stays as it is written where categories are text."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import ArrayBlocks, Cut
+from kplus.sources.converted import ConvertedRows, refuse_categories
 from kplus.sources.paths import Found, find_files
 from kplus.sources.stacked import StackedBlocks
 from kplus.sources.stamps import Stamps
@@ -41,7 +42,9 @@ def open_files(
       holds one of them a thread.
     - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
       in the folder for temporary files, which is deleted when the table is not used
-      any more. ``kplus convert`` makes a copy that stays.
+      any more.
+    - Folders that `convert` wrote are mapped into memory: they are the quickest to
+      read.
 
     Parameters
     ----------
@@ -82,6 +85,8 @@ def open_files(
     array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
     found = find_files(path)
+    if found.kind == "rows":
+        return _open_converted(found, columns)
     if found.kind in ("npy", "zarr"):
         if columns is not None:
             raise DataError(
@@ -101,6 +106,17 @@ def open_files(
         raise DataError(f"{found} has no columns to read.")
     if table.n_rows == 0:
         raise DataError(f"{found} has columns but no rows.")
+    return table
+
+
+def _open_converted(found: Found, columns: Sequence[str] | None) -> Blocks:
+    table = ConvertedRows(found.paths[0])
+    names = getattr(table, "feature_names", None)
+    if columns is not None and list(columns) != names:
+        raise DataError(
+            f"{found} was converted with its columns {(names or [])[:5]}: choose "
+            f"columns when converting, not afterwards."
+        )
     return table
 
 
@@ -126,6 +142,7 @@ def has_columns(table: Any) -> TypeGuard["Columns"]:
 def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
     """Blocks of an open table with number columns only."""
     if not has_columns(table):
+        refuse_categories(getattr(table, "coding", None))
         blocks: Blocks = table.cut(block_rows)
         return blocks
     from kplus.sources.arrow import NumberBlocks

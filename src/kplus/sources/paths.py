@@ -23,12 +23,16 @@ SUFFIXES = {
     ".zarr": "zarr",
 }
 _ZARR = ("zarr.json", ".zarray")  # what tells a Zarr array, format 3 or 2
+_MANIFEST = "manifest.json"  # what tells a folder that kplus convert wrote
 _PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
 class Found:
-    """Files of one kind (a value of `SUFFIXES`), in the order of their rows."""
+    """Files of one kind, in the order of their rows.
+
+    The kind is a value of `SUFFIXES`, or "rows" for a folder of ``kplus convert``.
+    """
 
     kind: str
     paths: tuple[Path, ...]
@@ -83,6 +87,8 @@ def find_files(path: str | os.PathLike[str]) -> Found:
 def _in_folder(folder: Path) -> Found:
     if _is_zarr(folder):
         return Found("zarr", (folder,))
+    if (folder / _MANIFEST).is_file():
+        return Found("rows", (folder,))
     inside = [item for item in folder.iterdir() if item.name[0] not in "._"]
     folders = [item for item in inside if item.is_dir() and not _is_zarr(item)]
     if folders:

@@ -1,0 +1,162 @@
+"""What a model says of very many rows, written part by part."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from kplus.io.atomic import atomic_file
+from kplus.sources.blocks import Cut
+from kplus.sources.categories import Coding
+from kplus.sources.coded import Coder
+from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.own import OwnBlocks, looks_like_blocks
+from kplus.sources.run import BlockRun
+
+__all__ = ["parts_of", "write_answers"]
+
+PART_ROWS = 2**17
+"""Rows of a part: whole blocks of any size that is chosen by default."""
+
+_NAMES = {"predict": "cluster", "predict_proba": "share", "transform": "feature"}
+
+
+def write_answers(
+    method: Callable[[Any], Any], X: Any, path: str | os.PathLike[str]
+) -> None:
+    """Write what a fitted model says of each row to a file, part by part.
+
+    Memory holds the answers of some 100,000 rows, never those of all. The file has them
+    in the order of the rows, and is there whole or not at all.
+
+    Parameters
+    ----------
+    method : bound method of a fitted estimator
+        Such as ``model.predict``, ``model.predict_proba`` or ``model.transform``: it
+        takes rows, and returns an entry or a line for each.
+    X : array-like, sparse matrix, data frame, path or blocks
+        The rows, as `method` takes them; with a path they are not held in memory
+        either.
+    path : path-like
+        A ``.npy`` file, for an array as `method` returns it (dense if it is sparse); or
+        a ``.parquet`` file, with a column ``cluster``, or with columns ``share 0``,
+        ``share 1``, ... or ``feature 0``, ``feature 1``, ...
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kplus
+    >>> home = pathlib.Path(tempfile.mkdtemp())
+    >>> np.save(home / "rows.npy", np.array([[0.0], [9.0], [1.0], [8.0], [0.5]]))
+    >>> model = kplus.DPMeans(penalty=20).fit(home / "rows.npy")
+    >>> kplus.write_answers(model.predict, home / "rows.npy", home / "labels.npy")
+    >>> np.load(home / "labels.npy")
+    array([0, 1, 0, 1, 0], dtype=int32)
+    """
+    model = getattr(method, "__self__", None)
+    if not hasattr(model, "get_params"):
+        raise TypeError("method must be that of a fitted model, such as model.predict.")
+    target = Path(path)
+    writers = {".npy": _write_npy, ".parquet": _write_parquet, ".pq": _write_parquet}
+    if target.suffix.lower() not in writers:
+        raise ValueError(f"{path}: the name of the file must end in .npy or .parquet.")
+    n_rows, parts = parts_of(model, X)
+    answers = (_dense(method(part)) for part in parts)
+    name = _NAMES.get(getattr(method, "__name__", ""), "answer")
+    with atomic_file(target) as file:
+        writers[target.suffix.lower()](file, answers, n_rows, name)
+
+
+def _dense(answer: Any) -> NDArray[Any]:
+    return np.asarray(answer.toarray() if sp.issparse(answer) else answer)
+
+
+def _write_npy(
+    file: BinaryIO, answers: Iterator[NDArray[Any]], n_rows: int, name: str
+) -> None:
+    begun = False
+    for answer in answers:
+        if not begun:
+            fields = {
+                "descr": answer.dtype.str,
+                "fortran_order": False,
+                "shape": (n_rows, *answer.shape[1:]),
+            }
+            np.lib.format.write_array_header_1_0(file, fields)
+            begun = True
+        file.write(np.ascontiguousarray(answer).tobytes())
+
+
+def _write_parquet(
+    file: BinaryIO, answers: Iterator[NDArray[Any]], n_rows: int, name: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for answer in answers:
+            columns = {name: answer}
+            if answer.ndim > 1:
+                columns = {f"{name} {k}": answer[:, k] for k in range(answer.shape[1])}
+            table = pa.table({key: pa.array(part) for key, part in columns.items()})
+            if writer is None:
+                writer = pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
+    """The number of rows, and the rows part by part, as a fitted model takes them."""
+    blocks, coding = _blocks(model, X)
+    if blocks is not None:
+        step = -(-PART_ROWS // blocks.block_rows) * blocks.block_rows
+        n = blocks.n_rows
+        return n, (BlockRun(blocks, i, j, coding) for i, j in _cuts(n, step))
+    if nw.dependencies.is_into_dataframe(X):
+        frame: Any = nw.from_native(X, eager_only=True)
+        cuts = _cuts(len(frame), PART_ROWS)
+        return len(frame), (frame[i:j].to_native() for i, j in cuts)
+    rows = X.tocsr() if sp.issparse(X) else X
+    if not (sp.issparse(rows) or isinstance(rows, np.ndarray)):
+        return len(rows), iter([rows])
+    n = rows.shape[0]
+    return n, (rows[i:j] for i, j in _cuts(n, PART_ROWS))
+
+
+def _cuts(n_rows: int, step: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, n_rows, step):
+        yield start, min(start + step, n_rows)
+
+
+def _blocks(model: Any, X: Any) -> tuple[Any, Coding | None]:
+    """Blocks of what is not in memory, coded as the model has it; None for the rest."""
+    if type(X).__module__.startswith("dask") and "dask" in sys.modules:
+        from kplus.sources.dask import open_collection
+
+        X = open_collection(X)
+    elif looks_like_blocks(X) and not isinstance(X, Cut):
+        X = OwnBlocks(X)
+    is_path = isinstance(X, (str, os.PathLike))
+    if not (is_path or has_columns(X) or isinstance(X, Cut)):
+        return None, None
+    size = getattr(model, "batch_size", None)
+    coding: Coding | None = getattr(model, "_coding", None)
+    if coding is None:
+        return number_blocks(open_files(X) if is_path else X, size), None
+    unknown = getattr(model, "handle_unknown", "error")
+    coder = Coder(reset=False, coding=coding, unknown=unknown, block_rows=size)
+    blocks, _ = coder.open_table(X)
+    return blocks, coding
