@@ -1,4 +1,4 @@
-"""The command line: ``kplus fit``, ``kplus predict``, ``kplus inspect``.
+"""The command line: ``kplus fit``, ``kplus predict``, ``kplus convert`` and so on.
 
 Data go to standard output, messages to standard error. Mistakes of the user end with
 one clear line and exit code 2. Everything slow is imported by the command that needs

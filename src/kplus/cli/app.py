@@ -3,6 +3,7 @@
 import csv
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,32 @@ import typer
 from typer import Argument, Option
 
 from kplus import __version__
-from kplus.cli.console import CommandError, Interrupted, note, report_error
+from kplus.cli.console import (
+    CommandError,
+    Interrupted,
+    note,
+    report_error,
+    report_missing,
+    report_usage,
+)
+from kplus.cli.options import (
+    COLUMNS,
+    FITTING,
+    Categorical,
+    Checkpoint,
+    Columns,
+    Data,
+    Drop,
+    Force,
+    Index,
+    Json,
+    MemoryLimit,
+    ModelFile,
+    Quiet,
+    Scheduler,
+    Scratch,
+    TableFile,
+)
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 
 __all__ = ["app", "run"]
@@ -22,30 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-# --- options that several commands share
-
-Data = Annotated[
-    Path, Argument(metavar="DATA", help="Table: .csv, .csv.gz, .npy or Parquet.")
-]
-ModelFile = Annotated[Path, Argument(metavar="MODEL", help="File of kplus fit.")]
-TableFile = Annotated[
-    Path | None,
-    Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write a .csv or .parquet file; else print CSV.",
-    ),
-]
-Index = Annotated[
-    str | None,
-    Option(metavar="COL", help="Column that names the rows; else they are numbered."),
-]
-Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
-Force = Annotated[bool, Option("--force", help="Replace what is there.")]
-
-_NUMBER, _COLUMNS, _FITTING = "How many", "Columns", "Fitting"
+_NUMBER = "How many"
 _BUFFET = "Indian buffet process (meibp, ibp-gibbs, ibp-variational)"
 
 
@@ -122,36 +125,15 @@ def fit(
         ),
     ] = None,
     index: Index = None,
-    columns: Annotated[
-        str | None,
-        Option(
-            metavar="A,B,...",
-            help="Columns to use; else all.",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    drop: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COL",
-            help="Column to leave out; may be repeated.",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
-    categorical: Annotated[
-        list[str] | None,
-        Option(
-            metavar="COL",
-            help="Column of categories, whatever it looks like; may be repeated.",
-            rich_help_panel=_COLUMNS,
-        ),
-    ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
     scale: Annotated[
         bool,
         Option(
             "--scale/--no-scale",
             help="Give all columns mean 0 and standard deviation 1.",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=COLUMNS,
         ),
     ] = False,
     numeric: Annotated[
@@ -160,7 +142,7 @@ def fit(
             metavar="NAME",
             help="craft: how numbers are seen, gaussian, quantile (for heavy tails "
             "and spikes) or yeo-johnson; else gaussian.",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     feature_fraction: Annotated[
@@ -169,7 +151,7 @@ def fit(
             metavar="M",
             help="craft: share of the columns that count in each cluster; else those "
             "that are worth it.",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     sharing: Annotated[
@@ -178,7 +160,7 @@ def fit(
             metavar="S",
             help="craft: from 0, each cluster has columns of its own, to 1, all have "
             "the same; else 0.",
-            rich_help_panel=_COLUMNS,
+            rich_help_panel=COLUMNS,
         ),
     ] = None,
     prior: Annotated[
@@ -214,26 +196,22 @@ def fit(
         Option(help="ibp-gibbs: sweeps before them.", rich_help_panel=_BUFFET),
     ] = None,
     seed: Annotated[
-        int, Option(help="Seed of the random numbers.", rich_help_panel=_FITTING)
+        int, Option(help="Seed of the random numbers.", rich_help_panel=FITTING)
     ] = 0,
     restarts: Annotated[
-        int, Option(help="Fits to take the best of.", rich_help_panel=_FITTING)
+        int, Option(help="Fits to take the best of.", rich_help_panel=FITTING)
     ] = 1,
     jobs: Annotated[
         int | None,
-        Option(help="Threads; -1 for all.", rich_help_panel=_FITTING),
+        Option(help="Threads; -1 for all.", rich_help_panel=FITTING),
     ] = None,
     max_iter: Annotated[
-        int | None, Option(help="Most passes over the data.", rich_help_panel=_FITTING)
+        int | None, Option(help="Most passes over the data.", rich_help_panel=FITTING)
     ] = None,
-    checkpoint: Annotated[
-        Path | None,
-        Option(
-            metavar="DIR",
-            help="Note now and then how far the fit has got; kplus resume DIR goes on.",
-            rich_help_panel=_FITTING,
-        ),
-    ] = None,
+    checkpoint: Checkpoint = None,
+    memory_limit: MemoryLimit = None,
+    scratch: Scratch = None,
+    scheduler: Scheduler = None,
     label_format: Annotated[
         str,
         Option("--format", metavar="csv|parquet", help="Format of the table of rows."),
@@ -280,6 +258,9 @@ def fit(
             quiet=quiet,
             force=force,
             checkpoint=checkpoint,
+            memory_limit=memory_limit,
+            scratch=scratch,
+            scheduler=scheduler,
         )
     )
 
@@ -289,12 +270,23 @@ def resume(
     checkpoint: Annotated[
         Path, Argument(metavar="DIR", help="What kplus fit had as --checkpoint.")
     ],
+    memory_limit: MemoryLimit = None,
+    scratch: Scratch = None,
+    scheduler: Scheduler = None,
 ) -> None:
     """Go on with a fit that was interrupted; the result is the same, bit for bit."""
     from kplus.cli.fit import fit as run_fit
     from kplus.cli.interrupted import read_command
 
-    run_fit(read_command(checkpoint))
+    options = read_command(checkpoint)
+    run_fit(
+        replace(
+            options,
+            memory_limit=memory_limit or options.memory_limit,
+            scratch=scratch or options.scratch,
+            scheduler=scheduler or options.scheduler,
+        )
+    )
 
 
 def _split(columns: str | None) -> list[str] | None:
@@ -346,6 +338,35 @@ def impute(
 
 
 @app.command()
+def convert(
+    data: Data,
+    outdir: Annotated[
+        Path, Option("-o", "--output", metavar="DIR", help="Folder to write.")
+    ],
+    index: Index = None,
+    columns: Columns = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    dtype: Annotated[
+        str | None,
+        Option(
+            metavar="float32|float64",
+            help="Type of the numbers; else float32 where all columns are.",
+        ),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+    force: Force = False,
+) -> None:
+    """Write a table to a folder from which fits read it quickly, part by part."""
+    from kplus.cli.convert import ConvertOptions, convert_table
+    from kplus.cli.tables import Choice
+
+    choice = Choice(index, _split(columns), tuple(drop or ()), tuple(categorical or ()))
+    convert_table(ConvertOptions(data, outdir, choice, dtype, json, quiet, force))
+
+
+@app.command()
 def inspect(model: ModelFile, json: Json = False) -> None:
     """Tell what is in a model file."""
     from kplus.cli.inspect import inspect_model
@@ -371,33 +392,9 @@ def run(argv: Sequence[str]) -> int:
         report_error(error)
         return 2
     except ImportError as error:
-        return _report_missing(error)
+        return report_missing(error)
     except (KeyboardInterrupt, typer.Abort):  # newer versions of typer return 130
         return 130
     except Exception as error:
-        return _report_usage(error)
+        return report_usage(error)
     return code if isinstance(code, int) else 0
-
-
-def _report_missing(error: ImportError) -> int:
-    """Report that an optional package is not installed."""
-    if "kplus[" in str(error):
-        report_error(error)
-    elif error.name in ("pyarrow", "rich"):
-        note(f"Error: {error.name} is not installed: pip install 'kplus[cli]'")
-    else:
-        raise error
-    return 2
-
-
-def _report_usage(error: Exception) -> int:
-    """Report what typer has to say about a command line, in one line."""
-    # Its exceptions have no public name, but they all can format themselves.
-    words = getattr(error, "format_message", None)
-    if words is None:
-        raise error
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "kplus"
-    message = words().rstrip(".").replace("\n", " ")
-    note(f"Error: {message}. See {command} --help.")
-    return 2

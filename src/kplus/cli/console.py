@@ -14,6 +14,8 @@ __all__ = [
     "note",
     "notes_for_warnings",
     "report_error",
+    "report_missing",
+    "report_usage",
     "status",
 ]
 
@@ -43,6 +45,30 @@ def report_error(error: Exception) -> None:
         place = f"{error.filename}: " if error.filename else ""
         message = f"{place}{error.strerror}."
     note(f"Error: {_plain(message)}")
+
+
+def report_missing(error: ImportError) -> int:
+    """Report that an optional package is not installed."""
+    if "kplus[" in str(error):
+        report_error(error)
+    elif error.name in ("pyarrow", "rich"):
+        note(f"Error: {error.name} is not installed: pip install 'kplus[cli]'")
+    else:
+        raise error
+    return 2
+
+
+def report_usage(error: Exception) -> int:
+    """Report what typer has to say about a command line, in one line."""
+    # Its exceptions have no public name, but they all can format themselves.
+    words = getattr(error, "format_message", None)
+    if words is None:
+        raise error
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "kplus"
+    message = words().rstrip(".").replace("\n", " ")
+    note(f"Error: {message}. See {command} --help.")
+    return 2
 
 
 @contextmanager

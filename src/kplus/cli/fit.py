@@ -34,15 +34,15 @@ from kplus.cli.models import (
 from kplus.cli.output import (
     check_folder,
     check_index_name,
-    row_table,
+    row_tables,
     staged_folder,
     write_labels,
 )
 from kplus.cli.progress import PassProgress
+from kplus.cli.resources import allowed
 from kplus.cli.scaling import (
     Profile,
     ScaledBlocks,
-    category_columns,
     profile,
     scale_hint,
     scaling_record,
@@ -75,6 +75,11 @@ def fit(options: FitOptions) -> None:
         from kplus.plots.display import require_matplotlib
 
         require_matplotlib()  # better now than after the fit
+    with allowed(options):
+        _run(options)
+
+
+def _run(options: FitOptions) -> None:
     with status(f"Reading {options.data}", options.quiet):
         table = read_table(options.data, _choice(options))
         model = make_model(options, table.coding)
@@ -84,9 +89,9 @@ def fit(options: FitOptions) -> None:
         _hint(options, table, found)
     source, X = table.source, table.data
     if options.scale:
-        originals = category_columns(table.data, table.coding)
-        source = ScaledBlocks(source, found.mean, found.scale, table.names, originals)
-        X = source.whole()
+        X = source = ScaledBlocks(
+            source, found.mean, found.scale, table.names, table.coding
+        )
     with kept_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
             seconds, ended = _fit_model(options, model, X)
@@ -215,7 +220,8 @@ def _write(
     main = next(iter(findings.answers))
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
-        write_labels(row_table(table, findings.answers), file, options.format)
+        (part,) = row_tables(table, [findings.answers])
+        write_labels(part, file, options.format)
     for kind, part in findings.tables().items():
         names[kind] = f"{kind}.csv"
         with open(folder / names[kind], "xb") as file:

@@ -71,22 +71,34 @@ def _expected(model: Any, table: Table) -> Array:
 
 def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
     """All columns of the file: those with gaps filled, the others as they were."""
-    if table.names is None:
-        return pa.table(dict(zip(column_names(table), filled.T.copy(), strict=True)))
-    frame = _read_all(path, table.names)
+    names = column_names(table)
+    frame = None if table.names is None else _read_all(path, names)
+    if frame is None:
+        columns = dict(zip(names, filled.T.copy(), strict=True))
+        return pa.table(_row_names(table) | columns)
     for j in np.flatnonzero(gaps.any(axis=0)):
-        name = table.names[j]
-        place = frame.column_names.index(name)
-        frame = frame.set_column(place, name, pa.array(filled[:, j]))
+        place = frame.column_names.index(names[j])
+        frame = frame.set_column(place, names[j], pa.array(filled[:, j]))
     return frame
 
 
+def _row_names(table: Table) -> dict[str, Any]:
+    if table.index is None:
+        return {}
+    chunks = [chunk for part in table.index.parts() for chunk in part.chunks]
+    return {table.index_name: pa.chunked_array(chunks)}
+
+
 def _read_all(path: Path, names: Sequence[str]) -> Any:
-    """The file as an Arrow table; `names` are the columns of the model."""
+    """The file as an Arrow table; `names` are the columns of the model.
+
+    None for a folder of ``kplus convert``, which has no others.
+    """
     from kplus.sources.files import has_columns, open_files
 
     files = open_files(path)
-    assert has_columns(files)
+    if not has_columns(files):
+        return None
     # Identifiers with leading zeros, dates and the like stay as they are written.
     others = set(files.schema.names).difference(names)
     files = open_files(path, text=sorted(others))

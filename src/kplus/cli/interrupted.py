@@ -22,7 +22,7 @@ __all__ = [
 
 _FILE = "command.json"
 _CHOICES = ("index", "columns", "drop")
-_PATHS = ("data", "outdir", "checkpoint")
+_PATHS = ("data", "outdir", "checkpoint", "scratch")
 
 
 def check_new(options: FitOptions) -> None:
@@ -75,7 +75,9 @@ def note_command(options: FitOptions) -> None:
     assert folder is not None
     folder.mkdir(parents=True, exist_ok=True)
     plain = dataclasses.asdict(options)
-    plain |= {name: str(plain[name].absolute()) for name in _PATHS}
+    for name in _PATHS:
+        if plain[name] is not None:
+            plain[name] = str(plain[name].absolute())
     plain["choice"] = {name: plain["choice"][name] for name in _CHOICES}
     del plain["resume"]
     with atomic_file(folder / _FILE) as file:
@@ -99,7 +101,9 @@ def read_command(folder: Path) -> FitOptions:
         )
     try:
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        plain |= {name: Path(plain[name]) for name in _PATHS}
+        for name in _PATHS:
+            if plain[name] is not None:
+                plain[name] = Path(plain[name])
         plain["choice"] = Choice(**plain["choice"])
         plain["categorical"] = tuple(plain["categorical"])
         options = FitOptions(**plain)

@@ -80,6 +80,9 @@ class FitOptions:
     force: bool
     checkpoint: Path | None = None
     resume: bool = False
+    memory_limit: str | None = None
+    scratch: Path | None = None
+    scheduler: str | None = None
 
     @property
     def groups(self) -> str:

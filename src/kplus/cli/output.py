@@ -7,8 +7,9 @@ import re
 import secrets
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,8 +28,10 @@ __all__ = [
     "check_file",
     "check_folder",
     "check_index_name",
+    "has_quotes",
     "put_table",
-    "row_table",
+    "put_tables",
+    "row_tables",
     "staged_folder",
     "write_labels",
 ]
@@ -98,60 +101,125 @@ def check_index_name(table: Table) -> None:
         )
 
 
-def row_table(table: Table, answers: Mapping[str, NDArray[Any]]) -> Any:
+def row_tables(
+    table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
+) -> Iterator[Any]:
     """Put what a model says of each row beside what names the rows.
 
     Parameters
     ----------
     table : Table
-    answers : mapping of str to array
-        "labels" gives a column `cluster`; "shares", "features" and "probabilities" have
-        a column for each cluster or feature, and give `share 0`, `feature 0`,
-        `probability 0` and so on.
+    pieces : iterable of mappings of str to array
+        The answers for some rows after the other. "labels" gives a column `cluster`;
+        "shares", "features" and "probabilities" have a column for each cluster or
+        feature, and give `share 0`, `feature 0`, `probability 0` and so on.
+
+    Yields
+    ------
+    table : Arrow table
+        Of each piece.
     """
-    n_rows = table.source.n_rows
-    index = pa.array(np.arange(n_rows)) if table.index is None else table.index
-    if pa.types.is_dictionary(index.type):
-        index = index.cast(index.type.value_type)
-    columns = {table.index_name: index}
+    start = 0
+    names = None if table.index is None else _Ahead(table.index.parts())
+    for answers in pieces:
+        n_rows = len(next(iter(answers.values())))
+        numbers = np.arange(start, start + n_rows)
+        index = pa.array(numbers) if names is None else names.take(n_rows)
+        yield pa.table({table.index_name: index} | _columns(answers))
+        start += n_rows
+
+
+def _columns(answers: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    columns = {}
     for kind, values in answers.items():
         if kind == "labels":
             columns["cluster"] = pa.array(values, pa.int32())
             continue
         name = _COLUMNS[kind]
         columns |= {f"{name} {k}": pa.array(part) for k, part in enumerate(values.T)}
-    return pa.table(columns)
+    return columns
+
+
+class _Ahead:
+    """Arrow arrays, read as far as needed."""
+
+    def __init__(self, parts: Iterator[Any]) -> None:
+        self._parts, self._left = parts, next(parts)
+
+    def take(self, number: int) -> Any:
+        """The next entries."""
+        chunks = []
+        while number > len(self._left):
+            chunks += self._left.chunks
+            number -= len(self._left)
+            self._left = next(self._parts)
+        chunks += self._left[:number].chunks
+        self._left = self._left[number:]
+        return pa.chunked_array(chunks, type=self._left.type)
+
+
+def put_tables(tables: Iterable[Any], path: Path | None, quoted: bool) -> None:
+    """Write tables one below the other to a file, or print them as CSV."""
+    if path is None:
+        sys.stdout.flush()
+        write_tables(tables, sys.stdout.buffer, "csv", quoted)
+        sys.stdout.buffer.flush()
+        return
+    with atomic_file(path) as file:
+        write_tables(tables, file, _KINDS[path.suffix.lower()], quoted)
 
 
 def put_table(table: Any, path: Path | None) -> None:
     """Write a table to a file, in the format of its name, or print it as CSV."""
-    if path is None:
-        sys.stdout.flush()
-        write_labels(table, sys.stdout.buffer, "csv")
-        sys.stdout.buffer.flush()
-        return
-    with atomic_file(path) as file:
-        write_labels(table, file, _KINDS[path.suffix.lower()])
+    put_tables([table], path, has_quotes(table.columns))
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:
     """Write a table of labels, or another one, as "csv" or "parquet"."""
+    write_tables([table], file, kind, has_quotes(table.columns))
+
+
+def write_tables(
+    tables: Iterable[Any], file: BinaryIO, kind: str, quoted: bool
+) -> None:
+    """Write tables one below the other; `quoted` is whether CSV has to quote text."""
+    rest = iter(tables)
+    first = next(rest)
     if kind == "parquet":
-        pq.write_table(table, file)
+        with pq.ParquetWriter(file, first.schema) as writer:
+            for table in chain([first], rest):
+                writer.write_table(table)
         return
     header = io.StringIO()
-    csv.writer(header, lineterminator="\n").writerow(table.column_names)
+    csv.writer(header, lineterminator="\n").writerow(first.column_names)
     file.write(header.getvalue().encode())
-    quoting = "needed" if any(map(_needs_quotes, table.columns)) else "none"
+    quoting = "needed" if quoted else "none"
     options = pacsv.WriteOptions(include_header=False, quoting_style=quoting)
-    pacsv.write_csv(table, file, options)
+    for table in chain([first], rest):
+        pacsv.write_csv(_without_views(table), file, options)
 
 
-def _needs_quotes(column: Any) -> bool:
-    """Whether some text has a comma, a quote or a line break.
+def _without_views(table: Any) -> Any:
+    """Text as CSV files can have it."""
+    for j, field in enumerate(table.schema):
+        if pa.types.is_string_view(field.type):
+            column = table.column(j).cast(pa.string())
+            table = table.set_column(j, field.name, column)
+    return table
+
+
+def has_quotes(columns: Iterable[Any]) -> bool:
+    """Whether text in columns, or pieces of one, has to be quoted in CSV files.
 
     pyarrow quotes all text of a column or none; mostly none is nicer to read.
     """
+    return any(map(_needs_quotes, columns))
+
+
+def _needs_quotes(column: Any) -> bool:
+    """Whether some text has a comma, a quote or a line break."""
+    if pa.types.is_string_view(column.type):
+        column = column.cast(pa.string())
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     return bool(pc.any(pc.match_substring_regex(column, '[,"\r\n]')).as_py())

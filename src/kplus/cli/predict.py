@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
 from kplus.cli.models import feature_answers, finds_features, has_probabilities
-from kplus.cli.output import check_file, put_table, row_table
+from kplus.cli.output import check_file, has_quotes, put_tables, row_tables
 from kplus.cli.saved import input_for, read_for
 from kplus.cli.tables import Table
+from kplus.io.answers import parts_of
 
 __all__ = ["PredictOptions", "predict"]
 
@@ -41,16 +42,35 @@ def predict(options: PredictOptions) -> None:
         _check_proba(model)
     with status(f"Reading {options.data}", options.quiet):
         table = read_for(model, options.data, options.index)
+    X = input_for(model, table)
     with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
-        X = input_for(model, table)
-        answers = _answers(model, X, options.proba)
-    found = row_table(table, answers)
-    if options.output is not None or not options.json:
-        put_table(found, options.output)
+        if options.output is None and options.json:
+            result = _all_answers(model, X, options.proba)
+        else:
+            result = _put_answers(model, X, table, options)
     if options.json:
-        print(json.dumps(_result(options, table, answers), allow_nan=False))
+        print(json.dumps({"n_rows": table.source.n_rows} | result, allow_nan=False))
     elif options.output is not None and not options.quiet:
         note(f"Wrote {options.output}")
+
+
+def _all_answers(model: Any, X: Any, proba: bool) -> dict[str, Any]:
+    answers = _answers(model, X, proba)
+    return {kind: values.tolist() for kind, values in answers.items()}
+
+
+def _put_answers(
+    model: Any, X: Any, table: Table, options: PredictOptions
+) -> dict[str, Any]:
+    """Write or print the answers, some rows after the other."""
+    _, parts = parts_of(model, X)
+    pieces = (_answers(model, part, options.proba) for part in parts)
+    quoted = table.index is not None and has_quotes(table.index.parts())
+    put_tables(row_tables(table, pieces), options.output, quoted)
+    if options.output is None:
+        return {}
+    main = "features" if finds_features(model) else "labels"
+    return {"files": {main: os.fspath(options.output)}}
 
 
 def _check_proba(model: Any) -> None:
@@ -72,13 +92,3 @@ def _answers(model: Any, X: Any, proba: bool) -> dict[str, NDArray[Any]]:
         return answers if proba else {"features": answers["features"]}
     answers = {"labels": model.predict(X)}
     return answers | {"shares": model.predict_proba(X)} if proba else answers
-
-
-def _result(
-    options: PredictOptions, table: Table, answers: dict[str, NDArray[Any]]
-) -> dict[str, Any]:
-    result: dict[str, Any] = {"n_rows": table.source.n_rows}
-    if options.output is None:
-        return result | {kind: values.tolist() for kind, values in answers.items()}
-    main = next(iter(answers))
-    return result | {"files": {main: os.fspath(options.output)}}

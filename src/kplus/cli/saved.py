@@ -6,10 +6,11 @@ from typing import Any
 
 from kplus.cli.console import CommandError
 from kplus.cli.output import check_index_name
-from kplus.cli.scaling import ScaledBlocks, category_columns, profile
+from kplus.cli.scaling import ScaledBlocks, profile
 from kplus.cli.tables import Choice, Table, column_names, read_table
 from kplus.core.errors import ModelFormatError
 from kplus.sources.categories import Coding
+from kplus.sources.paths import find_files
 
 __all__ = ["input_for", "read_for", "scaling_of"]
 
@@ -20,11 +21,15 @@ def read_for(model: Any, path: Path, index: str | None) -> Table:
     names = getattr(model, "feature_names_in_", None)
     if scaling is not None:
         names = scaling["columns"]
-    columns = None
-    if names is not None and path.suffix.lower() != ".npy":
-        columns = [str(name) for name in names]
-    coding = _coding(model, columns)
-    text = () if coding is None else coding.text_names
+    kind = find_files(path).kind
+    expected = None
+    if names is not None and kind not in ("npy", "zarr"):
+        expected = [str(name) for name in names]
+    coding = _coding(model, expected)
+    columns: list[str] | None = None
+    text: Sequence[str] = ()
+    if kind != "rows":  # where columns were chosen before
+        columns, text = expected, () if coding is None else coding.text_names
     accepts = "numbers" if coding is None else "mixed"
     choice = Choice(
         index,
@@ -42,6 +47,11 @@ def read_for(model: Any, path: Path, index: str | None) -> Table:
             raise
         raise CommandError(f"{error} The model needs {_listed(columns)}.") from error
     check_index_name(table)
+    if None not in (expected, table.names) and table.names != expected:
+        raise CommandError(
+            f"{path} has the columns {_listed(table.names or ())}. The model needs "
+            f"{_listed(expected or ())}, in this order."
+        )
     if table.source.n_features != model.n_features_in_:
         raise CommandError(
             f"{path} has {table.source.n_features} columns, but the model was "
@@ -105,5 +115,4 @@ def input_for(model: Any, table: Table) -> Any:
     if scaling is None:
         return table.data
     mean, scale = scaling["mean"], scaling["scale"]
-    originals = category_columns(table.data, table.coding)
-    return ScaledBlocks(table.source, mean, scale, table.names, originals).whole()
+    return ScaledBlocks(table.source, mean, scale, table.names, table.coding)

@@ -8,21 +8,21 @@ as "hue (standardised)": whoever loads the file in Python and forgets to standar
 a frame gets an error about its names instead of wrong labels.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kplus.core.errors import DataError
-from kplus.core.reading import read_all, read_blocks
+from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
+from kplus.sources.blocks import Cut
 from kplus.sources.categories import Coding
 
 __all__ = [
     "Profile",
     "ScaledBlocks",
-    "category_columns",
     "number_columns",
     "profile",
     "scale_hint",
@@ -155,11 +155,11 @@ def scaling_record(names: Sequence[str] | None, found: Profile) -> dict[str, Any
     return {"columns": columns, "mean": found.mean, "scale": found.scale}
 
 
-class ScaledBlocks:
+class ScaledBlocks(Cut):
     """Blocks with every column shifted to mean 0 and divided by its scale.
 
-    Columns of categories stay as they are; `originals` holds them by name, as they
-    were before they became codes.
+    Columns of categories stay as they are, codes with mean 0 and scale 1; `coding` says
+    what these mean.
     """
 
     def __init__(
@@ -168,48 +168,32 @@ class ScaledBlocks:
         mean: Array,
         scale: Array,
         names: Sequence[str] | None,
-        originals: Mapping[str, Any] | None = None,
+        coding: Coding | None = None,
     ) -> None:
+        super().__init__(source.n_rows, source.n_features, source.block_rows)
         self._source = source
         self._mean = mean
         self._scale = scale
-        self._originals = originals or {}
-        self.n_rows = source.n_rows
-        self.n_features = source.n_features
-        self.block_rows = source.block_rows
+        self.remote = getattr(source, "remote", False)
+        self.coding = None
         if names is not None:
+            kept = () if coding is None else coding.categories
+            categories = kept or (None,) * len(names)
             self.feature_names = [
-                name if name in self._originals else f"{name} (standardised)"
-                for name in names
+                f"{name} (standardised)" if values is None else name
+                for name, values in zip(names, categories, strict=True)
             ]
+        if coding is not None and coding.has_categories:
+            self.coding = replace(coding, names=tuple(self.feature_names))
 
     def read(self, index: int) -> Array:
+        if self.block_rows != self._source.block_rows:
+            return self.take(np.arange(*self.bounds(index)))
         return self._apply(self._source.read(index))
 
     def take(self, rows: IntArray) -> Array:
         return self._apply(self._source.take(rows))
 
-    def whole(self) -> Any:
-        """Return all rows as estimators take them: an array, or a table with names."""
-        X = read_all(self)
-        if not hasattr(self, "feature_names"):
-            return X
-        import pyarrow as pa
-
-        columns = dict(zip(self.feature_names, X.T.copy(), strict=True))
-        return pa.table(columns | dict(self._originals))
-
     def _apply(self, rows: Array) -> Array:
         scaled: Array = (rows - self._mean) / self._scale
         return scaled
-
-
-def category_columns(table: Any, coding: Coding | None) -> dict[str, Any]:
-    """The columns of an Arrow table that hold categories, by name."""
-    if coding is None:
-        return {}
-    return {
-        name: table.column(name)
-        for name, categories in zip(coding.names, coding.categories, strict=True)
-        if categories is not None
-    }

@@ -1,6 +1,6 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +10,23 @@ from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import FrameBlocks
 from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.coded import Coder
+from kplus.sources.converted import ConvertedRows, refuse_categories
 from kplus.sources.files import has_columns, number_blocks, open_files
 from kplus.sources.paths import unknown_column
 
 if TYPE_CHECKING:
     from kplus.sources.arrow import Columns
 
-__all__ = ["ROW", "Choice", "Table", "column_names", "read_table"]
+__all__ = [
+    "ROW",
+    "Choice",
+    "RowNames",
+    "Table",
+    "column_names",
+    "is_category",
+    "read_table",
+]
 
 ROW = "row"
 """Name of the row numbers, from 0, where nothing else names the rows."""
@@ -63,6 +73,24 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class RowNames:
+    """A column of files that names the rows."""
+
+    files: "Columns"
+    column: str
+
+    def parts(self) -> Iterator[Any]:
+        """The names, piece by piece, as plain Arrow arrays."""
+        import pyarrow as pa
+
+        for part in self.files.parts(self.column):
+            kind = part.type
+            if pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            yield part.cast(pa.string() if str(kind) == "string_view" else kind)
+
+
+@dataclass(frozen=True)
 class Table:
     """The rows of a file, or of several.
 
@@ -75,7 +103,7 @@ class Table:
     names : list of str or None
         Their names; None for a ``.npy`` file.
     index_name : str
-    index : Arrow array or None
+    index : RowNames or None
         What names the rows; None: their number.
     coding : Coding or None
         The categories; None: all columns are numbers.
@@ -85,7 +113,7 @@ class Table:
     data: Any
     names: list[str] | None
     index_name: str = ROW
-    index: Any = None
+    index: RowNames | None = None
     coding: Coding | None = None
 
 
@@ -102,11 +130,46 @@ def read_table(path: Path, choice: Choice) -> Table:
     data = open_files(path, text=[*named, *choice.categorical])
     if has_columns(data):
         return _pick(path, data, choice)
+    if isinstance(data, ConvertedRows):
+        return _converted(path, data, choice)
     if choice.names:
         raise CommandError(
             f"{path} has no column names, so {choice.names[0]!r} cannot be picked."
         )
     return Table(number_blocks(data), data, None)
+
+
+def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
+    """A folder that ``kplus convert`` wrote, where all was chosen already."""
+    if choice.names:
+        raise CommandError(
+            f"{path} was converted; choose {choice.names[0]!r} when converting, by "
+            f"kplus convert with --columns, --drop, --index and --categorical."
+        )
+    if choice.accepts == "numbers":
+        refuse_categories(data.coding)
+    coder = Coder(coding=choice.coding, unknown=choice.unknown)
+    source, coding = coder.open_table(data)
+    if choice.accepts == "numbers":
+        coding = None
+    names = getattr(data, "feature_names", None)
+    if data.index_path is None:
+        return Table(source, data, names, coding=coding)
+    files = open_files(data.index_path)
+    assert has_columns(files)
+    if files.n_rows != data.n_rows or data.index_name not in files.schema.names:
+        raise DataError(
+            f"{data.index_path} does not go with the other files of {path}; convert "
+            f"the table again."
+        )
+    return Table(source, data, names, *_row_names(files, data.index_name), coding)
+
+
+def _row_names(files: "Columns", column: str | None) -> tuple[str, RowNames]:
+    assert column is not None
+    # How pandas stores an index without a name.
+    name = "" if column.startswith("__index_level_") else column
+    return name, RowNames(files, column)
 
 
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
@@ -118,9 +181,7 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
     source, data, coding = _chosen_columns(files.select(features), choice)
     if index is None:
         return Table(source, data, features, coding=coding)
-    # How pandas stores an index without a name.
-    name = "" if index.startswith("__index_level_") else index
-    return Table(source, data, features, name, files.read([index]).column(0), coding)
+    return Table(source, data, features, *_row_names(files, index), coding)
 
 
 def _chosen_columns(
@@ -190,12 +251,12 @@ def _numbers_to_text(part: Any, names: Sequence[str]) -> Any:
 
     for name in names:
         j = part.column_names.index(name)
-        if not _is_category(part.schema.field(j).type):
+        if not is_category(part.schema.field(j).type):
             part = part.set_column(j, name, part.column(j).cast(pa.string()))
     return part
 
 
-def _is_category(dtype: Any) -> bool:
+def is_category(dtype: Any) -> bool:
     """Whether an Arrow type holds text, categories, or yes and no."""
     import pyarrow as pa
 
@@ -203,6 +264,7 @@ def _is_category(dtype: Any) -> bool:
     return bool(
         kind.is_string(dtype)
         or kind.is_large_string(dtype)
+        or kind.is_string_view(dtype)
         or kind.is_dictionary(dtype)
         or kind.is_boolean(dtype)
     )
@@ -244,7 +306,7 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
         if is_number(dtype) or name in choice.categorical:
             continue
         examples = _examples(files, name)
-        if choice.coding is not None and (not examples or _is_category(dtype)):
+        if choice.coding is not None and (not examples or is_category(dtype)):
             continue  # the coding of the fit knows what to make of it
         if not examples and choice.empty:
             continue
@@ -252,7 +314,7 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
-        if numbers_only or not _is_category(dtype):
+        if numbers_only or not is_category(dtype):
             kind = "not numbers" if numbers_only else "neither numbers nor categories"
             raise DataError(
                 f"Column {name!r} holds {dtype}, {kind}, for example "
