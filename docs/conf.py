@@ -1,5 +1,6 @@
 """Sphinx settings. ``make docs`` builds the pages and runs every example."""
 
+import logging
 import re
 from pathlib import Path
 
@@ -9,6 +10,9 @@ project = "kplus"
 author = "The kplus developers"
 copyright = "2026, The kplus developers"
 version = release = kplus.__version__
+
+# Fits tell at the end what they took; pages need not.
+logging.getLogger("kplus").setLevel(logging.WARNING)
 
 extensions = [
     "myst_parser",

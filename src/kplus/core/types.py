@@ -37,6 +37,22 @@ class Blocks(Protocol):
 
     Block ``i`` holds rows ``i * block_rows`` up to ``(i + 1) * block_rows``, whatever
     the source, so that results do not depend on where the rows are kept.
+
+    Estimators take objects of people's own that have these attributes and `read`; with
+    `take` random rows are quicker. An attribute `feature_names` names the columns.
+    Blocks are read by several threads at once. With an attribute ``remote = True`` the
+    object is pickled and sent to the workers of a cluster.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Pairs:
+    ...     n_rows, n_features, block_rows = 6, 1, 2
+    ...     def read(self, index):
+    ...         return np.array([[index], [index + 9.0]])
+    >>> from kplus import DPMeans
+    >>> DPMeans(penalty=10).fit(Pairs()).labels_
+    array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
 
     n_rows: int

@@ -111,6 +111,7 @@ def open_files(
 
 def _open_converted(found: Found, columns: Sequence[str] | None) -> Blocks:
     table = ConvertedRows(found.paths[0])
+    table.stamps = Stamps([found.paths[0] / "rows.npy"])
     names = getattr(table, "feature_names", None)
     if columns is not None and list(columns) != names:
         raise DataError(
