@@ -372,3 +372,11 @@ def test_bad_rows(data, tmp_path):
     path.unlink()
     with pytest.raises(DataError, match=r"rows.npy is damaged .*not there"):
         kplus.open_files(tmp_path / "rows")
+
+
+def test_files_that_change_under_way(data, tmp_path):
+    kplus.convert(data, tmp_path / "rows", columns=["a"])
+    blocks = kplus.open_files(tmp_path / "rows")
+    os.utime(tmp_path / "rows" / "rows.npy", ns=(1, 1))
+    with pytest.raises(DataError, match=r"rows.npy has changed"):
+        DPMeans(penalty=3.0).fit(blocks)

@@ -83,6 +83,7 @@ class _AsText(Columns):
             if not is_category(schema.field(place).type):
                 schema = schema.set(place, pa.field(name, pa.string()))
         super().__init__(schema, files.counts)
+        self.stamps = files.stamps
 
     def __str__(self) -> str:
         return str(self._files)

@@ -17,8 +17,8 @@ import numpy as np
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.sources.blocks import Cut
 from kplus.sources.categories import Coding
+from kplus.sources.wrapped import WrappedBlocks
 
 __all__ = [
     "Profile",
@@ -155,7 +155,7 @@ def scaling_record(names: Sequence[str] | None, found: Profile) -> dict[str, Any
     return {"columns": columns, "mean": found.mean, "scale": found.scale}
 
 
-class ScaledBlocks(Cut):
+class ScaledBlocks(WrappedBlocks):
     """Blocks with every column shifted to mean 0 and divided by its scale.
 
     Columns of categories stay as they are, codes with mean 0 and scale 1; `coding` says
@@ -170,11 +170,9 @@ class ScaledBlocks(Cut):
         names: Sequence[str] | None,
         coding: Coding | None = None,
     ) -> None:
-        super().__init__(source.n_rows, source.n_features, source.block_rows)
-        self._source = source
+        super().__init__(source)
         self._mean = mean
         self._scale = scale
-        self.remote = getattr(source, "remote", False)
         self.coding = None
         if names is not None:
             kept = () if coding is None else coding.categories

@@ -18,7 +18,9 @@ from kplus.core.types import Array, IntArray
 from kplus.sources.blocks import ArrayBlocks, Cut, as_floats
 from kplus.sources.categories import Coding
 from kplus.sources.factors import refuse_unknown
+from kplus.sources.stamps import Stamps
 from kplus.sources.values import Category
+from kplus.sources.wrapped import WrappedBlocks
 
 __all__ = [
     "FORMAT",
@@ -78,6 +80,7 @@ class ConvertedRows(ArrayBlocks):
                 f"{(manifest['n_rows'], len(categories))}",
             )
         super().__init__(X, reopen=partial(open_npy, rows))
+        self.stamps = Stamps([rows, folder / MANIFEST])
         self.index_name = manifest["index"]
         self.coding: Coding | None = None
         if names is not None:
@@ -122,7 +125,7 @@ class ConvertedRows(ArrayBlocks):
         return as_floats(part, np.float64)
 
 
-class RecodedBlocks(Cut):
+class RecodedBlocks(WrappedBlocks):
     """Coded blocks with the codes of another coding, by the values of categories.
 
     Parameters
@@ -135,9 +138,7 @@ class RecodedBlocks(Cut):
     """
 
     def __init__(self, source: Cut, own: Coding, coding: Coding, unknown: str) -> None:
-        super().__init__(source.n_rows, source.n_features, source.block_rows)
-        self._source: Any = source
-        self.remote = source.remote
+        super().__init__(source)
         self.feature_names = list(coding.names)
         self.coding = coding
         self._own, self._unknown = own, unknown

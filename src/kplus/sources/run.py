@@ -3,13 +3,13 @@
 import numpy as np
 
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.sources.blocks import Cut
 from kplus.sources.categories import Coding
+from kplus.sources.wrapped import WrappedBlocks
 
 __all__ = ["BlockRun"]
 
 
-class BlockRun(Cut):
+class BlockRun(WrappedBlocks):
     """The rows from `start` to `stop` of other blocks, in blocks of the same size.
 
     Parameters
@@ -23,10 +23,9 @@ class BlockRun(Cut):
     def __init__(
         self, source: Blocks, start: int, stop: int, coding: Coding | None = None
     ) -> None:
-        super().__init__(stop - start, source.n_features, source.block_rows)
-        self._source, self._start = source, start
+        super().__init__(source)
+        self._start, self.n_rows = start, stop - start
         self.coding = coding
-        self.remote = getattr(source, "remote", False)
         names = getattr(source, "feature_names", None)
         if names is not None:
             self.feature_names = names
@@ -35,8 +34,13 @@ class BlockRun(Cut):
         start, stop = self.bounds(index)
         block, inside = divmod(self._start + start, self._source.block_rows)
         if inside == 0 and self.block_rows == self._source.block_rows:
-            return self._source.read(block)[: stop - start]
+            rows: Array = self._source.read(block)[: stop - start]
+            return rows
         return self.take(np.arange(start, stop))
 
     def take(self, rows: IntArray) -> Array:
-        return self._source.take(rows + self._start)
+        taken: Array = self._source.take(rows + self._start)
+        return taken
+
+    def release(self, start: int, stop: int) -> None:
+        super().release(start + self._start, stop + self._start)
