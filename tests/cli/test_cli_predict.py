@@ -127,3 +127,49 @@ def test_inspect_json(kplus, model):
     assert result["class_name"] == class_name
     assert result["params"][number] == 3
     assert result["attributes"][where]["shape"] == [3, 3]
+
+
+@pytest.mark.parametrize("words", [[], ["--proba"], ["--scale"]])
+@pytest.mark.parametrize("strange", [" ", ",", '"'])
+def test_many_parts(kplus, frame, tmp_path, monkeypatch, words, strange):
+    """As all at once, also where only the last part has text to be quoted."""
+    ids = [*frame["id"][:-1], f"a{strange}b"]
+    frame = frame.with_columns(id=pl.Series(ids))
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=13)
+    scale, proba = (words, []) if words == ["--scale"] else ([], words)
+    out = tmp_path / "out"
+    fitting = ["fit", tmp_path / "x.parquet", "--index", "id", *scale, "-o", out]
+    assert kplus(*fitting).code == 0
+    words = [out / "model.kplus", tmp_path / "x.parquet", "--index", "id", *proba]
+    whole = kplus("predict", *words).out
+    assert kplus("predict", *words, "-o", tmp_path / "whole.parquet").code == 0
+    monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
+    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    assert kplus("predict", *words).out == whole
+    assert kplus("predict", *words, "-o", tmp_path / "parts.csv").code == 0
+    assert (tmp_path / "parts.csv").read_text() == whole
+    assert kplus("predict", *words, "-o", tmp_path / "parts.parquet").code == 0
+    parts = pl.read_parquet(tmp_path / "parts.parquet")
+    assert parts.equals(pl.read_parquet(tmp_path / "whole.parquet"))
+    assert parts["id"].to_list() == ids
+
+
+def test_a_failure_leaves_what_was_there(kplus, model, data, tmp_path, monkeypatch):
+    target = tmp_path / "labels.csv"
+    target.write_text("before")
+    monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
+    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    cls = type(library.load(model))
+    predict, calls = cls.predict, []
+
+    def failing(self, X):
+        calls.append(X.n_rows)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        return predict(self, X)
+
+    monkeypatch.setattr(cls, "predict", failing)
+    done = kplus("predict", model, data, "-o", target, "--force")
+    done.refuses("No space left")
+    assert calls == [32, 32, 32]
+    assert target.read_text() == "before"

@@ -161,6 +161,41 @@ def test_a_converted_table_can_be_converted(data, tmp_path):
         kplus.convert(tmp_path / "one", tmp_path / "three", drop=["a"])
 
 
+def test_blocks_of_ones_own(tmp_path):
+    class Own:
+        n_rows, n_features, block_rows, feature_names = 50, 2, 20, ["x", "y"]
+
+        def read(self, index):
+            return X[index * 20 : (index + 1) * 20]
+
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    manifest = kplus.convert(Own(), tmp_path / "rows")
+    assert manifest["columns"] == ["x", "y"]
+    assert manifest["sources"] == []
+    np.testing.assert_array_equal(np.load(tmp_path / "rows" / "rows.npy"), X)
+    with pytest.raises(DataError, match="not a ndarray"):
+        kplus.convert(X, tmp_path / "more")
+
+
+def test_zarr(tmp_path):
+    zarr = pytest.importorskip("zarr")
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    zarr.create_array(str(tmp_path / "x.zarr"), data=X, chunks=(20, 2))
+    manifest = kplus.convert(tmp_path / "x.zarr", tmp_path / "rows")
+    assert manifest["sources"][0]["bytes"] > 300
+    np.testing.assert_array_equal(np.load(tmp_path / "rows" / "rows.npy"), X)
+
+
+@pytest.mark.dask
+def test_dask(frame, data, tmp_path):
+    frames = pytest.importorskip("dask.dataframe")
+    kplus.convert(data, tmp_path / "one", drop=["id"])
+    parts = frames.from_pandas(frame.drop("id").to_pandas(), npartitions=3)
+    kplus.convert(parts, tmp_path / "two")
+    rows = (tmp_path / "one" / "rows.npy").read_bytes()
+    assert (tmp_path / "two" / "rows.npy").read_bytes() == rows
+
+
 # ----------------------------------------------------------------- other codes
 
 

@@ -1,7 +1,6 @@
 """What a model says of very many rows, written part by part."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -12,11 +11,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kplus.io.atomic import atomic_file
-from kplus.sources.blocks import Cut
+from kplus.sources.anything import as_table
 from kplus.sources.categories import Coding
 from kplus.sources.coded import Coder
-from kplus.sources.files import has_columns, number_blocks, open_files
-from kplus.sources.own import OwnBlocks, looks_like_blocks
+from kplus.sources.files import number_blocks, open_files
 from kplus.sources.run import BlockRun
 
 __all__ = ["parts_of", "write_answers"]
@@ -143,20 +141,15 @@ def _cuts(n_rows: int, step: int) -> Iterator[tuple[int, int]]:
 
 def _blocks(model: Any, X: Any) -> tuple[Any, Coding | None]:
     """Blocks of what is not in memory, coded as the model has it; None for the rest."""
-    if type(X).__module__.startswith("dask") and "dask" in sys.modules:
-        from kplus.sources.dask import open_collection
-
-        X = open_collection(X)
-    elif looks_like_blocks(X) and not isinstance(X, Cut):
-        X = OwnBlocks(X)
     is_path = isinstance(X, (str, os.PathLike))
-    if not (is_path or has_columns(X) or isinstance(X, Cut)):
+    table = X if is_path else as_table(X)
+    if table is None:
         return None, None
     size = getattr(model, "batch_size", None)
     coding: Coding | None = getattr(model, "_coding", None)
     if coding is None:
-        return number_blocks(open_files(X) if is_path else X, size), None
+        return number_blocks(open_files(X) if is_path else table, size), None
     unknown = getattr(model, "handle_unknown", "error")
     coder = Coder(reset=False, coding=coding, unknown=unknown, block_rows=size)
-    blocks, _ = coder.open_table(X)
+    blocks, _ = coder.open_table(table)
     return blocks, coding

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
+from kplus.sources.anything import as_table
 from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
@@ -47,8 +48,8 @@ def convert(
 
     Parameters
     ----------
-    data : path-like or open table
-        Anything that `open_files` takes or returns.
+    data : path-like, open table, Dask collection or blocks
+        Anything that `open_files` takes or returns, and whatever else is not in memory.
     folder : path-like
         The folder to write.
     columns : sequence of str, optional
@@ -94,11 +95,16 @@ def convert(
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
     named = [] if index is None else [index]
-    table: Any = data
-    sources = getattr(data, "paths", ())
     if isinstance(data, (str, os.PathLike)):
         sources = find_files(data).paths
-        table = open_files(data, text=named)
+        table: Any = open_files(data, text=named)
+    else:
+        table, sources = as_table(data), getattr(data, "paths", ())
+    if table is None:
+        raise DataError(
+            f"convert takes the path of a table, or one that is open, not a "
+            f"{type(data).__name__}; tables in memory need no converting."
+        )
     if not has_columns(table):
         _refuse_choice(columns, drop, index, categorical)
         return _write_matrix(table.cut(None), sources, folder, dtype)
@@ -135,6 +141,9 @@ def _write_matrix(
 ) -> dict[str, Any]:
     """The same for a table without names of columns, or one that was converted."""
     coding: Coding | None = getattr(blocks, "coding", None)
+    names = getattr(blocks, "feature_names", None)
+    if coding is None and names is not None:
+        coding = Coding(tuple(names), (None,) * len(names))
     with _staged(folder) as stage:
         made = _write_rows(stage / ROWS, blocks, coding, dtype)
         index = getattr(blocks, "index_name", None)
@@ -296,13 +305,18 @@ def _write_manifest(
         "categories": categories,
         "index": index,
         "sources": [
-            {"path": os.path.abspath(path), "bytes": os.path.getsize(path)}
-            for path in paths
+            {"path": os.path.abspath(path), "bytes": _size(path)} for path in paths
         ],
     }
     text = json.dumps(manifest, indent=1)
     (stage / MANIFEST).write_text(text, encoding="utf-8")
     return manifest
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file, or of all files of a folder, as Zarr arrays are."""
+    files = path.rglob("*") if path.is_dir() else [path]
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 @contextmanager
