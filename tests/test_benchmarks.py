@@ -437,3 +437,52 @@ def test_exponents_and_shapes_of_the_cost():
         "D": [(10, 5, 3), (10, 10, 3)],
         "K": [(10, 5, 3), (10, 5, 6)],
     }
+
+
+def test_quick_soak(tmp_path):
+    soak, data = map(importlib.import_module, ("soak", "data"))
+    store = data.Store(tmp_path)
+    assert len(soak.CASES) == len(soak.STREAMS) == 4
+    result = soak.CASES["dp_means"](store, soak.QUICK)
+    assert len(result.rows) == soak.SHOWN
+    assert result.rows[-1]["groups"] >= 1
+    assert [check.met for check in result.checks[1:]] == [True] * 3
+
+
+def test_soak_judges_notes():
+    soak = importlib.import_module("soak")
+    notes = [
+        {
+            "batches": 10 * i,
+            "seconds": float(i),
+            "memory_mb": 200.0 + (20 * np.exp(-i) if i < 30 else 0.0),
+            "groups": 5,
+            "measure": -2.0 + np.sin(i),
+            "finite": True,
+        }
+        for i in range(1, 100)
+    ]
+    assert soak.slope(notes) == pytest.approx(0.0, abs=1e-6)
+    craft = soak.STREAMS["CRAFT"]
+    assert all(check.met for check in soak.checks_of(craft, notes, 500))
+    leaking = [one | {"memory_mb": 200 + one["batches"] / 500} for one in notes]
+    assert soak.slope(leaking) == pytest.approx(2.0)
+    assert not soak.checks_of(craft, leaking, 500)[0].met
+    odd = [*notes, notes[-1] | {"finite": False, "measure": 3.0, "groups": 41}]
+    met = [check.met for check in soak.checks_of(craft, odd, 500)]
+    assert met == [True, False, False, False]
+
+
+def test_soak_limits_hold_for_the_data():
+    """Between the log-density of one Gaussian and that of the noise is some room."""
+    soak = importlib.import_module("soak")
+    mixture = soak.STREAMS["DPMixture"]
+    rng = np.random.default_rng(0)
+    X = np.vstack([soak.moving_groups(a, rng) for a in np.linspace(0, 6.28, 200)])
+    spread = np.linalg.slogdet(np.cov(X.T))[1]
+    assert -0.5 * (spread + 4 * np.log(2 * np.pi * np.e)) == pytest.approx(
+        mixture.lowest, rel=0.01
+    )
+    assert mixture.lowest < mixture.highest - 1
+    Z = np.vstack([soak.swelling_features(a, rng) for a in np.linspace(0, 6.28, 200)])
+    assert Z.var(axis=0).sum() < soak.STREAMS["BPMeans"].highest
