@@ -34,7 +34,7 @@ __all__ = ["Spool", "are_small", "blank_to_null", "copy_csv", "read_csv"]
 
 
 _SMALL_BYTES = 2**25
-_GZIP = 8  # so much smaller a compressed file may be
+_COUNTED_BYTES = 2**20  # at a time
 _PIECE_BYTES = 2**24  # of text, so that a piece of the copy has some 100,000 rows
 # How pyarrow widens the type of a column of a whole file, as it meets values.
 _TYPES = {
@@ -53,11 +53,24 @@ _CONVERSION = re.compile(r"In CSV column #(\d+):.* conversion error to ([^:]+):"
 
 def are_small(paths: Sequence[Path]) -> bool:
     """Whether files are better read whole."""
-    sizes = [
-        path.stat().st_size * (_GZIP if path.suffix.lower() == ".gz" else 1)
-        for path in paths
-    ]
-    return sum(sizes) <= _SMALL_BYTES
+    left = _SMALL_BYTES
+    for path in paths:
+        with _named(path):
+            left -= _text_bytes(path, left)
+        if left < 0:
+            return False
+    return True
+
+
+def _text_bytes(path: Path, most: int) -> int:
+    """Bytes of text, counted up to `most` where they are compressed."""
+    if path.suffix.lower() != ".gz":
+        return path.stat().st_size
+    count = 0
+    with gzip.open(path) as file:
+        while count <= most and (part := file.read(_COUNTED_BYTES)):
+            count += len(part)
+    return count
 
 
 def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
