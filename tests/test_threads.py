@@ -28,7 +28,7 @@ every_threaded = pytest.mark.parametrize(
     "model", THREADED, ids=lambda model: type(model).__name__
 )
 # Threads that have ended stay in the system's list for a moment.
-LINGERING = 2
+LINGERING = 4
 
 
 def n_threads():
@@ -94,7 +94,10 @@ class TestNumber:
         model = DPMeans(penalty=20.0, n_jobs=n_jobs, batch_size=500)
         with Watcher() as watcher:
             model.fit(X)
-        assert watcher.more[0] == (0 if n_jobs == 1 else n_jobs)
+        if n_jobs == 1:
+            assert watcher.more[0] == 0
+        else:  # a pool starts a thread only when all others are at work
+            assert 1 <= watcher.more[0] <= n_jobs
 
     @every_threaded
     def test_nothing_is_left(self, model):
