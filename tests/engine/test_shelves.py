@@ -122,10 +122,10 @@ class TestFolder:
         assert len({write_states(tmp_path, STATES) for _ in range(20)}) == 20
 
     def test_a_full_disk(self, tmp_path, monkeypatch):
-        def full(*arguments, **arrays):
+        def full(*arguments):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(shelves.np, "savez", full)
+        monkeypatch.setattr(shelves.os, "replace", full)
         with pytest.raises(OSError, match=r"No space left.*room.*scratch=") as caught:
             FolderShelf(tmp_path).put(STATES)
         assert caught.value.errno == 28
