@@ -231,13 +231,13 @@ class TestOutput:
     def test_failure_leaves_nothing(
         self, kplus, data, tmp_path, out, monkeypatch, there, error
     ):
-        def fail(table, file, kind):
+        def fail(table, pieces, file, kind):
             file.write(b"half")
             raise error("no more")
 
         if there:
             out.mkdir()
-        monkeypatch.setattr("kplus.cli.fit.write_labels", fail)
+        monkeypatch.setattr("kplus.cli.fit.write_rows", fail)
         before = sorted(tmp_path.rglob("*"))
         if error is RuntimeError:
             with pytest.raises(RuntimeError):

@@ -6,9 +6,12 @@ What is common is here; the classes of `Findings` know what differs.
 import json
 import math
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from numpy.typing import NDArray
 
 from kplus.cli.clusters import Clusters
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
@@ -34,9 +37,9 @@ from kplus.cli.models import (
 from kplus.cli.output import (
     check_folder,
     check_index_name,
-    row_tables,
     staged_folder,
     write_labels,
+    write_rows,
 )
 from kplus.cli.progress import PassProgress
 from kplus.cli.resources import allowed
@@ -49,6 +52,7 @@ from kplus.cli.scaling import (
 )
 from kplus.cli.summary import Findings, Rows
 from kplus.cli.tables import Choice, Table, column_names, read_table
+from kplus.io.answers import PART_ROWS
 
 __all__ = ["FitOptions", "fit"]
 
@@ -220,8 +224,7 @@ def _write(
     main = next(iter(findings.answers))
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
-        (part,) = row_tables(table, [findings.answers])
-        write_labels(part, file, options.format)
+        write_rows(table, _pieces(findings.answers), file, options.format)
     for kind, part in findings.tables().items():
         names[kind] = f"{kind}.csv"
         with open(folder / names[kind], "xb") as file:
@@ -232,6 +235,14 @@ def _write(
         names["plot"] = findings.picture
         findings.draw(folder / names["plot"])
     return {kind: str(options.outdir / name) for kind, name in names.items()}
+
+
+def _pieces(answers: dict[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
+    """The answers for some rows after the other."""
+    n_rows = len(next(iter(answers.values())))
+    for start in range(0, n_rows, PART_ROWS):
+        rows = slice(start, start + PART_ROWS)
+        yield {kind: values[rows] for kind, values in answers.items()}
 
 
 def _tell(options: FitOptions, findings: Findings) -> None:

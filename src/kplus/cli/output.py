@@ -28,12 +28,11 @@ __all__ = [
     "check_file",
     "check_folder",
     "check_index_name",
-    "has_quotes",
+    "put_rows",
     "put_table",
-    "put_tables",
-    "row_tables",
     "staged_folder",
     "write_labels",
+    "write_rows",
 ]
 
 _KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -101,7 +100,7 @@ def check_index_name(table: Table) -> None:
         )
 
 
-def row_tables(
+def _row_tables(
     table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
 ) -> Iterator[Any]:
     """Put what a model says of each row beside what names the rows.
@@ -158,28 +157,48 @@ class _Ahead:
         return pa.chunked_array(chunks, type=self._left.type)
 
 
-def put_tables(tables: Iterable[Any], path: Path | None, quoted: bool) -> None:
-    """Write tables one below the other to a file, or print them as CSV."""
-    if path is None:
-        sys.stdout.flush()
-        write_tables(tables, sys.stdout.buffer, "csv", quoted)
-        sys.stdout.buffer.flush()
-        return
-    with atomic_file(path) as file:
-        write_tables(tables, file, _KINDS[path.suffix.lower()], quoted)
+def write_rows(
+    table: Table,
+    pieces: Iterable[Mapping[str, NDArray[Any]]],
+    file: BinaryIO,
+    kind: str,
+) -> None:
+    """Write what a model says of each row; see `_row_tables`."""
+    quoted = table.index is not None and _has_quotes(table.index.parts())
+    _write_tables(_row_tables(table, pieces), file, kind, quoted)
+
+
+def put_rows(
+    table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]], path: Path | None
+) -> None:
+    """The same to a file, in the format of its name; None: print as CSV."""
+    with _opened(path) as (file, kind):
+        write_rows(table, pieces, file, kind)
 
 
 def put_table(table: Any, path: Path | None) -> None:
     """Write a table to a file, in the format of its name, or print it as CSV."""
-    put_tables([table], path, has_quotes(table.columns))
+    with _opened(path) as (file, kind):
+        write_labels(table, file, kind)
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer, "csv"
+        sys.stdout.buffer.flush()
+        return
+    with atomic_file(path) as file:
+        yield file, _KINDS[path.suffix.lower()]
 
 
 def write_labels(table: Any, file: BinaryIO, kind: str) -> None:
     """Write a table of labels, or another one, as "csv" or "parquet"."""
-    write_tables([table], file, kind, has_quotes(table.columns))
+    _write_tables([table], file, kind, _has_quotes(table.columns))
 
 
-def write_tables(
+def _write_tables(
     tables: Iterable[Any], file: BinaryIO, kind: str, quoted: bool
 ) -> None:
     """Write tables one below the other; `quoted` is whether CSV has to quote text."""
@@ -208,7 +227,7 @@ def _without_views(table: Any) -> Any:
     return table
 
 
-def has_quotes(columns: Iterable[Any]) -> bool:
+def _has_quotes(columns: Iterable[Any]) -> bool:
     """Whether text in columns, or pieces of one, has to be quoted in CSV files.
 
     pyarrow quotes all text of a column or none; mostly none is nicer to read.

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
 from kplus.cli.models import feature_answers, finds_features, has_probabilities
-from kplus.cli.output import check_file, has_quotes, put_tables, row_tables
+from kplus.cli.output import check_file, put_rows
 from kplus.cli.saved import input_for, read_for
 from kplus.cli.tables import Table
 from kplus.io.answers import parts_of
@@ -65,8 +65,7 @@ def _put_answers(
     """Write or print the answers, some rows after the other."""
     _, parts = parts_of(model, X)
     pieces = (_answers(model, part, options.proba) for part in parts)
-    quoted = table.index is not None and has_quotes(table.index.parts())
-    put_tables(row_tables(table, pieces), options.output, quoted)
+    put_rows(table, pieces, options.output)
     if options.output is None:
         return {}
     main = "features" if finds_features(model) else "labels"

@@ -8,7 +8,7 @@ as "hue (standardised)": whoever loads the file in Python and forgets to standar
 a frame gets an error about its names instead of wrong labels.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "ScaledBlocks",
     "number_columns",
     "profile",
+    "read_once",
     "scale_hint",
     "scaling_record",
 ]
@@ -68,7 +69,7 @@ def profile(
     count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
     missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)
     numbers = number_columns(coding, D)
-    for _, block in read_blocks(source):
+    for _, block in read_once(source):
         rows = block[:, numbers]
         missing[numbers] += np.isnan(rows).sum(axis=0)
         infinite[numbers] += np.isinf(rows).sum(axis=0)
@@ -80,6 +81,14 @@ def profile(
     _refuse("infinite", infinite, names)
     _refuse_huge(squares, names)
     return Profile(count, mean, np.sqrt(squares / np.maximum(count, 1.0)))
+
+
+def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
+    """As `read_blocks`, but mapped files need not stay in memory."""
+    for start, rows in read_blocks(source):
+        yield start, rows
+        if hasattr(source, "release"):
+            source.release(start, start + len(rows))
 
 
 def number_columns(coding: Coding | None, n_features: int) -> IntArray:

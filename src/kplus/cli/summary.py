@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
-from kplus.cli.scaling import Profile, number_columns
-from kplus.core.reading import read_blocks
+from kplus.cli.scaling import Profile, number_columns, read_once
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.sources.categories import Coding
 
@@ -56,7 +55,7 @@ class Rows:
 
     def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
         """Blocks of rows, and of `values`, which has an entry a row."""
-        for start, rows in read_blocks(self.source):
+        for start, rows in read_once(self.source):
             yield rows, values[start : start + len(rows)]
 
 

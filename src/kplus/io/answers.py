@@ -120,9 +120,7 @@ def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
     """The number of rows, and the rows part by part, as a fitted model takes them."""
     blocks, coding = _blocks(model, X)
     if blocks is not None:
-        step = -(-PART_ROWS // blocks.block_rows) * blocks.block_rows
-        n = blocks.n_rows
-        return n, (BlockRun(blocks, i, j, coding) for i, j in _cuts(n, step))
+        return blocks.n_rows, _runs(blocks, coding)
     if nw.dependencies.is_into_dataframe(X):
         frame: Any = nw.from_native(X, eager_only=True)
         cuts = _cuts(len(frame), PART_ROWS)
@@ -132,6 +130,14 @@ def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
         return len(rows), iter([rows])
     n = rows.shape[0]
     return n, (rows[i:j] for i, j in _cuts(n, PART_ROWS))
+
+
+def _runs(blocks: Any, coding: Coding | None) -> Iterator[BlockRun]:
+    step = -(-PART_ROWS // blocks.block_rows) * blocks.block_rows
+    for start, stop in _cuts(blocks.n_rows, step):
+        run = BlockRun(blocks, start, stop, coding)
+        yield run
+        run.release(0, run.n_rows)  # who maps files need not keep all of them
 
 
 def _cuts(n_rows: int, step: int) -> Iterator[tuple[int, int]]:
