@@ -140,3 +140,17 @@ def test_damaged_offsets_of_text(tmp_path):
 def test_a_note_of_pandas_that_makes_no_sense(tmp_path, note):
     path = write(tmp_path / "X.arrow", TABLE.replace_schema_metadata({"pandas": note}))
     np.testing.assert_array_equal(read_all(number_blocks(open_files(path))), X)
+
+
+@pytest.mark.parametrize("coded", [False, True])
+def test_text_that_is_not_utf8(tmp_path, coded):
+    """As written by programs that do not care."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    raw = pa.array([b"r\xf8d", b"blue"] * 5)
+    words = pa.StringArray.from_buffers(10, *raw.buffers()[1:])
+    table = pa.table({"word": words.dictionary_encode() if coded else words})
+    write(tmp_path / "X.arrow", table)
+    pq.write_table(table, tmp_path / "X.parquet")
+    for name in ("X.arrow", "X.parquet"):
+        with pytest.raises(DataError, match=f"{name} cannot be read.*UTF"):
+            CRAFT().fit(tmp_path / name)

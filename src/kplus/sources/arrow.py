@@ -166,6 +166,7 @@ class ColumnFiles(Columns):
         number, part = self._places[piece]
         with self._damage(self.paths[number]):
             column = self._read(number, part, name, as_dictionary)
+            column.validate(full=True)  # as Arrow trusts offsets, and UTF-8
         wanted = self.schema.field(name).type
         if self._schemas[number].field(name).type != wanted:
             column = column.cast(wanted)
@@ -265,7 +266,7 @@ class ArrowFiles(ColumnFiles):
         with pa.memory_map(str(self._mapped[number])) as mapped:
             batch = pa.ipc.open_file(mapped).get_batch(part)
             column = pa.chunked_array([batch.column(name)])
-            column.validate(full=True)  # Arrow trusts offsets in files, and crashes
+            column.validate(full=True)  # what follows would crash otherwise
         return column.dictionary_encode() if as_dictionary else column
 
 
