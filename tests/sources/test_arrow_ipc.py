@@ -154,3 +154,10 @@ def test_text_that_is_not_utf8(tmp_path, coded):
     for name in ("X.arrow", "X.parquet"):
         with pytest.raises(DataError, match=f"{name} cannot be read.*UTF"):
             CRAFT().fit(tmp_path / name)
+
+
+def test_names_that_are_not_utf8(tmp_path):
+    path = write(tmp_path / "X.arrow", pa.table({"breadth": X[:, 0]}))
+    path.write_bytes(path.read_bytes().replace(b"breadth", b"brea\xfeth"))
+    with pytest.raises(DataError, match=r"X\.arrow cannot be read as an Arrow file"):
+        open_files(path)

@@ -145,7 +145,8 @@ class ColumnFiles(Columns):
         for number, path in enumerate(self.paths):
             with self._damage(path):
                 schema, own = self._look(number)
-            refuse_twice(str(path), schema.names)
+                names = schema.names
+            refuse_twice(str(path), names)
             self._schemas.append(schema)
             self._places += [(number, part) for part in range(len(own))]
             counts += own
@@ -179,7 +180,7 @@ class ColumnFiles(Columns):
             yield
         except (FileNotFoundError, PermissionError):
             raise
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise DataError(
                 f"{path} cannot be read as {self._FORMAT}; it is damaged, cut short or "
                 f"of another format ({error})."
