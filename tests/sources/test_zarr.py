@@ -162,11 +162,20 @@ class TestMistakes:
         with pytest.raises(DataError, match="damaged"):
             DPMeans(penalty=40.0).fit(path)
 
-    def test_more_chunks_than_there_can_be(self, tmp_path):
-        """A number of rows that is not true must not fill the memory."""
+    @pytest.mark.parametrize(
+        ("shape", "chunks", "message"),
+        [
+            ([10**15, 5], [8, 5], "125,000,000,000,000 chunks"),
+            ([57, 10**18], [8, 5], f"{10**18:,} columns"),
+            ([57, 10**18], [8, 10**18], f"{10**18:,} columns"),
+        ],
+    )
+    def test_more_than_there_can_be(self, tmp_path, shape, chunks, message):
+        """Sizes that are not true must not fill the memory."""
         path = write(tmp_path / "X.zarr")
         note = json.loads((path / "zarr.json").read_text())
-        note["shape"][0] = 10**15
+        note["shape"] = shape
+        note["chunk_grid"]["configuration"]["chunk_shape"] = chunks
         (path / "zarr.json").write_text(json.dumps(note))
-        with pytest.raises(DataError, match=r"125,000,000,000,000 chunks"):
+        with pytest.raises(DataError, match=message):
             open_files(path)

@@ -1,5 +1,6 @@
 """Zarr arrays, decoded one chunk of rows at a time."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ except ImportError as error:
 
 __all__ = ["ZarrBlocks"]
 
-_MOST_PIECES = 10**7
+_MOST_CHUNKS = 10**7
+_MOST_COLUMNS = 10**8
 
 
 class ZarrBlocks(PieceBlocks):
@@ -71,9 +73,12 @@ def _check(path: Path, array: Any) -> None:
         )
     if 0 in array.shape:
         raise DataError(f"{path} holds no data: its shape is {array.shape}.")
-    pieces = -(-array.shape[0] // array.chunks[0])
-    if pieces > _MOST_PIECES:
+    chunks = math.prod(
+        -(-n // step) for n, step in zip(array.shape, array.chunks, strict=True)
+    )
+    if chunks > _MOST_CHUNKS or array.shape[1] > _MOST_COLUMNS:
         raise DataError(
-            f"{path} has {pieces:,} chunks of {array.chunks[0]} rows: it is "
-            f"damaged, or should be written anew with more rows a chunk, about 100,000."
+            f"{path} claims {array.shape[1]:,} columns, and {chunks:,} chunks of "
+            f"{array.chunks[0]:,} rows: it is damaged, or should be written anew with "
+            f"more rows a chunk, about 100,000."
         )
