@@ -179,3 +179,11 @@ class TestMistakes:
         (path / "zarr.json").write_text(json.dumps(note))
         with pytest.raises(DataError, match=message):
             open_files(path)
+
+    @pytest.mark.parametrize("chunks", [[0, 5], [8, 0]])
+    def test_chunks_without_rows_or_columns(self, tmp_path, chunks):
+        path = write(tmp_path / "X.zarr", zarr_format=2)
+        note = json.loads((path / ".zarray").read_text()) | {"chunks": chunks}
+        (path / ".zarray").write_text(json.dumps(note))
+        with pytest.raises(DataError, match="holds no data"):
+            open_files(path)

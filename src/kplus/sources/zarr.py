@@ -71,8 +71,11 @@ def _check(path: Path, array: Any) -> None:
         raise DataError(
             f"{path} has {array.ndim} dimensions; a matrix (rows, columns) is needed."
         )
-    if 0 in array.shape:
-        raise DataError(f"{path} holds no data: its shape is {array.shape}.")
+    if 0 in (*array.shape, *array.chunks):
+        raise DataError(
+            f"{path} holds no data: its shape is {array.shape}, in chunks of "
+            f"{array.chunks}."
+        )
     chunks = math.prod(
         -(-n // step) for n, step in zip(array.shape, array.chunks, strict=True)
     )
