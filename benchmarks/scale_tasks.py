@@ -106,7 +106,7 @@ def make_model(arguments: Arguments) -> Any:
 
     warnings.simplefilter("ignore")
     if arguments["estimator"] == "DPMixture":
-        model: Any = kplus.DPMixture("diag_gaussian", max_iter=10)
+        model: Any = kplus.DPMixture("diag_gaussian", max_iter=6)
     else:
         model = kplus.DPMeans(n_clusters=arguments["clusters"])
     return model.set_params(random_state=0, n_jobs=2)
