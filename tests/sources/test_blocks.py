@@ -16,6 +16,7 @@ from kplus.sources.blocks import (
     SparseBlocks,
     default_block_rows,
 )
+from kplus.sources.files import open_files
 
 X = np.round(np.random.default_rng(0).normal(size=(23, 3)), 3)
 X[X < -0.5] = 0.0
@@ -133,3 +134,18 @@ def test_a_block_reads_and_takes_its_own_rows():
     assert block.n_rows == 10
     np.testing.assert_array_equal(block.read(), X[10:20])
     np.testing.assert_array_equal(block.take(np.array([0, 9])), X[[10, 19]])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_rows_of_mapped_files_are_let_go_and_read_again(tmp_path, monkeypatch, order):
+    monkeypatch.setattr("kplus.sources.blocks._SPAN_BYTES", 0)
+    X = np.random.default_rng(0).normal(size=(20_000, 16))
+    np.save(tmp_path / "x.npy", np.asarray(X, order=order))
+    blocks = open_files(tmp_path / "x.npy").cut(3_000)
+    rows = np.sort(np.random.default_rng(1).choice(20_000, 3_500, replace=False))
+    np.testing.assert_array_equal(blocks.take(rows), X[rows])
+    first = blocks.read(1)
+    blocks.release(0, 20_000)
+    blocks.release(10, 11)
+    np.testing.assert_array_equal(first, X[3_000:6_000])
+    np.testing.assert_array_equal(blocks.take(rows), X[rows])

@@ -29,9 +29,11 @@ __all__ = [
     "as_floats",
     "default_block_rows",
     "release_rows",
+    "take_mapped",
 ]
 
 _BLOCK_BYTES = 8 * 2**20
+_SCATTERED, _SPAN_BYTES = 1000, 16 * 2**20  # rows here and there in a large file
 
 
 def default_block_rows(n_features: int) -> int:
@@ -45,6 +47,21 @@ def as_floats(rows: NDArray[Any], dtype: type[Any] | None = None) -> Array:
     if dtype is None:
         dtype = np.float32 if rows.dtype == np.float32 else np.float64
     return np.ascontiguousarray(rows, dtype=dtype)
+
+
+def take_mapped(X: Any, rows: IntArray) -> NDArray[Any]:
+    """Rows of a memory map, a few at a time where they are far between.
+
+    The system maps much around each of them, and would hold on to it.
+    """
+    taken = np.empty((len(rows), X.shape[1]), X.dtype)
+    for first in range(0, len(rows), _SCATTERED):
+        some = rows[first : first + _SCATTERED]
+        taken[first : first + _SCATTERED] = X[some]
+        start, stop = int(some[0]), int(some[-1]) + 1
+        if (stop - start) * abs(X.strides[0]) > _SPAN_BYTES:
+            release_rows(X, start, stop)
+    return taken
 
 
 def release_rows(X: Any, start: int, stop: int) -> None:
@@ -140,7 +157,9 @@ class ArrayBlocks(Cut):
         return as_floats(self.array[start:stop])
 
     def take(self, rows: IntArray) -> Array:
-        return as_floats(self.array[rows])
+        if self._reopen is None:
+            return as_floats(self.array[rows])
+        return as_floats(take_mapped(self.array, rows))
 
 
 class SparseBlocks(Cut):

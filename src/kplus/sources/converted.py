@@ -104,7 +104,7 @@ class ConvertedRows(ArrayBlocks):
         return self._checked(self.array[start:stop], start)
 
     def take(self, rows: IntArray) -> Array:
-        return self._checked(self.array[rows], None)
+        return self._checked(super().take(rows), None)
 
     def _checked(self, part: NDArray[Any], start: int | None) -> Array:
         """As they are; with categories in float64, and no code that means nothing."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
-from kplus.sources.blocks import Cut, as_floats, release_rows
+from kplus.sources.blocks import Cut, as_floats, release_rows, take_mapped
 
 __all__ = ["StackedBlocks"]
 
@@ -74,5 +74,6 @@ class StackedBlocks(Cut):
         cuts = np.searchsorted(rows, self._starts)
         for number in np.flatnonzero(np.diff(cuts)):
             part = slice(cuts[number], cuts[number + 1])
-            taken[part] = self._arrays[number][rows[part] - self._starts[number]]
+            inside = rows[part] - self._starts[number]
+            taken[part] = take_mapped(self._arrays[number], inside)
         return taken
