@@ -11,7 +11,7 @@ from kplus import DPMixture
 from kplus.datasets import make_spherical_mixture
 from kplus.io import checkpoint
 
-checkpoint.SECONDS = 0  # after every pass: this fit takes no ten seconds
+checkpoint.SECONDS = 0  # this fit takes no ten seconds
 
 
 class PowerCut:
