@@ -12,11 +12,7 @@ import polars as pl
 import pytest
 
 import kplus as library
-from kplus.io import checkpoint
-
-
-class Crash(Exception):
-    pass
+from crashes import Crash, crash_after
 
 
 @pytest.fixture
@@ -25,19 +21,8 @@ def crash(monkeypatch):
 
     @contextmanager
     def set_up(writes=2):
-        write, count = checkpoint.Checkpoint.write, 0
-
-        def writing(self, *arguments):
-            nonlocal count
-            write(self, *arguments)
-            count += 1
-            if count == writes:
-                raise Crash
-
         with monkeypatch.context() as patch:
-            patch.setattr(checkpoint, "SECONDS", 0.0)
-            patch.setattr(checkpoint, "SHARE", 0)
-            patch.setattr(checkpoint.Checkpoint, "write", writing)
+            crash_after(writes, patch)
             yield
 
     return set_up

@@ -1,17 +1,18 @@
 """Fits whose state of rows is in files: the same to the last bit, and nothing left."""
 
 import gc
+from functools import partial
 
 import numpy as np
 import pytest
 from sklearn.utils.validation import has_fit_parameter
 
+import crashes
 import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seeded
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
 from kplus.engine import shelves
-from kplus.io import checkpoint
 
 LOOPED = [model for model in MODELS if not isinstance(model, IBPGibbs)]
 by_class = pytest.mark.parametrize(
@@ -124,29 +125,9 @@ def test_a_state_file_that_is_deleted_under_way(scratch, written, monkeypatch):
         DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
 
 
-class Crash(Exception):
-    pass
-
-
 @pytest.fixture
 def crash_after(monkeypatch):
-    """Fits write a checkpoint after every pass, and crash after some of them."""
-
-    def set_up(writes):
-        monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-        monkeypatch.setattr(checkpoint, "SHARE", 0)
-        write, count = checkpoint.Checkpoint.write, 0
-
-        def writing(self, *arguments):
-            nonlocal count
-            write(self, *arguments)
-            count += 1
-            if count == writes:
-                raise Crash
-
-        monkeypatch.setattr(checkpoint.Checkpoint, "write", writing)
-
-    return set_up
+    return partial(crashes.crash_after, patch=monkeypatch)
 
 
 LIMITS = {"plain": None, "all in files": 1}
@@ -161,7 +142,7 @@ def test_checkpoints(model, before, after, scratch, tmp_path, crash_after):
     here = tmp_path / "here"
     crash_after(1)
     with kplus.resources(memory_limit=LIMITS[before], scratch=scratch):
-        with pytest.raises(Crash) as caught:
+        with pytest.raises(crashes.Crash) as caught:
             small(model).fit(ROWS, checkpoint=here)
         caught.value.__traceback__ = None
         del caught
@@ -177,7 +158,7 @@ def test_a_lost_state_file_of_a_checkpoint(scratch, tmp_path, crash_after):
     crash_after(2)
     model = DPMeans(penalty=0.5, batch_size=16, random_state=0)
     with kplus.resources(memory_limit=1, scratch=scratch):
-        with pytest.raises(Crash):
+        with pytest.raises(crashes.Crash):
             model.fit(ROWS, checkpoint=tmp_path / "here")
         for path in (tmp_path / "here" / "rows").iterdir():
             path.unlink()

@@ -16,8 +16,8 @@ from kplus.sources.coded_arrays import CodedArrayBlocks
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.sources.arrow import NumberBlocks  # noqa: E402
 from kplus.sources.coded_columns import CodedColumnBlocks  # noqa: E402
+from kplus.sources.column_blocks import NumberBlocks  # noqa: E402
 
 nan = np.nan
 COLUMNS = {"size": [1.5, None, 3.0], "color": ["red", None, "blue"], "room": [7, 9, 7]}

@@ -4,10 +4,12 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
+import crashes
 import kplus
 from kplus import DPMeans, DPMixture
 from kplus.core.errors import CheckpointError
@@ -18,29 +20,9 @@ from kplus.io.checkpoint import CheckpointWarning
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
 
 
-class Crash(Exception):
-    pass
-
-
 @pytest.fixture
 def crash_after(monkeypatch):
-    """Fits write after every pass and crash after some of them."""
-
-    def set_up(writes):
-        monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-        monkeypatch.setattr(checkpoint, "SHARE", 0)
-        write, count = checkpoint.Checkpoint.write, 0
-
-        def writing(self, *arguments):
-            nonlocal count
-            write(self, *arguments)
-            count += 1
-            if count == writes:
-                raise Crash
-
-        monkeypatch.setattr(checkpoint.Checkpoint, "write", writing)
-
-    return set_up
+    return partial(crashes.crash_after, patch=monkeypatch)
 
 
 def assert_same(model, other):
@@ -51,7 +33,7 @@ def assert_same(model, other):
 
 
 def interrupted(model, folder, **more):
-    with pytest.raises(Crash):
+    with pytest.raises(crashes.Crash):
         model.fit(X, checkpoint=folder, **more)
 
 

@@ -14,12 +14,12 @@ from sklearn.utils.validation import (
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import ArrayBlocks, Cut, FrameBlocks, SparseBlocks
+from kplus.sources.anything import as_table
+from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.coded import Coder, no_names
-from kplus.sources.files import has_columns, number_blocks, open_files
-from kplus.sources.own import OwnBlocks, looks_like_blocks
+from kplus.sources.files import number_blocks, open_files
 
 __all__ = [
     "open_mixed_table",
@@ -58,13 +58,7 @@ def _as_table(X: Any, open_paths: bool = True) -> Any:
     """A table in files, or blocks of people's own; None: it is something else."""
     if isinstance(X, (str, os.PathLike)):
         return open_files(X) if open_paths else X
-    if has_columns(X) or isinstance(X, Cut):
-        return X
-    if type(X).__module__.startswith("dask"):
-        from kplus.sources.dask import open_collection
-
-        return open_collection(X)
-    return OwnBlocks(X) if looks_like_blocks(X) else None
+    return as_table(X)
 
 
 def _check_array(estimator: Any, X: Any, reset: bool, dtype: str | None) -> Any:

@@ -9,13 +9,8 @@ from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kplus.core.errors import DataError
-from kplus.core.types import Array
 from kplus.sources.paths import shown, unknown_column
-from kplus.sources.pieces import PieceBlocks
 from kplus.sources.stamps import Stamps
 
 try:
@@ -31,15 +26,13 @@ except ImportError as error:
 __all__ = [
     "UNNAMED",
     "ArrowFiles",
-    "ColumnBlocks",
     "ColumnFiles",
     "Columns",
     "InMemory",
-    "NumberBlocks",
     "is_number",
+    "is_single",
     "open_columns",
     "refuse_twice",
-    "to_numbers",
 ]
 
 UNNAMED = ""
@@ -271,77 +264,6 @@ class ArrowFiles(ColumnFiles):
         return column.dictionary_encode() if as_dictionary else column
 
 
-# ---------------------------------------------------------------- as blocks
-
-
-class ColumnBlocks(PieceBlocks):
-    """Blocks of columns in files; who inherits says how a column becomes numbers.
-
-    Attributes
-    ----------
-    feature_names : list of str
-    """
-
-    def __init__(
-        self,
-        files: Columns,
-        block_rows: int | None,
-        columns: Sequence[str],
-        dtype: type[Any],
-    ) -> None:
-        self._files = files
-        self.remote, self.stamps = files.remote, files.stamps
-        self.feature_names = list(columns)
-        super().__init__(files.counts, len(self.feature_names), block_rows, dtype)
-
-    def decode(self, piece: int) -> Array:
-        first = self._whole_column(0, piece)
-        rows = np.empty((len(first), self.n_features), self._dtype)
-        rows[:, 0] = first
-        for j in range(1, self.n_features):
-            rows[:, j] = self._whole_column(j, piece)
-        return rows
-
-    def _whole_column(self, j: int, piece: int) -> NDArray[Any]:
-        column, n_rows = self._column(j, piece), self._files.counts[piece]
-        if len(column) != n_rows:
-            raise DataError(
-                f"{self._files} is damaged: column {self.feature_names[j]!r} has "
-                f"{len(column)} values where there are {n_rows} rows."
-            )
-        return column
-
-    def _column(self, j: int, piece: int) -> NDArray[Any]:
-        """Column `j` of a piece as numbers."""
-        raise NotImplementedError
-
-
-class NumberBlocks(ColumnBlocks):
-    """Blocks of files with number columns only; nulls are read as NaN.
-
-    Parameters
-    ----------
-    files : ColumnFiles
-    block_rows : int or None
-        Rows of a block; by default it depends on the number of columns.
-    columns : sequence of str or None
-        The columns to read, in this order; by default all but those which pandas
-        marked as its index.
-    """
-
-    def __init__(
-        self,
-        files: Columns,
-        block_rows: int | None = None,
-        columns: Sequence[str] | None = None,
-    ) -> None:
-        names = files.names if columns is None else columns
-        super().__init__(files, block_rows, names, _common_float(files, names))
-
-    def _column(self, j: int, piece: int) -> NDArray[Any]:
-        return to_numbers(self._files.column(piece, self.feature_names[j]), self._dtype)
-
-
 # ------------------------------------------------------------------- types
 
 
@@ -356,29 +278,7 @@ def is_number(dtype: Any) -> bool:
     )
 
 
-def to_numbers(column: Any, dtype: type[Any]) -> NDArray[Any]:
-    """A column of an Arrow table as numbers; nulls become NaN."""
-    values: NDArray[Any] = column.cast(
-        pa.from_numpy_dtype(dtype), safe=False
-    ).to_numpy()
-    return values
-
-
-def _common_float(files: Columns, names: Sequence[str]) -> type[Any]:
-    """Return float32 if that holds every column exactly, else float64."""
-    if not names:
-        raise DataError(f"{files} has no columns to read.")
-    types = [files.schema.field(name).type for name in names]
-    for name, dtype in zip(names, types, strict=True):
-        if not is_number(dtype):
-            raise DataError(
-                f"Column {name!r} of {files} holds {dtype}, not numbers. Drop it, or "
-                f"encode it as numbers first."
-            )
-    return np.float32 if all(_is_single(t) for t in types) else np.float64
-
-
-def _is_single(dtype: Any) -> bool:
+def is_single(dtype: Any) -> bool:
     return dtype in (pa.float16(), pa.float32())
 
 
@@ -441,4 +341,4 @@ def _common_type(one: Any, other: Any) -> Any:
     bools = pa.types.is_boolean(one) or pa.types.is_boolean(other)
     if bools or not (is_number(one) and is_number(other)):
         return None
-    return pa.float32() if _is_single(one) and _is_single(other) else pa.float64()
+    return pa.float32() if is_single(one) and is_single(other) else pa.float64()

@@ -156,8 +156,8 @@ class Coder:
         return open_files(path, text=coding.text_names)
 
     def _open_columns(self, files: "Columns") -> Opened:
-        from kplus.sources.arrow import NumberBlocks
         from kplus.sources.coded_columns import CodedColumnBlocks, columns_coding
+        from kplus.sources.column_blocks import NumberBlocks
 
         if self.coding is not None:
             named = _name(self.coding, files.names)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.sources.arrow import ColumnBlocks, Columns, to_numbers
+from kplus.sources.arrow import Columns
 from kplus.sources.categories import (
     Coding,
     check_names,
@@ -20,6 +20,7 @@ from kplus.sources.categories import (
     holds_numbers,
 )
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.column_blocks import ColumnBlocks, to_numbers
 from kplus.sources.factors import MISSING, Column, encode
 from kplus.sources.kept import is_small
 

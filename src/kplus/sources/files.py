@@ -146,7 +146,7 @@ def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
         refuse_categories(getattr(table, "coding", None))
         blocks: Blocks = table.cut(block_rows)
         return blocks
-    from kplus.sources.arrow import NumberBlocks
+    from kplus.sources.column_blocks import NumberBlocks
 
     return NumberBlocks(table, block_rows)
 
