@@ -486,3 +486,27 @@ def test_soak_limits_hold_for_the_data():
     assert mixture.lowest < mixture.highest - 1
     Z = np.vstack([soak.swelling_features(a, rng) for a in np.linspace(0, 6.28, 200)])
     assert Z.var(axis=0).sum() < soak.STREAMS["BPMeans"].highest
+
+
+def test_simulated_workers():
+    """More workers are never slower, and never more than so many times quicker."""
+    simulation = importlib.import_module("scale_simulation")
+    facts = {"row_s": 1e-6, "spread": 0.1, "summary_bytes": 1e5, "params_bytes": 1e5}
+    alone = simulation.ROWS * facts["row_s"]
+    times = [simulation.pass_seconds(facts, n, 1) for n in (1, 10, 100, 1000)]
+    assert times == sorted(times, reverse=True)
+    assert times[0] == pytest.approx(alone, rel=0.05)
+    assert all(
+        alone / seconds <= n * 1.05
+        for n, seconds in zip((1, 10, 100, 1000), times, strict=True)
+    )
+    result = simulation.simulate(facts, {})
+    assert [row["workers"] for row in result.rows] == list(simulation.WORKERS)
+
+
+@pytest.mark.slow
+def test_quick_kills(tmp_path):
+    scale, data = map(importlib.import_module, ("scale", "data"))
+    result = scale.CASES["kills"](data.Store(tmp_path), scale.QUICK)
+    assert all(check.met for check in result.checks)
+    assert sum(row["killed"] for row in result.rows) == scale.QUICK.kills
