@@ -20,7 +20,7 @@ from every_estimator import (
     offered,
     seeded,
 )
-from kplus import DPMeans
+from kplus import DPMeans, IBPVariational
 from kplus.io import checkpoint
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
@@ -148,6 +148,16 @@ def test_several_starts(model):
 def test_several_starts_of_clusters():
     found, _ = pressed(DPMeans(penalty=1.0, n_init=4, n_jobs=2), Pressing())
     np.testing.assert_array_equal(found.predict(ROWS), found.labels_)
+
+
+def test_several_starts_go_on_to_the_same_bits(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    model = IBPVariational(3, init="random", n_init=4, max_iter=30, n_jobs=2)
+    here = tmp_path / "here"
+    pressed(model, Pressing(after=3), checkpoint=here)
+    resumed = IBPVariational.resume(here, ROWS)
+    assert_same_attributes(resumed, seeded(model).fit(ROWS))
 
 
 def test_handlers_of_users_are_left_alone():

@@ -22,6 +22,14 @@ def job_of(
 ) -> Job:
     """The rows, the seed, the threads and when to stop; who watches, if anybody."""
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    watched: dict[str, Any] = {}
+    if reporter is not None:
+        watched = {
+            "callback": reporter,
+            "ended": lambda: reporter.interrupt.asked,
+            "journal": reporter.journal,
+            "meter": reporter.meter,
+        }
     return Job(
         source=source,
         weights=weights,
@@ -29,8 +37,6 @@ def job_of(
         n_threads=effective_n_jobs(estimator.n_jobs),
         max_iter=estimator.max_iter,
         tol=estimator.tol,
-        callback=reporter,
-        journal=None if reporter is None else reporter.journal,
-        meter=None if reporter is None else reporter.meter,
         resources=resources_now(),
+        **watched,
     )

@@ -23,7 +23,10 @@ _SURELY_FINE = 1e100  # sums of squares of smaller numbers are finite
 
 @dataclass(frozen=True)
 class Job:
-    """The data and how to go about them; a journal watches loops over all rows."""
+    """The data and how to go about them; a journal watches loops over all rows.
+
+    Starts that no callback is told of ask `ended` after each pass whether to go on.
+    """
 
     source: Blocks
     weights: Array | None
@@ -32,6 +35,7 @@ class Job:
     max_iter: int = 300
     tol: float = 1e-5
     callback: Callback | None = None
+    ended: Callable[[], bool] = lambda: False
     journal: Journal | None = None
     resources: Resources = field(default_factory=Resources)
     meter: Meter | None = None

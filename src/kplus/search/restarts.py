@@ -23,7 +23,8 @@ def best_of(
 
     The first start is the usual one; the others are told that they come after it, and
     have random numbers of their own. Starts run side by side, each in one thread, and
-    the first is watched; a single start uses all threads.
+    the first is watched; a single start uses all threads. Once the fit is ended, starts
+    under way stop after their pass, and no other begins.
     """
     if n_init == 1:
         return fit(job, False)
@@ -32,11 +33,17 @@ def best_of(
             job,
             rng=rng,
             n_threads=1,
-            callback=None if i else job.callback,
+            callback=job.callback if i == 0 else lambda info: job.ended(),
             journal=None if job.journal is None else job.journal.part(i),
         )
         for i, rng in enumerate(job.rng.spawn(n_init))
     ]
+
+    def one(number: int) -> T | None:
+        if number > 0 and job.ended():
+            return None
+        return fit(jobs[number], number > 0)
+
     with ThreadPoolExecutor(job.n_threads) as pool:
-        fits = list(pool.map(fit, jobs, [i > 0 for i in range(n_init)]))
+        fits = [found for found in pool.map(one, range(n_init)) if found is not None]
     return min(fits, key=cost)
