@@ -185,7 +185,9 @@ def _open_regular(path: str | os.PathLike[str]) -> _CappedFile:
     # Asked before opening, because opening a named pipe would wait for ever.
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise ModelFormatError("this is a folder; give the path of a model file.")
+        raise ModelFormatError(
+            "this is a folder; give the path of a model file, as its model.kplus."
+        )
     if not stat.S_ISREG(mode):
         raise ModelFormatError("this is not a regular file.")
     return _CappedFile(path)
