@@ -13,7 +13,6 @@ from scipy.special import digamma, logsumexp
 
 from family_reference import expectations
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -280,7 +279,7 @@ def components(model, X, R, weights=None):
 def one_pass(model, X, params, weights=None):
     """The sums of all rows under the same parameters."""
     with SerialEngine(ArrayBlocks(X, 20), weights) as engine:
-        return add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        return engine.sweep(model, params, range(engine.n_blocks))
 
 
 def run(model, X, start, *moves, block_rows=20, max_iter=60, step=1e-7, **more):

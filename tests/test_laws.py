@@ -168,7 +168,7 @@ class Laws:
     def summary(self, model, params, table, block_rows=7):
         """Summary and labels of a first visit."""
         with self.engine(table, block_rows) as engine:
-            total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+            total = engine.sweep(model, params, range(engine.n_blocks))
             return total, self.labels_of(engine)
 
     def close(self, some, others, scale):
@@ -302,7 +302,7 @@ class Laws:
         expected = self.brute_statistics(after, table, into[labels])
         self.close(total.regroup(into, K), expected, table.n)
         with self.engine(table) as engine:
-            add_up(engine.sweep(model, params, range(engine.n_blocks)))
+            engine.sweep(model, params, range(engine.n_blocks))
             for local in engine.locals():
                 before = into[self.labels(local)]
                 moved = model.regroup_local(local, into, K)
@@ -315,13 +315,13 @@ class Laws:
         model, params = self.some_params(table)
         with self.engine(table) as engine:
             blocks = range(engine.n_blocks)
-            total = add_up(engine.sweep(model, params, blocks))
+            total = engine.sweep(model, params, blocks)
             for seed in (1, 2):
                 into = self.some_renumbering(params.K, np.random.default_rng(seed))
                 params = self.renumbered(params, into)
                 engine.regroup(into, params.K)
                 total = total.regroup(into, params.K)
-            change = add_up(engine.sweep(model, params, blocks))
+            change = engine.sweep(model, params, blocks)
             total = (
                 total if model.incremental else type(total).zeros(*change.sums.shape)
             )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from kplus.core.memo import Memo, add_up
+from kplus.core.memo import Memo
 from kplus.core.types import (
     Callback,
     Engine,
@@ -230,7 +230,7 @@ def _one_pass(
             continue
         if latest is not None:
             params = model.advance(params, memo.total, latest)
-        latest = add_up(engine.sweep(model, params, block_ids))
+        latest = engine.sweep(model, params, block_ids)
         if model.incremental:
             memo.adjust(group, latest)
         else:

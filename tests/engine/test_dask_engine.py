@@ -233,7 +233,7 @@ def test_states_follow_their_blocks_through_kills(mortal, tmp_path):
         for visit in range(1, 5):
             if visit == 3:
                 os.kill(pids(mortal)[1], signal.SIGKILL)
-            total = sum(t.value for t in engine.sweep(Slow(0.05), visit, range(12)))
+            total = engine.sweep(Slow(0.05), visit, range(12)).value
             assert total == X.sum() * visit
             assert [int(state[0]) for state in engine.locals()] == [visit] * 12
 
@@ -244,7 +244,7 @@ def test_a_bad_block_is_told_at_once(active, tmp_path):
         make_engine(source, None, 1, Resources(client=active)) as engine,
         pytest.raises(DataError, match="this block is bad"),
     ):
-        list(engine.sweep(Slow(poison=(7, fail)), 1.0, range(12)))
+        engine.sweep(Slow(poison=(7, fail)), 1.0, range(12))
 
 
 def test_a_block_that_kills_workers_is_named(mortal, tmp_path, monkeypatch):
@@ -256,7 +256,7 @@ def test_a_block_that_kills_workers_is_named(mortal, tmp_path, monkeypatch):
         # Mostly the scheduler notices; if whoever restarts them dies, too, we do.
         pytest.raises(WorkersError, match=r"at blocks \d+ to \d+|No worker is left"),
     ):
-        list(engine.sweep(Slow(poison=(7, die)), 1.0, range(12)))
+        engine.sweep(Slow(poison=(7, die)), 1.0, range(12))
 
 
 def test_silent_calls_are_sent_again(active, monkeypatch):

@@ -47,17 +47,17 @@ def engines():
 def test_every_block_once_and_in_order(engine):
     with engine:
         model = Log(sleepy=True)
-        parts = list(engine.sweep(model, 1, range(engine.n_blocks)))
+        parts = engine.sweep(model, 1, range(engine.n_blocks))
     assert sorted(model.calls) == list(range(143))
-    assert [index for part in parts for index, *_ in part] == list(range(143))
-    assert sum(rows for part in parts for _, rows, _ in part) == 1000
+    assert [index for index, *_ in parts] == list(range(143))
+    assert sum(rows for _, rows, _ in parts) == 1000
 
 
 @pytest.mark.parametrize("engine", engines(), ids=lambda e: f"{type(e).__name__}")
 def test_some_blocks_only(engine):
     with engine:
-        parts = list(engine.sweep(Log(), 1, [3, 4, 9]))
-        assert [index for part in parts for index, *_ in part] == [3, 4, 9]
+        parts = engine.sweep(Log(), 1, [3, 4, 9])
+        assert [index for index, *_ in parts] == [3, 4, 9]
         assert [local for local in engine.locals() if local] == [1, 1, 1]
 
 
@@ -74,8 +74,8 @@ def test_tasks_do_not_depend_on_the_engine():
 def test_weights_are_cut_like_the_rows():
     weights = np.arange(1000.0)
     with SerialEngine(ArrayBlocks(X, 300), weights) as engine:
-        parts = list(engine.sweep(Log(), 1, range(engine.n_blocks)))
-    sums = [weight for part in parts for *_, weight in part]
+        parts = engine.sweep(Log(), 1, range(engine.n_blocks))
+    sums = [weight for *_, weight in parts]
     assert sums == [weights[i : i + 300].sum() for i in range(0, 1000, 300)]
 
 
@@ -83,27 +83,27 @@ def test_weights_are_cut_like_the_rows():
 def test_an_error_in_a_block_comes_out(threads):
     engine = make_engine(ArrayBlocks(X, 7), n_threads=threads)
     with engine, pytest.raises(ArithmeticError, match="block 50"):
-        list(engine.sweep(Log(broken=50), 1, range(engine.n_blocks)))
+        engine.sweep(Log(broken=50), 1, range(engine.n_blocks))
 
 
 def test_threads_hold_only_few_summaries():
     """A slow reader: no more than two tasks a thread are done ahead of it."""
     engine, model = ThreadEngine(ArrayBlocks(X, 10), n_threads=2), Log()
     with engine:
-        sweep = engine.sweep(model, 1, range(engine.n_blocks))
-        next(sweep)
+        portions = engine.portions(model, 1, engine.tasks(range(engine.n_blocks)))
+        next(portions)
         time.sleep(0.05)
         assert len(model.calls) <= 5
-        assert len(list(sweep)) == 99
+        assert len(list(portions)) == 99
 
 
 def test_state_is_kept_and_missed_renumberings_replayed_in_order():
     with SerialEngine(ArrayBlocks(X, 500)) as engine:
-        list(engine.sweep(Log(), 1, [0, 1]))
+        engine.sweep(Log(), 1, [0, 1])
         engine.regroup(3, 10)
-        list(engine.sweep(Log(), 1, [0]))
+        engine.sweep(Log(), 1, [0])
         engine.regroup(5, 100)
-        list(engine.sweep(Log(), 0, [0, 1]))
+        engine.sweep(Log(), 0, [0, 1])
         assert list(engine.locals()) == [
             (1 * 10 + 3 + 1) * 100 + 5,
             (1 * 10 + 3) * 100 + 5,
@@ -113,7 +113,7 @@ def test_state_is_kept_and_missed_renumberings_replayed_in_order():
 def test_a_block_never_visited_misses_nothing():
     with SerialEngine(ArrayBlocks(X, 500)) as engine:
         engine.regroup(3, 10)
-        list(engine.sweep(Log(), 1, [0, 1]))
+        engine.sweep(Log(), 1, [0, 1])
         assert list(engine.locals()) == [1, 1]
 
 

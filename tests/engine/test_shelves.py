@@ -255,7 +255,7 @@ class TestEngine:
 
     def swept(self, engine, times=1):
         for _ in range(times):
-            sum(engine.sweep(Adding(), 0, range(engine.n_blocks)))
+            engine.sweep(Adding(), 0, range(engine.n_blocks))
 
     @pytest.mark.parametrize("limit", [0, 1000, 10**6])
     def test_states_of_replaced_visits_are_gone(self, make, tmp_path, limit):

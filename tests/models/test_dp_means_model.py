@@ -8,7 +8,6 @@ import pytest
 import reference
 from kplus import loop
 from kplus.core.errors import NotFiniteError
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.dp_means import fast, stats
 from kplus.models.dp_means.fast import DPMeansModel
@@ -169,8 +168,8 @@ def test_candidates_are_the_rows_that_cost_more_than_a_cluster(seed, either_way)
     lens = Lens(np.zeros(X.shape[1]), 1.0)
     params = Centers.start(lens, X[:2].copy())
     with SerialEngine(ArrayBlocks(X, 8), weights) as engine:
-        sweep = engine.sweep(DPMeansModel(penalty), params, range(engine.n_blocks))
-        found = add_up(sweep).candidates
+        total = engine.sweep(DPMeansModel(penalty), params, range(engine.n_blocks))
+        found = total.candidates
     labels, d2 = reference.nearest(X, X[:2])
     share = np.minimum(reference.weights_or_ones(X, weights), 1.0)
     expected = np.flatnonzero(share * d2 > penalty)
@@ -188,7 +187,7 @@ def test_costs_stay_exact_on_later_visits(either_way):
     model = DPMeansModel(1.0)
     with SerialEngine(ArrayBlocks(X)) as engine:
         for _ in range(3):
-            total = add_up(engine.sweep(model, params, [0]))
+            total = engine.sweep(model, params, [0])
             assert len(total.candidates) == 0
 
 
@@ -200,7 +199,7 @@ def test_a_row_that_is_not_finite_is_named(either_way):
         SerialEngine(ArrayBlocks(X, 8)) as engine,
         pytest.raises(NotFiniteError, match="Row 37"),
     ):
-        list(engine.sweep(DPMeansModel(1.0), params, range(engine.n_blocks)))
+        engine.sweep(DPMeansModel(1.0), params, range(engine.n_blocks))
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 5, 17, 64, 200])
@@ -216,7 +215,7 @@ def test_nearest_centre_for_any_number_of_centres(K, dtype, either_way):
         for step in (0.0, 0.01, 0.5, 3.0):
             moved = params.centers + step * rng.normal(size=params.centers.shape)
             params = params.moved_to(moved)
-            list(engine.sweep(model, params, range(engine.n_blocks)))
+            engine.sweep(model, params, range(engine.n_blocks))
             labels = np.concatenate([local.labels for local in engine.locals()])
             expected, _ = reference.nearest(lens.view(X.astype(float)), params.centers)
             np.testing.assert_array_equal(labels, expected)
@@ -228,7 +227,7 @@ def test_ties_go_to_the_lower_number(either_way):
     params = Centers.start(Lens(np.zeros(2), 1.0), centers)
     with SerialEngine(ArrayBlocks(X)) as engine:
         for _ in range(2):
-            list(engine.sweep(DPMeansModel(np.inf), params, [0]))
+            engine.sweep(DPMeansModel(np.inf), params, [0])
             labels = next(iter(engine.locals())).labels
             np.testing.assert_array_equal(labels, [0, 3, 0])
 

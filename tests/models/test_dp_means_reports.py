@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.dp_means import fast
 from kplus.models.dp_means.fast import DPMeansModel
@@ -26,7 +25,7 @@ def test_a_second_look_at_the_same_centres_moves_no_row(few, monkeypatch):
     model = DPMeansModel(np.inf)
     params = Centers.start(PLAIN, np.array([[20.0, 0.0], [-20.0, 0.0]]))
     with SerialEngine(ArrayBlocks(X, 16)) as engine:
-        first, second = (add_up(engine.sweep(model, params, range(4))) for _ in "ab")
+        first, second = (engine.sweep(model, params, range(4)) for _ in "ab")
         assert first.moved == 60
         assert not model.settled(first)
         assert second.moved == 0

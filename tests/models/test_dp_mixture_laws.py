@@ -6,7 +6,6 @@ from hypothesis import given
 
 import mixture_reference as mixture
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.moves.merge import MergeComponents
 from kplus.moves.records import MoveRecords
 from kplus.observations import DiagGaussian, Gaussian
@@ -143,7 +142,7 @@ class MixtureLaws(Laws):
         for into in self.some_renumberings(params.K, table.rng):
             K = int(into.max()) + 1
             with self.engine(table) as engine:
-                total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+                total = engine.sweep(model, params, range(engine.n_blocks))
                 R = mixture.regrouped(model.R, into, K)
                 found, expected = total.regroup(into, K), self.brute(model, table, R)
                 for field in ("N", "S", "entropy", "seen"):
@@ -177,14 +176,14 @@ class MixtureLaws(Laws):
         model, params = self.some_params(table)
         with self.engine(table) as engine:
             blocks = range(engine.n_blocks)
-            total = add_up(engine.sweep(model, params, blocks))
+            total = engine.sweep(model, params, blocks)
             for seed in (1, 2):
                 into = self.some_renumbering(total.K, np.random.default_rng(seed))
                 engine.regroup(into, int(into.max()) + 1)
                 total = total.regroup(into, int(into.max()) + 1)
             params = model.posterior(total.N, total.S, total.mass)
             params = model.ready(params, everyone=True)
-            again = add_up(engine.sweep(model, params, blocks))
+            again = engine.sweep(model, params, blocks)
             fresh, labels = self.summary(model, params, table)
             np.testing.assert_array_equal(self.labels_of(engine), labels)
             self.close(again, self.statistics(fresh), table.n)

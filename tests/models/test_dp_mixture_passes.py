@@ -7,7 +7,6 @@ import pytest
 
 import mixture_reference as mixture
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.core.regroup import without
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import StochasticModel
@@ -121,10 +120,10 @@ def test_candidates_are_the_last_support_and_neighbours(name):
     """Of these a row keeps the best two."""
     model, X, params = setting(name, n_active=2)
     with SerialEngine(ArrayBlocks(X, 16)) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
         before, labels = model.R > 0.0, labels_of(engine)
         params = replace(model.update(params, total), plan=Plan(everyone=False))
-        add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        engine.sweep(model, params, range(engine.n_blocks))
     logs = model.family.scores(params.expected, X) + params.log_weights
     for n, lead in enumerate(labels):
         allowed = before[n].copy()
@@ -294,7 +293,7 @@ def test_rows_that_lose_all_their_components_start_anew():
 
 def collected(model, params, X, block_rows, weights=None):
     with SerialEngine(ArrayBlocks(X, block_rows), weights) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
         return Collected.joined(total.collected)
 
 
@@ -353,7 +352,7 @@ def test_a_new_pass_forgets_the_report_only():
     model, X, params = setting("gaussian", K=3)
     params = replace(params, plan=Plan(targets=np.array([0]), seed=1))
     with SerialEngine(ArrayBlocks(X, 32)) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
     before = total.copy()
     assert before.collected
     total.begin_pass()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.params import Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats
@@ -52,7 +51,7 @@ def test_enough_rows_are_noted_where_there_are_enough(seed):
     params = mixture.components(model, X, np.ones((2000, 1)))
     params = replace(params, plan=Plan(targets=np.array([0]), seed=seed))
     with SerialEngine(ArrayBlocks(X, 300)) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
     noted = Collected.joined(total.collected)
     assert len(noted.lowest(200).rows) == 200
     assert len(noted.rows) < 600  # and not by noting all
@@ -61,7 +60,7 @@ def test_enough_rows_are_noted_where_there_are_enough(seed):
 def test_an_empty_summary_adds_nothing():
     model, X, params = setting()
     with SerialEngine(ArrayBlocks(X, 90)) as engine:
-        total = add_up(engine.sweep(model, params, range(1)))
+        total = engine.sweep(model, params, range(1))
     again = MixtureStats.zeros(4, model.family.n_stats)
     again += total
     assert total.mass == 90.0
@@ -78,9 +77,7 @@ def test_priorities_are_the_published_numbers_of_splitmix64(seed, expected):
     model, X, params = setting(n_collect=1000)
     params = replace(params, plan=Plan(targets=np.arange(4), seed=seed))
     with SerialEngine(ArrayBlocks(X, 30)) as engine:
-        noted = Collected.joined(
-            add_up(engine.sweep(model, params, range(3))).collected
-        )
+        noted = Collected.joined(engine.sweep(model, params, range(3)).collected)
     mine = noted.priority[noted.rows == 0]
     assert len(mine) > 0
     np.testing.assert_array_equal(mine, (expected >> 11) * 2.0**-53)

@@ -9,7 +9,6 @@ from hypothesis import given
 import feature_reference as obvious
 from kplus import loop
 from kplus.core.errors import NotFiniteError
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
@@ -152,14 +151,14 @@ class FeatureLaws(Laws):
             return
         with self.engine(table) as engine:
             blocks = range(engine.n_blocks)
-            add_up(engine.sweep(model, params, blocks))
+            engine.sweep(model, params, blocks)
             Z = self.bits(self.labels_of(engine), params.K)
             for seed in (1, 2):
                 into = self.some_renumbering(params.K, np.random.default_rng(seed))
                 params = self.renumbered(params, into)
                 engine.regroup(into, params.K)
                 Z = regroup_columns(Z, into, params.K)
-            total = add_up(engine.sweep(model, params, blocks))
+            total = engine.sweep(model, params, blocks)
             labels = self.labels_of(engine)
             self.close(total, self.brute_statistics(params, table, labels), table.n)
             X, after = self.rows(table), self.bits(labels, params.K)
@@ -254,7 +253,7 @@ def summarized(X, A, *, weights=None, exact=False, penalty=0.0, most=0, rows=7):
     """Sums, and Z, of a first visit."""
     model, params = FeatureModel(penalty, most), Features(A, exact)
     with SerialEngine(ArrayBlocks(X, rows), weights) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
         Z = np.concatenate([local.unpack() for local in engine.locals()])
     return total, Z
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from kplus.core.memo import add_up
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
@@ -14,7 +13,7 @@ def candidates(X, A, penalty):
     model = FeatureModel(penalty, most=len(A) + 3)
     params = Features(A, exact=True)
     with SerialEngine(ArrayBlocks(X, 10)) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
     return total.candidates
 
 

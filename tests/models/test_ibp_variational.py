@@ -255,7 +255,7 @@ def test_rows_find_a_maximum(kind, gaps):
     X, params, _ = some_case(kind, gaps, n=8, K=3)
     model = VariationalModel(most_sweeps=10_000, tol=1e-14)
     engine = SerialEngine(ArrayBlocks(X))
-    (sums,) = engine.sweep(model, params, [0])
+    sums = engine.sweep(model, params, [0])
     (nu,) = engine.locals()
     best = model.bound(params, sums)
     assert model.bound(params, model.sums(params, X, nu)) == pytest.approx(best)

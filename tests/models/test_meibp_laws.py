@@ -7,7 +7,6 @@ from hypothesis import given
 
 import meibp_reference as obvious
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
 from kplus.models.linear.bits import regroup_columns
@@ -147,7 +146,7 @@ class MEIBPLaws(Laws):
         expected = self.brute_statistics(after, table, self.numbers(Z))
         self.close(total.regroup(into, K), expected, table.n)
         with self.engine(table) as engine:
-            add_up(engine.sweep(model, params, range(engine.n_blocks)))
+            engine.sweep(model, params, range(engine.n_blocks))
             moved = [model.regroup_local(local, into, K) for local in engine.locals()]
         found = np.concatenate([local.unpack() for local in moved])
         np.testing.assert_array_equal(found, Z)
@@ -161,14 +160,14 @@ class MEIBPLaws(Laws):
             return
         with self.engine(table) as engine:
             blocks = range(engine.n_blocks)
-            add_up(engine.sweep(model, params, blocks))
+            engine.sweep(model, params, blocks)
             Z = self.bits(self.labels_of(engine), params.K)
             for seed in (1, 2):
                 into = self.some_renumbering(params.K, np.random.default_rng(seed))
                 params = self.renumbered(params, into)
                 engine.regroup(into, params.K)
                 Z = regroup_columns(Z, into, params.K)
-            total = add_up(engine.sweep(model, params, blocks))
+            total = engine.sweep(model, params, blocks)
             labels = self.labels_of(engine)
         self.close(total, self.brute_statistics(params, table, labels), table.n)
         changed = np.any(self.bits(labels, params.K) != Z, axis=1)
@@ -184,7 +183,7 @@ class MEIBPLaws(Laws):
             params = result.params
             changed = []
             for _ in range(60):
-                total = add_up(engine.sweep(model, params, blocks))
+                total = engine.sweep(model, params, blocks)
                 changed.append(total.changed)
                 params = model.update(params, total)
         assert changed[-1] == 0

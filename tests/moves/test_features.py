@@ -5,7 +5,6 @@ import pytest
 
 import feature_reference as obvious
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
@@ -99,8 +98,7 @@ def test_equal_columns_are_seen_in_sums_of_a_pass(n, K):
     X = X[rng.permutation(2 * n)]
     weights = rng.uniform(0.1, 3.0, 2 * n)
     with SerialEngine(ArrayBlocks(X, 150), weights) as engine:
-        sweep = engine.sweep(FeatureModel(), Features(A), range(engine.n_blocks))
-        total = add_up(sweep)
+        total = engine.sweep(FeatureModel(), Features(A), range(engine.n_blocks))
     proposal = propose(TidyFeatures(), total, Features(A))
     assert proposal.K == 1
 

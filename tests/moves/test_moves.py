@@ -7,7 +7,6 @@ import pytest
 
 import reference
 from kplus import loop
-from kplus.core.memo import add_up
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.fast import DPMeansModel
@@ -28,7 +27,7 @@ def rows(seed, n=80):
 def visit(X, model, params, weights=None):
     """Summary of all rows, and their labels."""
     with SerialEngine(ArrayBlocks(X, 16), weights) as engine:
-        total = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+        total = engine.sweep(model, params, range(engine.n_blocks))
         return total, np.concatenate([local.labels for local in engine.locals()])
 
 

@@ -5,7 +5,7 @@ them over blocks of rows and hands back the results in block order. One loop
 (`kplus.loop.run`) serves every estimator.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -215,8 +215,8 @@ class Engine(Protocol):
 
     n_blocks: int
 
-    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
-        """Yield the summaries of the blocks, summed per task, in block order."""
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Any:
+        """Visit blocks; return the sum of their summaries."""
 
     def regroup(self, into: IntArray, K: int) -> None:
         """Note that groups were renumbered; blocks catch up on their next visit."""

@@ -4,19 +4,28 @@ import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from kplus.core.pairwise import PairwiseSum
 from kplus.core.types import Array, Block, Blocks
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.cluster import Watch
-from kplus.engine.engine import BlockEngine, Renumbering, run_blocks
+from kplus.engine.engine import (
+    BlockEngine,
+    Portion,
+    Renumbering,
+    Tasks,
+    run_blocks,
+)
+from kplus.engine.memory import keeping_freed
 from kplus.engine.meter import Meter, TimedBlocks
 from kplus.engine.shelves import Filed, FolderShelf, read_states, write_states
 
 __all__ = ["DaskEngine"]
 
-_CALL_SECONDS = 0.2  # a call should take so long at least: sending one takes some ms
+_CALL_SECONDS = 0.5  # a call should take so long at least: sending one takes 10 ms
 _CALLS_A_THREAD = 4  # at the most, so that nobody waits long for the last
 
 
@@ -29,6 +38,8 @@ class Errand:
     source : bytes
         Blocks, pickled without rows: a worker opens the files itself, and keeps them
         open for the next errand.
+    start : int
+        The place of the first task in the sweep.
     tasks : list of lists of Block
         Blocks without source.
     files : list of lists of (str or None, int)
@@ -42,6 +53,7 @@ class Errand:
     source: bytes
     model: Any
     params: Any
+    start: int
     tasks: list[list[Block]]
     files: list[list[tuple[str | None, int]]]
     missed: list[list[list[Renumbering]]]
@@ -53,7 +65,7 @@ class DaskEngine(BlockEngine):
 
     The state of rows is kept in files that all workers reach, a new one for each visit
     of a task, so that any worker can do any task at any time, twice if need be. What
-    workers return are sums; they are added up in the order of tasks.
+    workers return are sums, of as many tasks as the order of adding up allows.
 
     Parameters
     ----------
@@ -84,15 +96,13 @@ class DaskEngine(BlockEngine):
         self._watch = Watch(client)
         self._task_seconds = 0.0
 
-    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
-        """Yield the summary of each task, in order."""
-        self.check_files()
-        tasks = self.tasks(block_ids)
-        size = self._tasks_a_call(len(tasks))
-        bundles = [tasks[i : i + size] for i in range(0, len(tasks), size)]
+    def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
+        """Yield the number and the sum of some tasks, again and again, in order."""
+        cuts = self._cuts(len(tasks))
+        bundles = [tasks[start:stop] for start, stop in pairwise(cuts)]
         calls = [
-            (_described(bundle), self._errand(model, params, bundle))
-            for bundle in bundles
+            (_described(bundle), self._errand(model, params, start, bundle))
+            for start, bundle in zip(cuts[:-1], bundles, strict=True)
         ]
         spent = 0.0
         self.n_workers = max(self.n_workers, self._watch.n_threads)
@@ -101,31 +111,37 @@ class DaskEngine(BlockEngine):
             spent += seconds
             self._read_seconds += outcome.read_seconds
             put, first = self.shelf.filed(outcome.name), 0
-            for task, summary in zip(bundle, outcome.summaries, strict=True):
+            for task in bundle:
                 self.visited(task, put, first)
                 first += len(task)
-                yield summary
+            yield from outcome.portions
         self._task_seconds = spent / len(tasks)
 
     @property
     def read_seconds(self) -> float:
         return self._read_seconds
 
-    def _tasks_a_call(self, n_tasks: int) -> int:
-        most = max(1, _CALLS_A_THREAD * self._watch.n_threads)
-        size = -(-n_tasks // most)
-        if self._task_seconds:
-            even = -(-n_tasks // max(1, self._watch.n_threads))
-            size = max(size, min(even, int(_CALL_SECONDS / self._task_seconds)))
-        return size
+    def _cuts(self, n_tasks: int) -> list[int]:
+        """Where calls begin and the last one ends, all about equally long.
 
-    def _errand(
-        self, model: Any, params: Any, tasks: Sequence[Sequence[int]]
-    ) -> Errand:
+        Places with many factors of two leave less to be added up here.
+        """
+        threads = max(1, self._watch.n_threads)
+        each = _CALLS_A_THREAD
+        seconds = n_tasks * self._task_seconds / threads
+        while each > 1 and 0 < seconds < each * _CALL_SECONDS:
+            each //= 2
+        n_calls = min(n_tasks, each * threads)
+        grain = 1 << max(0, (n_tasks // n_calls // 4).bit_length() - 1)
+        inner = [round(i * n_tasks / n_calls / grain) * grain for i in range(n_calls)]
+        return [*inner, n_tasks]
+
+    def _errand(self, model: Any, params: Any, start: int, tasks: Tasks) -> Errand:
         return Errand(
             self._packed,
             model,
             params,
+            start,
             [[_alone(self.block(index)) for index in task] for task in tasks],
             [[_file_of(place) for place in self.places(task)] for task in tasks],
             [self.missed(task) for task in tasks],
@@ -135,20 +151,20 @@ class DaskEngine(BlockEngine):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a worker brings back: sums, one a task, and a file with all new states."""
+    """What a worker brings back: sums of tasks, and a file with all new states."""
 
-    summaries: list[Any]
+    portions: list[Portion]
     name: str
     read_seconds: float
 
 
 def run_errand(errand: Errand) -> Outcome:
     """On a worker: do the tasks."""
-    summaries: list[Any] = []
+    sums = PairwiseSum(errand.start)
     new: list[Any] = []
     read: dict[str, list[Any]] = {}
     source = TimedBlocks(_opened(errand.source))
-    with SINGLE_THREAD:
+    with SINGLE_THREAD, keeping_freed():
         for blocks, files, missed in zip(
             errand.tasks, errand.files, errand.missed, strict=True
         ):
@@ -157,9 +173,9 @@ def run_errand(errand: Errand) -> Outcome:
             summary, states = run_blocks(
                 errand.model, errand.params, own, states, missed
             )
-            summaries.append(summary)
+            sums.add(summary)
             new += states
-    return Outcome(summaries, write_states(errand.folder, new), source.seconds)
+    return Outcome(sums.portions, write_states(errand.folder, new), source.seconds)
 
 
 @lru_cache(maxsize=2)
@@ -195,5 +211,5 @@ def _with_source(block: Block, source: Blocks) -> Block:
     return Block(source, block.index, block.start, block.stop, block.weights)
 
 
-def _described(tasks: Sequence[Sequence[int]]) -> str:
+def _described(tasks: Tasks) -> str:
     return f"blocks {tasks[0][0]} to {tasks[-1][-1]}"

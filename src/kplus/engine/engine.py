@@ -6,13 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from kplus.core.pairwise import PairwiseSum
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.meter import Meter, TimedBlocks
 from kplus.engine.shelves import MemoryShelf, Put, Shelf
 
-__all__ = ["BlockEngine", "Snapshot", "State", "run_blocks"]
+__all__ = ["BlockEngine", "Portion", "Snapshot", "State", "Tasks", "run_blocks"]
 
 _MOST_TASKS = 128  # of one sweep, unless rows are very many
 _TASK_ROWS = 2**22  # rows of a task then
@@ -20,6 +21,8 @@ _KEPT_PINS = 6  # two a checkpoint, two checkpoints, and one that is being writt
 
 Renumbering = tuple[IntArray, int]
 Place = tuple[Put | None, int]
+Tasks = list[Sequence[int]]
+Portion = tuple[int, Any]
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class State:
 class BlockEngine:
     """Blocks with the state of their rows, and the order in which they are summed.
 
-    Blocks are summed within tasks of consecutive blocks, and tasks in order. Tasks
-    are cut by the data alone, so every engine adds the same numbers in the same
+    Blocks are summed in order within tasks of consecutive blocks, and tasks in pairs.
+    Both depend on the data alone, so every engine adds the same numbers in the same
     order and returns the same bits.
 
     Use it as a context manager: it holds BLAS to one thread meanwhile.
@@ -107,7 +110,7 @@ class BlockEngine:
 
     # ---------------------------------------------------------------- sweeps
 
-    def tasks(self, block_ids: Sequence[int]) -> list[Sequence[int]]:
+    def tasks(self, block_ids: Sequence[int]) -> Tasks:
         """Cut a list of blocks into tasks of consecutive blocks."""
         most = max(1, _TASK_ROWS // self.source.block_rows)
         size = min(-(-len(block_ids) // _MOST_TASKS), most)
@@ -136,11 +139,18 @@ class BlockEngine:
         if stamps is not None:
             stamps.check()
 
-    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
-        """Yield the summary of each task, in order."""
+    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Any:
+        """Visit blocks; return the sum of their summaries."""
         self.check_files()
-        for task in self.tasks(block_ids):
-            yield self.run_task(model, params, task)
+        sums = PairwiseSum()
+        for size, summary in self.portions(model, params, self.tasks(block_ids)):
+            sums.add(summary, size)
+        return sums.total()
+
+    def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
+        """Yield the number and the sum of some tasks, again and again, in order."""
+        for task in tasks:
+            yield 1, self.run_task(model, params, task)
 
     # ----------------------------------------------------------- state of rows
 

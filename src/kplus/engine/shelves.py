@@ -217,7 +217,6 @@ def write_states(folder: Path, states: list[Any]) -> str:
     return name
 
 
-# What zipfile and numpy raise for a damaged file.
 def read_states(path: Path) -> list[Any]:
     """The states in a file."""
     try:

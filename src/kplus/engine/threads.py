@@ -1,12 +1,12 @@
 """Tasks on a pool of threads; the kernels and BLAS release the interpreter lock."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Self
 
 from kplus.core.types import Array, Blocks
-from kplus.engine.engine import BlockEngine
+from kplus.engine.engine import BlockEngine, Portion, Tasks
 from kplus.engine.meter import Meter
 from kplus.engine.shelves import Shelf
 
@@ -37,17 +37,16 @@ class ThreadEngine(BlockEngine):
         self._pool.shutdown(cancel_futures=True)
         super().__exit__(kind, *exc)
 
-    def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Iterator[Any]:
+    def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the summary of each task, in order.
 
         At most two tasks a thread are under way or waiting to be added, which bounds
         the memory that their summaries take.
         """
-        self.check_files()
         waiting: deque[Future[Any]] = deque()
-        for task in self.tasks(block_ids):
+        for task in tasks:
             if len(waiting) == 2 * self.n_threads:
-                yield waiting.popleft().result()
+                yield 1, waiting.popleft().result()
             waiting.append(self._pool.submit(self.run_task, model, params, task))
         while waiting:
-            yield waiting.popleft().result()
+            yield 1, waiting.popleft().result()

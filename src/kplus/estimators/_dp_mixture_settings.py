@@ -235,8 +235,7 @@ def labels_of(
     """The leading component of each row, found just as in the last pass of a fit."""
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     with make_engine(source, None, effective_n_jobs(n_jobs)) as engine:
-        for _ in engine.sweep(model, params, range(engine.n_blocks)):
-            pass
+        engine.sweep(model, params, range(engine.n_blocks))
         return np.concatenate([part.labels for part in engine.locals()])
 
 

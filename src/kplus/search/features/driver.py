@@ -189,7 +189,6 @@ def allocate(
     exact = _stages(assignment, len(components), 0)[-1]
     with make_engine(source, weights, n_threads) as engine:
         params = _features(components, exact, assignment)
-        blocks = engine.sweep(FeatureModel(), params, range(engine.n_blocks))
-        error = sum(sums.error for sums in blocks)
+        sums = engine.sweep(FeatureModel(), params, range(engine.n_blocks))
         Z = np.concatenate([local.unpack() for local in engine.locals()])
-    return Z, error
+    return Z, sums.error

@@ -233,8 +233,7 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
 def choose(source: Blocks, params: Buffet, n_threads: int) -> Array:
     """Z of the rows, under given factors and scales."""
     with make_engine(source, None, n_threads) as engine:
-        for _ in engine.sweep(MEIBPModel(), params, range(engine.n_blocks)):
-            pass
+        engine.sweep(MEIBPModel(), params, range(engine.n_blocks))
         Z = np.concatenate([local.unpack() for local in engine.locals()])
     return Z.astype(np.float64)
 

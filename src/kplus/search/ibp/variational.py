@@ -221,6 +221,5 @@ def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> Variational
 def expected_bits(source: Blocks, params: MeanField, n_threads: int) -> Array:
     """The probability of each row to have each feature, given all else."""
     with make_engine(source, None, n_threads) as engine:
-        for _ in engine.sweep(_PATIENT, params, range(engine.n_blocks)):
-            pass
+        engine.sweep(_PATIENT, params, range(engine.n_blocks))
         return np.concatenate(list(engine.locals()))
