@@ -124,7 +124,6 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
 
     Its fits rest after a few passes, so that slopes between fits would tell nothing.
     """
-    from kplus.core.memo import add_up
     from kplus.engine import SerialEngine
     from kplus.models.ibp.model import MEIBPModel
     from kplus.search.ibp.rows_in_memory import Sample, Scales
@@ -137,7 +136,7 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
     with SerialEngine(ArrayBlocks(rows)) as engine:
         for _ in range(arguments["passes"][1]):
             started = time.process_time()
-            sums = add_up(engine.sweep(model, params, range(engine.n_blocks)))
+            sums = engine.sweep(model, params, range(engine.n_blocks))
             params = model.update(params, sums)
             seconds.append(time.process_time() - started)
     return {"step_s": min(seconds), "slope": True, "K": params.K}

@@ -106,9 +106,11 @@ def make_model(arguments: Arguments) -> Any:
 
     warnings.simplefilter("ignore")
     if arguments["estimator"] == "DPMixture":
-        model: Any = kplus.DPMixture("diag_gaussian", max_iter=6)
+        model: Any = kplus.DPMixture(
+            "diag_gaussian", max_components=arguments["clusters"], max_iter=6
+        )
     else:
-        model = kplus.DPMeans(n_clusters=arguments["clusters"])
+        model = kplus.DPMeans(n_clusters=arguments["clusters"], max_iter=30)
     return model.set_params(random_state=0, n_jobs=2)
 
 
@@ -116,7 +118,6 @@ def task_times(X: None, arguments: Arguments) -> Facts:
     """How long a pass takes for each row, and how large what is sent is."""
     import pickle
 
-    import kplus
     from kplus.engine.engine import BlockEngine
 
     seen: dict[str, Any] = {"tasks": [], "summary": 0, "params": 0}
@@ -135,9 +136,8 @@ def task_times(X: None, arguments: Arguments) -> Facts:
 
     BlockEngine.run_task = timed  # type: ignore[method-assign]
     try:
-        kplus.DPMixture("diag_gaussian", random_state=0, max_iter=3).fit(
-            arguments["path"]
-        )
+        model = make_model(arguments | {"estimator": "DPMixture"})
+        model.set_params(max_iter=3, n_jobs=1).fit(arguments["path"])
     finally:
         BlockEngine.run_task = run_task  # type: ignore[method-assign]
     low, middle, high = np.percentile(seen["tasks"], [16, 50, 84])
