@@ -106,8 +106,11 @@ def make_model(arguments: Arguments) -> Any:
 
     warnings.simplefilter("ignore")
     if arguments["estimator"] == "DPMixture":
+        observations = arguments["observations"]
         model: Any = kplus.DPMixture(
-            "diag_gaussian", max_components=arguments["clusters"], max_iter=6
+            observations,
+            max_components=arguments["clusters"],
+            max_iter=6 if observations == "diag_gaussian" else 3,
         )
     else:
         model = kplus.DPMeans(n_clusters=arguments["clusters"], max_iter=30)
@@ -136,7 +139,9 @@ def task_times(X: None, arguments: Arguments) -> Facts:
 
     BlockEngine.run_task = timed  # type: ignore[method-assign]
     try:
-        model = make_model(arguments | {"estimator": "DPMixture"})
+        model = make_model(
+            arguments | {"estimator": "DPMixture", "observations": "diag_gaussian"}
+        )
         model.set_params(max_iter=3, n_jobs=1).fit(arguments["path"])
     finally:
         BlockEngine.run_task = run_task  # type: ignore[method-assign]
