@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from kplus.core.types import Block
 from kplus.datasets import make_gaussian_blobs
 from kplus.engine import cluster as watching
 from kplus.engine import make_engine
+from kplus.engine.dask import DaskEngine
 from kplus.engine.resources import Resources
 from kplus.sources.blocks import ArrayBlocks
 from kplus.sources.files import open_files
@@ -360,3 +362,21 @@ def test_no_client_is_started(tmp_path):
     assert watching.active_client() is None
     engine = make_engine(ArrayBlocks(np.eye(5), 2), None, 1, Resources())
     assert type(engine).__name__ == "SerialEngine"
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 16, 100])
+@pytest.mark.parametrize("task_seconds", [0.0, 0.001, 0.1, 10.0])
+def test_calls_are_equally_long_and_not_too_short(threads, task_seconds):
+    engine = DaskEngine.__new__(DaskEngine)
+    engine._watch = SimpleNamespace(n_threads=threads)
+    engine._task_seconds = task_seconds
+    for n_tasks in range(1, 400):
+        cuts = engine._cuts(n_tasks)
+        sizes = np.diff(cuts)
+        assert (cuts[0], cuts[-1]) == (0, n_tasks)
+        assert sizes.min() >= 1
+        assert sizes.max() - sizes.min() <= 0.3 * sizes.mean() + 1
+        assert len(sizes) <= 4 * threads
+        assert len(sizes) >= min(threads, n_tasks)
+        if task_seconds > 0 and len(sizes) > threads:
+            assert sizes.mean() * task_seconds >= 0.4

@@ -132,7 +132,7 @@ class DaskEngine(BlockEngine):
         while each > 1 and 0 < seconds < each * _CALL_SECONDS:
             each //= 2
         n_calls = min(n_tasks, each * threads)
-        grain = 1 << max(0, (n_tasks // n_calls // 4).bit_length() - 1)
+        grain = 1 << max(0, (n_tasks // n_calls // 8).bit_length() - 1)
         inner = [round(i * n_tasks / n_calls / grain) * grain for i in range(n_calls)]
         return [*inner, n_tasks]
 
