@@ -15,8 +15,8 @@ from report import CaseResult, Row
 ROWS = 10**10
 WORKERS = (10, 30, 100, 300, 1000)
 NETWORK = 1.25e9  # bytes a second, of the driver: 10 Gbit/s
-CALL = 1.9e-3  # seconds of driver and scheduler for each call (distributed, measured)
-LATENCY = 1.1e-2  # of calls and their answers, one a worker (the same)
+CALL = 1.9e-3  # seconds of driver and scheduler for each call: assumed, as seen here
+LATENCY = 1.1e-2  # of calls and their answers, one a worker: the same
 ADDING = 4e9  # bytes a second, of adding one sum to another
 TASK_ROWS = 2**22  # as engine/engine.py cuts very many rows
 CALLS_A_WORKER = 4

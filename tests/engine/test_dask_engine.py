@@ -5,7 +5,6 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -368,10 +367,9 @@ def test_no_client_is_started(tmp_path):
 @pytest.mark.parametrize("task_seconds", [0.0, 0.001, 0.1, 10.0])
 def test_calls_are_equally_long_and_not_too_short(threads, task_seconds):
     engine = DaskEngine.__new__(DaskEngine)
-    engine._watch = SimpleNamespace(n_threads=threads)
     engine._task_seconds = task_seconds
     for n_tasks in range(1, 400):
-        cuts = engine._cuts(n_tasks)
+        cuts = engine._cuts(n_tasks, threads)
         sizes = np.diff(cuts)
         assert (cuts[0], cuts[-1]) == (0, n_tasks)
         assert sizes.min() >= 1

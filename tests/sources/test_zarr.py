@@ -182,9 +182,8 @@ class TestMistakes:
 
     @pytest.mark.parametrize("chunks", [[0, 5], [8, 0]])
     def test_chunks_without_rows_or_columns(self, tmp_path, chunks):
-        """Newer versions of zarr warn of them themselves, which is an error here."""
         path = write(tmp_path / "X.zarr", zarr_format=2)
         note = json.loads((path / ".zarray").read_text()) | {"chunks": chunks}
         (path / ".zarray").write_text(json.dumps(note))
-        with pytest.raises(DataError, match=r"holds no data|chunk sizes must be"):
+        with pytest.raises(DataError, match="holds no data"):
             open_files(path)

@@ -25,7 +25,7 @@ from kplus.engine.shelves import Filed, FolderShelf, read_states, write_states
 
 __all__ = ["DaskEngine"]
 
-_CALL_SECONDS = 0.5  # a call should take so long at least: sending one takes 10 ms
+_CALL_SECONDS = 0.5  # a call should take so long at least: sending one takes some ms
 _CALLS_A_THREAD = 4  # at the most, so that nobody waits long for the last
 
 
@@ -98,14 +98,15 @@ class DaskEngine(BlockEngine):
 
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the number and the sum of some tasks, again and again, in order."""
-        cuts = self._cuts(len(tasks))
+        threads = max(1, self._watch.n_threads)
+        cuts = self._cuts(len(tasks), threads)
         bundles = [tasks[start:stop] for start, stop in pairwise(cuts)]
         calls = [
             (_described(bundle), self._errand(model, params, start, bundle))
             for start, bundle in zip(cuts[:-1], bundles, strict=True)
         ]
         spent = 0.0
-        self.n_workers = max(self.n_workers, self._watch.n_threads)
+        self.n_workers = max(self.n_workers, threads)
         results = self._watch.run(run_errand, calls)
         for bundle, (outcome, seconds) in zip(bundles, results, strict=True):
             spent += seconds
@@ -121,12 +122,11 @@ class DaskEngine(BlockEngine):
     def read_seconds(self) -> float:
         return self._read_seconds
 
-    def _cuts(self, n_tasks: int) -> list[int]:
+    def _cuts(self, n_tasks: int, threads: int) -> list[int]:
         """Where calls begin and the last one ends, all about equally long.
 
         Places with many factors of two leave less to be added up here.
         """
-        threads = max(1, self._watch.n_threads)
         each = _CALLS_A_THREAD
         seconds = n_tasks * self._task_seconds / threads
         while each > 1 and 0 < seconds < each * _CALL_SECONDS:

@@ -34,8 +34,7 @@ def keeping_freed() -> Iterator[None]:
     """Let freed memory be used again meanwhile, rather than given back at once.
 
     Workers of Dask are started with a small `MALLOC_TRIM_THRESHOLD_`. Then every large
-    temporary array is made of new pages, which the system must clear first: that took
-    a quarter of a pass.
+    temporary array is made of new pages, which the system must clear first.
     """
     threshold = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
     libc = _glibc() if threshold.isdecimal() else None

@@ -1,6 +1,8 @@
 """Zarr arrays, decoded one chunk of rows at a time."""
 
+import json
 import math
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ class ZarrBlocks(PieceBlocks):
     remote = True
 
     def __init__(self, path: Path, block_rows: int | None = None) -> None:
+        _refuse_empty_chunks(path)
         try:
             self._array: Any = zarr.open_array(str(path), mode="r")
         except Exception as error:  # zarr has no common class for its errors
@@ -64,6 +67,19 @@ class ZarrBlocks(PieceBlocks):
         return np.array(rows, dtype=self._dtype, order="C")
 
 
+def _refuse_empty_chunks(path: Path) -> None:
+    """Some versions of zarr read chunks of size 0 as 1, and all values as the fill."""
+    chunks: Any = []
+    with suppress(OSError, ValueError, TypeError, KeyError):  # zarr will tell
+        if (path / ".zarray").exists():
+            chunks = json.loads((path / ".zarray").read_text())["chunks"]
+        else:
+            note = json.loads((path / "zarr.json").read_text())
+            chunks = note["chunk_grid"]["configuration"]["chunk_shape"]
+    if isinstance(chunks, list) and 0 in chunks:
+        raise DataError(f"{path} holds no data: its chunks are of {tuple(chunks)}.")
+
+
 def _check(path: Path, array: Any) -> None:
     if array.dtype.kind not in "biuf":
         raise DataError(f"{path} holds {array.dtype}, not real numbers.")
@@ -71,11 +87,8 @@ def _check(path: Path, array: Any) -> None:
         raise DataError(
             f"{path} has {array.ndim} dimensions; a matrix (rows, columns) is needed."
         )
-    if 0 in (*array.shape, *array.chunks):
-        raise DataError(
-            f"{path} holds no data: its shape is {array.shape}, in chunks of "
-            f"{array.chunks}."
-        )
+    if 0 in array.shape:
+        raise DataError(f"{path} holds no data: its shape is {array.shape}.")
     chunks = math.prod(
         -(-n // step) for n, step in zip(array.shape, array.chunks, strict=True)
     )
