@@ -15,7 +15,8 @@ from kplus.core.errors import DataError, WorkersError
 from kplus.core.types import Block
 from kplus.datasets import make_gaussian_blobs
 from kplus.engine import cluster as watching
-from kplus.engine import make_engine
+from kplus.engine import errands, make_engine
+from kplus.engine.cluster import Call
 from kplus.engine.dask import DaskEngine
 from kplus.engine.resources import Resources
 from kplus.sources.blocks import ArrayBlocks
@@ -205,6 +206,42 @@ def test_files_are_gone_afterwards(active, tmp_path, scratch):
     assert list((tmp_path / "mine").iterdir()) == []
 
 
+# ------------------------------------------------------------------- who does it
+
+
+def asked(*homes):
+    return [Call("some blocks", None, home) for home in homes]
+
+
+def test_calls_go_home_unless_too_many_would():
+    share = watching._shared_out
+    two = {"a": 1, "b": 1}
+    assert share(asked("b", "a"), two) == ["b", "a"]
+    assert share(asked("a", "a"), two) == ["a", "b"]
+    assert share(asked(None, "a"), two) == ["b", "a"]
+    assert share(asked("gone", None), two) == ["a", "b"]
+    assert share(asked("b", None, None, None), {"a": 3, "b": 1}) == ["b", *"aaa"]
+    assert share(asked("a", None), {}) == [None, None]
+
+
+def remembered():
+    return len(errands._REMEMBERED._kept)
+
+
+def test_workers_remember_states_until_the_fit_ends(active, tmp_path, scratch):
+    source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
+    with make_engine(source, None, 1, Resources(client=active)) as engine:
+        for visit in range(1, 4):
+            engine.sweep(Slow(), 1.0, range(12))
+            for worker in engine._homes.values():
+                assert active.run(remembered, workers=[worker])[worker] >= 1
+            assert [int(state[0]) for state in engine.locals()] == [visit] * 12
+    end = time.monotonic() + 20
+    while any(active.run(remembered).values()) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(active.run(remembered).values())
+
+
 # --------------------------------------------------------------------- faults
 
 
@@ -266,7 +303,7 @@ def test_silent_calls_are_sent_again(active, monkeypatch):
     monkeypatch.setattr(watching, "ATTEMPTS", 2)
     watch = watching.Watch(active)
     with pytest.raises(WorkersError, match="2 times at a nap: nothing was heard"):
-        list(watch.run(time.sleep, [("a nap", 5.0)]))
+        list(watch.run(time.sleep, [Call("a nap", 5.0)]))
 
 
 @pytest.mark.parametrize("loss", ["workers", "scheduler"])
@@ -283,7 +320,7 @@ def test_without_workers_or_scheduler_there_is_a_named_error(
     )
     client = distributed.Client(cluster, set_as_default=False)
     watch = watching.Watch(client)
-    calls = watch.run(time.sleep, [("a", 0.1), ("b", 0.1), ("c", 0.1)])
+    calls = watch.run(time.sleep, [Call(name, 0.1) for name in "abc"])
     next(calls)
     begun = time.monotonic()
     if loss == "workers":
@@ -291,11 +328,11 @@ def test_without_workers_or_scheduler_there_is_a_named_error(
         while client.nthreads():
             time.sleep(0.1)
         with pytest.raises(WorkersError, match="No worker is left at"):
-            list(watch.run(time.sleep, [("late", 0.1)]))
+            list(watch.run(time.sleep, [Call("late", 0.1)]))
     else:
         cluster.close()
         with pytest.raises(WorkersError, match="The connection to the scheduler"):
-            list(watch.run(time.sleep, [("late", 0.1)]))
+            list(watch.run(time.sleep, [Call("late", 0.1)]))
     assert time.monotonic() - begun < 30
     client.close()
     cluster.close()

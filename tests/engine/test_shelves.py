@@ -191,8 +191,8 @@ def kinds(held):
 class TestLimit:
     def test_bytes_are_counted(self):
         inside = (np.zeros(10), [np.zeros(5, np.int8), None, "text"])
-        assert shelves._bytes_of([Record(np.zeros((3, 4)), inside)]) == 96 + 80 + 5
-        assert shelves._bytes_of(MemoryShelf()) == 0
+        assert shelves.bytes_of([Record(np.zeros((3, 4)), inside)]) == 96 + 80 + 5
+        assert shelves.bytes_of(MemoryShelf()) == 0
 
     def test_what_is_beyond_goes_to_files(self, tmp_path):
         shelf = limited(tmp_path, 200)

@@ -16,7 +16,7 @@ import numpy as np
 
 from kplus.core.errors import ModelFormatError
 
-__all__ = ["pack", "unpack"]
+__all__ = ["pack", "pack_parts", "unpack"]
 
 _OUTLINE = "outline"
 _TYPES = ("f8", "f4", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1", "b1")
@@ -40,15 +40,20 @@ _SEQUENCES: dict[type, str] = {list: "l", tuple: "t"}
 
 def pack(value: Any) -> dict[str, np.ndarray]:
     """Arrays that `unpack` makes an equal value of."""
+    return {kind: np.concatenate(parts) for kind, parts in pack_parts(value).items()}
+
+
+def pack_parts(value: Any) -> dict[str, list[np.ndarray]]:
+    """The arrays of `pack`, each in flat parts: those of the value, not copied."""
     packer = _Packer()
     text = json.dumps(packer.node(value, 0), allow_nan=False, separators=(",", ":"))
     outline = np.frombuffer(text.encode("ascii"), np.uint8)
-    return {_OUTLINE: outline} | packer.strings()
+    return {_OUTLINE: [outline]} | packer.parts
 
 
 class _Packer:
     def __init__(self) -> None:
-        self._parts: dict[str, list[np.ndarray]] = {}
+        self.parts: dict[str, list[np.ndarray]] = {}
         self._lengths: dict[str, int] = {}
         self._known: dict[int, tuple[np.ndarray, list[Any]]] = {}
 
@@ -88,7 +93,7 @@ class _Packer:
             fortran = array.flags.f_contiguous and not array.flags.c_contiguous
             start = self._lengths.get(kind, 0)
             flat = array.ravel(order="F" if fortran else "C")
-            self._parts.setdefault(kind, []).append(flat)
+            self.parts.setdefault(kind, []).append(flat)
             self._lengths[kind] = start + flat.size
             node = ["a", kind, start, list(array.shape), int(fortran)]
         self._known[id(array)] = array, node
@@ -101,9 +106,6 @@ class _Packer:
             raise TypeError(f"a checkpoint cannot hold a {name}.")
         names = [f.name for f in dataclasses.fields(value) if f.init]
         return ["c", name, *self._nodes((getattr(value, n) for n in names), depth)]
-
-    def strings(self) -> dict[str, np.ndarray]:
-        return {kind: np.concatenate(parts) for kind, parts in self._parts.items()}
 
 
 def _may_hold(name: str) -> bool:

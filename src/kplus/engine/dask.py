@@ -1,27 +1,16 @@
 """Tasks on the workers of a Dask cluster, which read their own blocks."""
 
 import pickle
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from kplus.core.pairwise import PairwiseSum
 from kplus.core.types import Array, Block, Blocks
-from kplus.engine.blas import SINGLE_THREAD
-from kplus.engine.cluster import Watch
-from kplus.engine.engine import (
-    BlockEngine,
-    Portion,
-    Renumbering,
-    Tasks,
-    run_blocks,
-)
-from kplus.engine.memory import keeping_freed
-from kplus.engine.meter import Meter, TimedBlocks
-from kplus.engine.shelves import Filed, FolderShelf, read_states, write_states
+from kplus.engine.cluster import Call, Watch
+from kplus.engine.engine import BlockEngine, Portion, Tasks
+from kplus.engine.errands import Errand, forget_states, run_errand
+from kplus.engine.meter import Meter
+from kplus.engine.shelves import Filed, FolderShelf
 
 __all__ = ["DaskEngine"]
 
@@ -29,42 +18,12 @@ _CALL_SECONDS = 0.5  # a call should take so long at least: sending one takes so
 _CALLS_A_THREAD = 4  # at the most, so that nobody waits long for the last
 
 
-@dataclass(frozen=True)
-class Errand:
-    """Some tasks, as a worker is sent to do them.
-
-    Attributes
-    ----------
-    source : bytes
-        Blocks, pickled without rows: a worker opens the files itself, and keeps them
-        open for the next errand.
-    start : int
-        The place of the first task in the sweep.
-    tasks : list of lists of Block
-        Blocks without source.
-    files : list of lists of (str or None, int)
-        Of each block, the file with its state and the position in it.
-    missed : list of lists of lists
-        Of each block, the renumberings since its last visit.
-    folder : Path
-        For states.
-    """
-
-    source: bytes
-    model: Any
-    params: Any
-    start: int
-    tasks: list[list[Block]]
-    files: list[list[tuple[str | None, int]]]
-    missed: list[list[list[Renumbering]]]
-    folder: Path
-
-
 class DaskEngine(BlockEngine):
     """Runs tasks on the workers of a client.
 
     The state of rows is kept in files that all workers reach, a new one for each visit
-    of a task, so that any worker can do any task at any time, twice if need be. What
+    of a task, so that any worker can do any task at any time, twice if need be. Whoever
+    did a task last is asked first to do it again, as it need not read that state. What
     workers return are sums, of as many tasks as the order of adding up allows.
 
     Parameters
@@ -95,6 +54,11 @@ class DaskEngine(BlockEngine):
         self._read_seconds = 0.0
         self._watch = Watch(client)
         self._task_seconds = 0.0
+        self._homes: dict[int, str] = {}
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        super().__exit__(kind, *exc)
+        self._watch.tell_all(forget_states, self.shelf.folder)
 
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the number and the sum of some tasks, again and again, in order."""
@@ -102,20 +66,26 @@ class DaskEngine(BlockEngine):
         cuts = self._cuts(len(tasks), threads)
         bundles = [tasks[start:stop] for start, stop in pairwise(cuts)]
         calls = [
-            (_described(bundle), self._errand(model, params, start, bundle))
+            Call(
+                _described(bundle),
+                self._errand(model, params, start, bundle),
+                self._homes.get(bundle[0][0]),
+            )
             for start, bundle in zip(cuts[:-1], bundles, strict=True)
         ]
         spent = 0.0
         self.n_workers = max(self.n_workers, threads)
         results = self._watch.run(run_errand, calls)
-        for bundle, (outcome, seconds) in zip(bundles, results, strict=True):
-            spent += seconds
-            self._read_seconds += outcome.read_seconds
-            put, first = self.shelf.filed(outcome.name), 0
+        for bundle, answer in zip(bundles, results, strict=True):
+            spent += answer.seconds
+            self._homes[bundle[0][0]] = answer.worker
+            self._read_seconds += answer.value.read_seconds
+            put, first = self.shelf.filed(answer.value.name), 0
             for task in bundle:
                 self.visited(task, put, first)
                 first += len(task)
-            yield from outcome.portions
+            self.look_at_memory()
+            yield from answer.value.portions
         self._task_seconds = spent / len(tasks)
 
     @property
@@ -149,55 +119,6 @@ class DaskEngine(BlockEngine):
         )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a worker brings back: sums of tasks, and a file with all new states."""
-
-    portions: list[Portion]
-    name: str
-    read_seconds: float
-
-
-def run_errand(errand: Errand) -> Outcome:
-    """On a worker: do the tasks."""
-    sums = PairwiseSum(errand.start)
-    new: list[Any] = []
-    read: dict[str, list[Any]] = {}
-    source = TimedBlocks(_opened(errand.source))
-    with SINGLE_THREAD, keeping_freed():
-        for blocks, files, missed in zip(
-            errand.tasks, errand.files, errand.missed, strict=True
-        ):
-            own = [_with_source(block, source) for block in blocks]
-            states = _states(errand.folder, files, read)
-            summary, states = run_blocks(
-                errand.model, errand.params, own, states, missed
-            )
-            sums.add(summary)
-            new += states
-    return Outcome(sums.portions, write_states(errand.folder, new), source.seconds)
-
-
-@lru_cache(maxsize=2)
-def _opened(packed: bytes) -> Any:
-    return pickle.loads(packed)
-
-
-def _states(
-    folder: Path, files: Sequence[tuple[str | None, int]], read: dict[str, list[Any]]
-) -> list[Any]:
-    """The states at some places; `read` are those files that were read before."""
-    states: list[Any] = []
-    for name, position in files:
-        if name is None:
-            states.append(None)
-            continue
-        if name not in read:
-            read[name] = read_states(folder / name)
-        states.append(read[name][position])
-    return states
-
-
 def _file_of(place: tuple[Any, int]) -> tuple[str | None, int]:
     put, position = place
     return (put.path.name if isinstance(put, Filed) else None), position
@@ -205,10 +126,6 @@ def _file_of(place: tuple[Any, int]) -> tuple[str | None, int]:
 
 def _alone(block: Block) -> Block:
     return Block(None, block.index, block.start, block.stop, block.weights)  # type: ignore[arg-type]
-
-
-def _with_source(block: Block, source: Blocks) -> Block:
-    return Block(source, block.index, block.start, block.stop, block.weights)
 
 
 def _described(tasks: Tasks) -> str:

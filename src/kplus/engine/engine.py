@@ -129,9 +129,14 @@ class BlockEngine:
             model, params, blocks, self.loaded(task), self.missed(task)
         )
         self.visited(task, self.shelf.put(states))
+        self.look_at_memory()
         if self.sparing and hasattr(self.source, "release"):
             self.source.release(blocks[0].start, blocks[-1].stop)
         return summary
+
+    def look_at_memory(self) -> None:
+        if self.meter is not None:
+            self.meter.look()
 
     def check_files(self) -> None:
         """Refuse files that were changed under way."""
@@ -172,8 +177,6 @@ class BlockEngine:
             self._versions[index] = len(self._renumberings)
         rows = self.source.block_rows
         self._rows += min((task[-1] + 1) * rows, self.source.n_rows) - task[0] * rows
-        if self.meter is not None:
-            self.meter.look()
 
     def regroup(self, into: IntArray, K: int) -> None:
         """Note a renumbering; each block replays what it missed on its next visit."""

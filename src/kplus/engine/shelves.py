@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from kplus.core.errors import DataError, ModelFormatError
-from kplus.core.packing import pack, unpack
+from kplus.core.packing import pack_parts, unpack
 
 __all__ = [
     "Filed",
@@ -26,6 +26,7 @@ __all__ = [
     "MemoryShelf",
     "Put",
     "Shelf",
+    "bytes_of",
     "read_states",
     "write_states",
 ]
@@ -33,6 +34,8 @@ __all__ = [
 
 _MAGIC = b"kplusrow"
 _START = struct.Struct("<8sIQ")  # magic, check sum of all that follows, bytes of header
+
+_BUFFER = 1 << 20  # bytes written at once; states come in small arrays
 
 
 class Put(Protocol):
@@ -150,7 +153,7 @@ class LimitedShelf:
         self._lock = RLock()  # states may be let go while one is put away
 
     def put(self, states: list[Any]) -> Put:
-        size = _bytes_of(states)
+        size = bytes_of(states)
         with self._lock:
             fits = self._held + size <= self._limit
             if fits:
@@ -178,14 +181,14 @@ def _states(described: list[Any] | str) -> list[Any]:
     return described
 
 
-def _bytes_of(value: Any) -> int:
+def bytes_of(value: Any) -> int:
     """Bytes of the arrays of a state."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, (list, tuple)):
-        return sum(map(_bytes_of, value))
+        return sum(map(bytes_of, value))
     if is_dataclass(value):
-        return sum(_bytes_of(getattr(value, f.name)) for f in fields(value))
+        return sum(bytes_of(getattr(value, f.name)) for f in fields(value))
     return 0
 
 
@@ -193,17 +196,19 @@ def write_states(folder: Path, states: list[Any]) -> str:
     """Write states to a new file; return its name."""
     name = f"{uuid.uuid4().hex}.rows"
     unfinished = folder / f".{name}"
-    arrays = pack(states)
-    header = json.dumps({key: [a.dtype.str, a.size] for key, a in arrays.items()})
+    packed = pack_parts(states)  # copies would take longer than writing
+    header = json.dumps(
+        {key: [p[0].dtype.str, sum(map(len, p))] for key, p in packed.items()}
+    )
+    flat = [part.data for parts in packed.values() for part in parts]
     check = zlib.crc32(header.encode())
-    for array in arrays.values():
-        check = zlib.crc32(array.data, check)
+    for part in flat:
+        check = zlib.crc32(part, check)
     try:
-        with open(unfinished, "xb") as file:
+        with open(unfinished, "xb", buffering=_BUFFER) as file:
             file.write(_START.pack(_MAGIC, check, len(header)))
             file.write(header.encode())
-            for array in arrays.values():
-                file.write(array.data)
+            file.writelines(flat)
         os.replace(unfinished, folder / name)
     except OSError as error:
         raise OSError(

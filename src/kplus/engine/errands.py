@@ -1,0 +1,157 @@
+"""What workers are sent to do: tasks on blocks that they read themselves."""
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from kplus.core.pairwise import PairwiseSum
+from kplus.core.types import Block, Blocks
+from kplus.engine.blas import SINGLE_THREAD
+from kplus.engine.engine import Portion, Renumbering, run_blocks
+from kplus.engine.memory import keeping_freed
+from kplus.engine.meter import TimedBlocks
+from kplus.engine.shelves import bytes_of, read_states, write_states
+
+__all__ = ["Errand", "Outcome", "forget_states", "run_errand"]
+
+_REMEMBERED_BYTES = 256 << 20
+
+
+@dataclass(frozen=True)
+class Errand:
+    """Some tasks, as a worker is sent to do them.
+
+    Attributes
+    ----------
+    source : bytes
+        Blocks, pickled without rows: a worker opens the files itself, and keeps them
+        open for the next errand.
+    start : int
+        The place of the first task in the sweep.
+    tasks : list of lists of Block
+        Blocks without source.
+    files : list of lists of (str or None, int)
+        Of each block, the file with its state and the position in it.
+    missed : list of lists of lists
+        Of each block, the renumberings since its last visit.
+    folder : Path
+        For states.
+    """
+
+    source: bytes
+    model: Any
+    params: Any
+    start: int
+    tasks: list[list[Block]]
+    files: list[list[tuple[str | None, int]]]
+    missed: list[list[list[Renumbering]]]
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker brings back: sums of tasks, and a file with all new states."""
+
+    portions: list[Portion]
+    name: str
+    read_seconds: float
+
+
+def run_errand(errand: Errand) -> Outcome:
+    """On a worker: do the tasks."""
+    sums = PairwiseSum(errand.start)
+    new: list[Any] = []
+    read: dict[str, list[Any]] = {}
+    source = TimedBlocks(_opened(errand.source))
+    with SINGLE_THREAD, keeping_freed():
+        for blocks, files, missed in zip(
+            errand.tasks, errand.files, errand.missed, strict=True
+        ):
+            own = [_with_source(block, source) for block in blocks]
+            states = _states(errand.folder, files, read)
+            summary, states = run_blocks(
+                errand.model, errand.params, own, states, missed
+            )
+            sums.add(summary)
+            new += states
+        name = write_states(errand.folder, new)
+    _REMEMBERED.keep(errand.folder / name, new)
+    return Outcome(sums.portions, name, source.seconds)
+
+
+@lru_cache(maxsize=2)
+def _opened(packed: bytes) -> Any:
+    return pickle.loads(packed)
+
+
+def _with_source(block: Block, source: Blocks) -> Block:
+    return Block(source, block.index, block.start, block.stop, block.weights)
+
+
+def _states(
+    folder: Path, files: Sequence[tuple[str | None, int]], read: dict[str, list[Any]]
+) -> list[Any]:
+    """The states at some places; `read` are those files that were read before."""
+    states: list[Any] = []
+    for name, position in files:
+        if name is None:
+            states.append(None)
+            continue
+        if name not in read:
+            path = folder / name
+            remembered = _REMEMBERED.take(path)
+            read[name] = read_states(path) if remembered is None else remembered
+        states.append(read[name][position])
+    return states
+
+
+class Remembered:
+    """States that this process wrote to files, which it then need not read.
+
+    The files are what counts. What is taken is not remembered any more, since models
+    may change it in place, and nothing is remembered for longer than its file is there.
+
+    Parameters
+    ----------
+    limit : int
+        Bytes; what was kept first is forgotten first.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._lock = Lock()
+        self._kept: dict[Path, tuple[list[Any], int]] = {}
+
+    def keep(self, path: Path, states: list[Any]) -> None:
+        with self._lock:
+            self._kept = {old: kept for old, kept in self._kept.items() if old.exists()}
+            self._kept[path] = states, bytes_of(states)
+            total = sum(size for _, size in self._kept.values())
+            while total > self._limit:
+                oldest = next(iter(self._kept))
+                total -= self._kept.pop(oldest)[1]
+
+    def take(self, path: Path) -> list[Any] | None:
+        """The states in a file, or None where they must be read."""
+        with self._lock:
+            states, _ = self._kept.pop(path, (None, 0))
+        return states
+
+    def forget(self, folder: Path) -> None:
+        """Forget all files of a folder."""
+        with self._lock:
+            self._kept = {
+                path: kept for path, kept in self._kept.items() if path.parent != folder
+            }
+
+
+_REMEMBERED = Remembered(_REMEMBERED_BYTES)
+
+
+def forget_states(folder: Path) -> None:
+    """On a worker: a fit has ended."""
+    _REMEMBERED.forget(folder)
