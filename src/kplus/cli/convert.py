@@ -1,19 +1,16 @@
 """``kplus convert``: write a table so that fits read it quickly."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from kplus.cli.console import CommandError, count, note, status
-from kplus.cli.tables import Choice, is_category
+from kplus.cli.tables import Choice
 from kplus.io.convert import check_target, convert
-from kplus.sources.arrow import Columns
 from kplus.sources.files import has_columns, open_files
 from kplus.sources.paths import unknown_column
+from kplus.sources.retyped import as_text
 
 __all__ = ["ConvertOptions", "convert_table"]
 
@@ -68,32 +65,7 @@ def _open(options: ConvertOptions) -> Any:
             raise CommandError(
                 unknown_column(str(options.data), name, table.schema.names)
             )
-    return _AsText(table, choice.categorical)
-
-
-class _AsText(Columns):
-    """Columns of which some are turned into text."""
-
-    def __init__(self, files: Columns, names: Sequence[str]) -> None:
-        self._files = files
-        self.paths: Sequence[Path] = getattr(files, "paths", ())
-        schema = files.schema
-        for name in names:
-            place = schema.get_field_index(name)
-            if not is_category(schema.field(place).type):
-                schema = schema.set(place, pa.field(name, pa.string()))
-        super().__init__(schema, files.counts)
-        self.stamps = files.stamps
-
-    def __str__(self) -> str:
-        return str(self._files)
-
-    def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
-        wanted = self.schema.field(name).type
-        if wanted == self._files.schema.field(name).type:
-            return self._files.column(piece, name, as_dictionary=as_dictionary)
-        column = self._files.column(piece, name).cast(wanted)
-        return column.dictionary_encode() if as_dictionary else column
+    return as_text(table, choice.categorical)
 
 
 def _report(options: ConvertOptions, manifest: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import FrameBlocks
-from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.categories import Coding
+from kplus.sources.chosen import FROM_DTYPE
 from kplus.sources.coded import Coder
 from kplus.sources.converted import ConvertedRows, refuse_categories
 from kplus.sources.files import has_columns, number_blocks, open_files
@@ -24,7 +24,6 @@ __all__ = [
     "RowNames",
     "Table",
     "column_names",
-    "is_category",
     "read_table",
 ]
 
@@ -98,7 +97,7 @@ class Table:
     ----------
     source : Blocks
         The columns to use.
-    data : open table or Arrow table
+    data : open table
         The same as estimators take it.
     names : list of str or None
         Their names; None for a ``.npy`` file.
@@ -186,46 +185,61 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
 
 def _chosen_columns(
     files: "Columns", choice: Choice
-) -> tuple[Blocks, Any, Coding | None]:
+) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
-    plain = all(
-        _is_plain(files.schema.field(name).type, choice) for name in files.names
-    )
-    if plain and not choice.categorical and choice.accepts != "categories":
-        return number_blocks(files), files, None
-    part = _numbers_to_text(files.read(files.names), choice.categorical)
+    from kplus.sources.retyped import as_missing, as_text
+
+    files = as_text(files, choice.categorical)
     if choice.empty and choice.coding is None:
-        part = _empty_to_numbers(part)
-    source, coding = _as_blocks(part, choice)
-    return source, part, coding
-
-
-def _as_blocks(part: Any, choice: Choice) -> tuple[Blocks, Coding | None]:
-    coding = _coding(part, choice)
-    if coding is None:
-        return FrameBlocks(part), None
-    return CodedFrameBlocks(part, coding, unknown=choice.unknown), coding
-
-
-def _coding(part: Any, choice: Choice) -> Coding | None:
-    """The categories of a table, those of the fit where it is known."""
-    if choice.coding is not None:
-        return choice.coding
+        files = as_missing(files, _empty(files))
     every = choice.accepts == "categories"
-    if not every and all(_is_plain(dtype, choice) for dtype in part.schema.types):
-        return None
-    coding = Coding.of(part, part.column_names if every else ())
+    types = [files.schema.field(name).type for name in files.names]
+    if not (every or choice.categorical) and all(_is_plain(t, choice) for t in types):
+        return number_blocks(files), files, None
+    coder = Coder(
+        categorical=files.names if every else FROM_DTYPE,
+        coding=choice.coding,
+        unknown=choice.unknown,
+    )
+    source, coding = coder.open_table(files)
+    if coding is not None and choice.coding is None and not every:
+        _refuse_names(files, coding, choice.categorical)
+    return source, files, coding
+
+
+def _empty(files: "Columns") -> list[str]:
+    """The columns to use that are no numbers, for they have no value at all."""
+    from kplus.sources.arrow import is_number
+
+    return [
+        name
+        for name in files.names
+        if not (is_number(files.schema.field(name).type) or _examples(files, name))
+    ]
+
+
+def _refuse_names(files: "Columns", coding: Coding, asked: Sequence[str]) -> None:
+    """Refuse columns that name the rows, unless they were asked for."""
     for name, levels in zip(coding.names, coding.levels, strict=True):
-        column = part.column(name)
-        n_values = len(column) - column.null_count
-        asked = every or name in choice.categorical
-        if levels is not None and levels == n_values > 1 and not asked:
+        if levels is None or levels < 2 or name in asked:
+            continue
+        if levels == _count_values(files, name, levels + 1):
             raise DataError(
                 f"Column {name!r} has another value in each row, for example "
-                f"{str(column.drop_null()[0])[:40]!r}. Leave it out (--drop), name the "
-                f"rows with it (--index), or say --categorical to use it all the same."
+                f"{str(_examples(files, name)[0])[:40]!r}. Leave it out (--drop), name "
+                f"the rows with it (--index), or say --categorical to use it all the "
+                f"same."
             )
-    return coding
+
+
+def _count_values(files: "Columns", name: str, most: int) -> int:
+    """Values of a column that are there, counted until they are `most`."""
+    count = 0
+    for part in files.parts(name):
+        count += len(part) - part.null_count
+        if count >= most:
+            break
+    return count
 
 
 def _is_plain(dtype: Any, choice: Choice) -> bool:
@@ -233,41 +247,6 @@ def _is_plain(dtype: Any, choice: Choice) -> bool:
     from kplus.sources.arrow import is_number
 
     return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
-
-
-def _empty_to_numbers(part: Any) -> Any:
-    """Columns without any value as numbers, all of them missing."""
-    import pyarrow as pa
-
-    for j, name in enumerate(part.column_names):
-        if part.column(j).null_count == part.num_rows:
-            part = part.set_column(j, name, pa.nulls(part.num_rows, pa.float64()))
-    return part
-
-
-def _numbers_to_text(part: Any, names: Sequence[str]) -> Any:
-    """Turn numbers and dates that are to be categories into text, as CSV files are."""
-    import pyarrow as pa
-
-    for name in names:
-        j = part.column_names.index(name)
-        if not is_category(part.schema.field(j).type):
-            part = part.set_column(j, name, part.column(j).cast(pa.string()))
-    return part
-
-
-def is_category(dtype: Any) -> bool:
-    """Whether an Arrow type holds text, categories, or yes and no."""
-    import pyarrow as pa
-
-    kind = pa.types
-    return bool(
-        kind.is_string(dtype)
-        or kind.is_large_string(dtype)
-        or kind.is_string_view(dtype)
-        or kind.is_dictionary(dtype)
-        or kind.is_boolean(dtype)
-    )
 
 
 def _features(
@@ -298,7 +277,7 @@ def _features(
 
 def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:
     """Refuse columns that hold what the model does not take."""
-    from kplus.sources.arrow import is_number
+    from kplus.sources.arrow import is_categorical, is_number
 
     numbers_only = choice.accepts == "numbers"
     for name in features:
@@ -306,7 +285,7 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
         if is_number(dtype) or name in choice.categorical:
             continue
         examples = _examples(files, name)
-        if choice.coding is not None and (not examples or is_category(dtype)):
+        if choice.coding is not None and (not examples or is_categorical(dtype)):
             continue  # the coding of the fit knows what to make of it
         if not examples and choice.empty:
             continue
@@ -314,7 +293,7 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
-        if numbers_only or not is_category(dtype):
+        if numbers_only or not is_categorical(dtype):
             kind = "not numbers" if numbers_only else "neither numbers nor categories"
             raise DataError(
                 f"Column {name!r} holds {dtype}, {kind}, for example "

@@ -29,6 +29,7 @@ __all__ = [
     "ColumnFiles",
     "Columns",
     "InMemory",
+    "is_categorical",
     "is_number",
     "is_single",
     "open_columns",
@@ -275,6 +276,18 @@ def is_number(dtype: Any) -> bool:
         or kind.is_floating(dtype)
         or kind.is_boolean(dtype)
         or kind.is_decimal(dtype)
+    )
+
+
+def is_categorical(dtype: Any) -> bool:
+    """Whether an Arrow type holds text, categories, or yes and no."""
+    kind = pa.types
+    return bool(
+        kind.is_string(dtype)
+        or kind.is_large_string(dtype)
+        or kind.is_string_view(dtype)
+        or kind.is_dictionary(dtype)
+        or kind.is_boolean(dtype)
     )
 
 
