@@ -11,12 +11,16 @@ import pytest
 import kplus
 from every_estimator import MODELS, ROWS, every_default, every_model, fitted, seeded
 from kplus import CRAFT, MEIBP, DPMeans, DPMixture, IBPGibbs
+from kplus.engine import meter
+from kplus.estimators import _progress
 from kplus.io import checkpoint
 
 X = np.random.default_rng(0).normal(size=(4000, 4))
 X[::2] += 8.0
 # Chains and sweeps by rows keep all rows in memory and have no engine.
 NO_ENGINE = (IBPGibbs,)
+STREAMS = [model for model in MODELS if hasattr(model, "partial_fit")]
+every_stream = pytest.mark.parametrize("model", STREAMS, ids=repr)
 
 
 @every_model
@@ -85,6 +89,55 @@ def test_of_a_new_fit_replaces_that_of_the_last():
     before = model.fit_report_
     assert model.fit(X[:100]).fit_report_.n_rows == 100
     assert before.n_rows == 4000  # what was taken out stays
+
+
+@every_stream
+class TestStream:
+    """Of a stream the report tells of the latest batch."""
+
+    def test_a_batch_replaces_the_one_before(self, model):
+        stream = seeded(model).partial_fit(ROWS)
+        first, passes = stream.fit_report_, stream.n_iter_
+        report = stream.partial_fit(ROWS[:20]).fit_report_
+        assert (report.n_rows, report.n_columns) == (20, 5)
+        assert report.n_passes == stream.n_iter_ - passes
+        assert 0 < report.pass_seconds <= report.seconds < 3600
+        assert report.rows_per_second * report.pass_seconds >= 20 * 0.999
+        assert 0 <= report.read_share <= 1
+        assert 10**6 < report.peak_memory < 10**11
+        assert first.n_rows == len(ROWS)  # what was taken out stays
+
+    def test_goes_with_the_model(self, model, tmp_path):
+        stream = seeded(model).partial_fit(ROWS).partial_fit(ROWS[:20])
+        kplus.save(stream, tmp_path / "model.npz")
+        assert kplus.load(tmp_path / "model.npz").fit_report_ == stream.fit_report_
+
+    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+        stream = seeded(model).partial_fit(ROWS)
+        caplog.set_level(logging.DEBUG, "kplus")
+        stream.partial_fit(ROWS[:20])
+        *passes, end = [r for r in caplog.records if r.name == "kplus"]
+        name = type(model).__name__
+        assert end.levelno == logging.INFO
+        assert end.getMessage() == f"{name}: {stream.fit_report_}"
+        assert len(passes) == stream.fit_report_.n_passes
+        for number, line in enumerate(passes, start=1):
+            assert line.levelno == logging.DEBUG
+            assert line.getMessage().startswith(f"{name}: pass {number}, ")
+
+
+def test_long_batches_are_looked_at_again(monkeypatch):
+    """The peak of a batch of many parts, without a look at memory after each."""
+    looks = []
+    monkeypatch.setattr(
+        meter, "resident_bytes", lambda: looks.append(1) or len(looks) * 10
+    )
+    model = DPMixture(batch_size=100, random_state=0).fit(X[:500])
+    looks.clear()
+    monkeypatch.setattr(_progress, "_LOOK_SECONDS", 1e9)
+    assert model.partial_fit(X).fit_report_.peak_memory == 10
+    monkeypatch.setattr(_progress, "_LOOK_SECONDS", 0.0)
+    assert model.partial_fit(X).fit_report_.peak_memory == len(looks) * 10 > 400
 
 
 def test_checkpoints_are_counted(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from every_estimator import (
     MODELS,
@@ -26,6 +26,8 @@ from kplus.io import checkpoint
 pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
 WATCHED = [model for model in MODELS if getattr(model, "n_init", 1) == 1]
 every_model = pytest.mark.parametrize("model", WATCHED, ids=repr)
+STREAMS = [model for model in MODELS if hasattr(model, "partial_fit")]
+every_stream = pytest.mark.parametrize("model", STREAMS, ids=repr)
 
 
 def press(times=1):
@@ -220,3 +222,66 @@ def test_a_fit_within_a_fit_is_ended_alone():
     with pytest.raises(KeyboardInterrupt, match="after pass 1"):
         outer.fit(ROWS)
     assert inner[0] > 1
+
+
+class Batch:
+    """Rows of a stream; Ctrl-C is pressed as they are read."""
+
+    def __init__(self, rows, times=1):
+        self.rows, self.times = rows, times
+        self.n_rows, self.n_features = rows.shape
+        self.block_rows = len(rows)
+
+    def read(self, index):
+        press(self.times)
+        self.times = 0
+        return self.rows
+
+
+def to_be_ended(model, batch):
+    """A stream in which a batch is interrupted, and what was said."""
+    stream = seeded(model).partial_fit(ROWS[:30])
+    with pytest.raises(KeyboardInterrupt) as caught:
+        stream.partial_fit(batch)
+    return stream, str(caught.value)
+
+
+@every_stream
+def test_a_batch_is_ended_after_the_pass_and_counts(model, capsys):
+    stream, words = to_be_ended(model, Batch(ROWS[30:]))
+    assert "Stopping after this pass with the best so far" in capsys.readouterr().err
+    passes = stream.fit_report_.n_passes
+    assert words == (
+        f"The batch was ended after pass {passes}; the estimator holds all of its rows."
+    )
+    short = seeded(model).partial_fit(ROWS[:30]).set_params(max_iter=1)
+    with pytest.warns(ConvergenceWarning):
+        short.partial_fit(ROWS[30:])
+    short.set_params(max_iter=stream.max_iter)
+    assert_same_attributes(stream, short)
+    assert_same_attributes(stream.partial_fit(ROWS), short.partial_fit(ROWS))
+
+
+@every_stream
+def test_a_batch_is_ended_at_once_by_the_second(model):
+    stream, words = to_be_ended(model, Batch(ROWS[30:], times=2))
+    assert words == ""
+    assert_same_attributes(stream, seeded(model).partial_fit(ROWS[:30]))
+
+
+def test_a_batch_is_not_stored_by_halves(monkeypatch):
+    """Ctrl-C while attributes are set waits for the end of it."""
+    store = DPMeans._store
+
+    def pressing(self, found, table):
+        press()
+        store(self, found, table)
+
+    batches = ROWS[:30], ROWS[30:]
+    stream, other = seeded(DPMeans(1.0)), seeded(DPMeans(1.0))
+    other.partial_fit(batches[0]).partial_fit(batches[1])
+    stream.partial_fit(batches[0])
+    monkeypatch.setattr(DPMeans, "_store", pressing)
+    with pytest.raises(KeyboardInterrupt):
+        stream.partial_fit(batches[1])
+    assert_same_attributes(stream, other)

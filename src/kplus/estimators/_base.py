@@ -26,7 +26,7 @@ from kplus.estimators._checks import (
     refuse_bools,
 )
 from kplus.estimators._input import open_table
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import PassReporter, Watch
 from kplus.estimators._report import report_of
 from kplus.io.checkpoint import Checkpoint
 from kplus.sources.categories import Coding
@@ -111,7 +111,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """The search that the parameters ask for."""
         raise NotImplementedError
 
-    def _find_more(self, table: Table, weights: Any) -> Any:
+    def _find_more(self, table: Table, weights: Any, watch: Watch) -> Any:
         """The same for a further batch of rows."""
         raise NotImplementedError
 
@@ -162,7 +162,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._set_history(found.history)
         self.n_iter_ = len(found.history)
         self._store(found, table)
-        self._set_report(table.source, reporter)
+        self._set_report(table.source, len(found.history), reporter)
         self._warn(found, table)
         reporter.close()
         if reporter.interrupt.asked:
@@ -172,10 +172,10 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             )
         return self
 
-    def _set_report(self, source: Blocks, reporter: PassReporter) -> None:
-        written = getattr(reporter.journal, "seconds", 0.0)
+    def _set_report(self, source: Blocks, n_passes: int, watch: Watch) -> None:
+        written = getattr(watch.journal, "seconds", 0.0)
         self.fit_report_ = report_of(
-            source, self.n_iter_, reporter.seconds(), reporter.meter, written
+            source, n_passes, watch.seconds(), watch.meter, written
         )
         _LOG.info("%s: %s", type(self).__name__, self.fit_report_)
 
@@ -207,12 +207,21 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._check_settings()
         table = self._open(X, reset=False)
         weights = check_weights(sample_weight, table.source.n_rows)
-        with self._explaining(table.source):
-            found = self._find_more(table, weights)
-        self._set_history(np.append(self._history, found.history))
-        self.n_iter_ += len(found.history)
-        self._store_more(found, table)
+        watch = Watch(self)
+        with watch.interrupt:  # to the end: half a batch must not be stored
+            with self._explaining(table.source):
+                found = self._find_more(table, weights, watch)
+            n_passes = len(found.history)
+            self._set_history(np.append(self._history, found.history))
+            self.n_iter_ += n_passes
+            self._store_more(found, table)
+            self._set_report(table.source, n_passes, watch)
         self._warn_more(found, table)
+        if watch.interrupt.asked:
+            raise KeyboardInterrupt(
+                f"The batch was ended after pass {n_passes}; the estimator holds all "
+                f"of its rows."
+            )
         return self
 
     @contextmanager
@@ -296,6 +305,8 @@ class Clusterer(ClusterMixin, Estimator):
         Returns
         -------
         self : estimator
+            `fit_report_` tells what this batch took. After Ctrl-C, which ends it as it
+            ends a fit, the batch counts as seen.
         """
         self._check_stream()
         if not self.__sklearn_is_fitted__():

@@ -15,7 +15,7 @@ from kplus.estimators import _craft_state as state
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
 from kplus.estimators._checks import refuse_empty_columns, refuse_fewer_rows
 from kplus.estimators._job import job_of
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import PassReporter, Watch
 from kplus.search import craft as search
 
 __all__ = ["CRAFT"]
@@ -256,9 +256,11 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         job = job_of(self, table.source, weights, reporter)
         return settings.best_fit(self, job, table.coding)
 
-    def _find_more(self, table: Table, weights: Array | None) -> search.CraftFit:
+    def _find_more(
+        self, table: Table, weights: Array | None, watch: Watch
+    ) -> search.CraftFit:
         spec = settings.spec(self, self._model.layout.levels)
-        job = job_of(self, table.source, weights)
+        job = job_of(self, table.source, weights, watch)
         return search.stream(job, spec, self._model, self._sums)
 
     def _store(self, found: search.CraftFit, table: Table) -> None:

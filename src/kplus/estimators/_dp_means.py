@@ -15,7 +15,7 @@ from kplus.estimators import _dp_means_settings as settings
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
 from kplus.estimators._checks import check_shapes, check_weights, refuse_fewer_rows
 from kplus.estimators._job import job_of
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
@@ -226,11 +226,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             self, job_of(self, table.source, weights, reporter)
         )
 
-    def _find_more(self, table: Table, weights: Array | None) -> Fitted:
+    def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
         """The clusters of this batch and of all rows seen earlier."""
         fixed = self.n_clusters is not None or isinstance(self.penalty, str)
         found = search.stream(
-            job_of(self, table.source, weights),
+            job_of(self, table.source, weights, watch),
             np.inf if fixed else self.penalty,
             settings.cap(self),
             self._lens,

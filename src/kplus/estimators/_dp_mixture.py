@@ -14,7 +14,7 @@ from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
 from kplus.estimators._checks import refuse_fewer_rows
 from kplus.estimators._job import job_of
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
@@ -272,8 +272,10 @@ class DPMixture(Clusterer):
             lambda found: -float(found.history[-1]),
         )
 
-    def _find_more(self, table: Table, weights: Array | None) -> search.MixtureFit:
-        job = job_of(self, table.source, weights)
+    def _find_more(
+        self, table: Table, weights: Array | None, watch: Watch
+    ) -> search.MixtureFit:
+        job = job_of(self, table.source, weights, watch)
         spec = settings.make_spec(self, self.observations_, table.source)
         return search.stream(job, spec, self._params, self._total)
 

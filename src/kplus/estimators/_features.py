@@ -27,7 +27,7 @@ from kplus.estimators._checks import (
     refuse_other_columns,
 )
 from kplus.estimators._job import job_of
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
 from kplus.models.linear.sums import as_groups
@@ -129,7 +129,9 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         Returns
         -------
         self : estimator
-            `objective_` and `feature_counts_` cover every row seen so far.
+            `objective_` and `feature_counts_` cover every row seen so far, and
+            `fit_report_` tells what this batch took. After Ctrl-C, which ends it as it
+            ends a fit, the batch counts as seen.
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, sample_weight=sample_weight)
@@ -162,8 +164,10 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         job = job_of(self, table.source, weights, reporter)
         return search.fit(job, _spec(self), _start(self))
 
-    def _find_more(self, table: Table, weights: Array | None) -> FeatureFit:
-        job = job_of(self, table.source, weights)
+    def _find_more(
+        self, table: Table, weights: Array | None, watch: Watch
+    ) -> FeatureFit:
+        job = job_of(self, table.source, weights, watch)
         found = search.stream(job, _spec_of_stream(self), self._sums)
         return replace(found, path=getattr(self, "path_", None))
 

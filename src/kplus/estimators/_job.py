@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from kplus.core.types import Array, Blocks
 from kplus.engine.resources import resources_now
-from kplus.estimators._progress import PassReporter
+from kplus.estimators._progress import Watch
 from kplus.search.job import Job
 
 __all__ = ["job_of"]
@@ -18,7 +18,7 @@ def job_of(
     estimator: Any,
     source: Blocks,
     weights: Array | None,
-    reporter: PassReporter | None = None,
+    reporter: Watch | None = None,
 ) -> Job:
     """The rows, the seed, the threads and when to stop; who watches, if anybody."""
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)

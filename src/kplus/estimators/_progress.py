@@ -10,42 +10,41 @@ from kplus.core.types import PassInfo
 from kplus.engine.meter import Meter
 from kplus.estimators._interrupt import Interrupt
 
-__all__ = ["PassReporter"]
+__all__ = ["PassReporter", "Watch"]
 
 _LOG = logging.getLogger("kplus")
 
+_LOOK_SECONDS = 0.01
 
-class PassReporter:
-    """The one adapter between the loop and those who watch it.
+
+class SparingMeter(Meter):
+    """A meter for batches of a stream, which may take less than looks at memory."""
+
+    _next = 0.0
+
+    def look(self) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            super().look()
+            self._next = now + _LOOK_SECONDS
+
+
+class Watch:
+    """Who watches a batch of a stream: the log, the report, and Ctrl-C.
 
     Parameters
     ----------
     estimator : Estimator
         Its `_measure` and `_groups` are what lines call the objective and the groups.
-        Where `_n_passes` tells how many passes there will be, lines tell the time left,
-        and so can callbacks.
-    fitted : callable
-        From a pass, the attributes that make a fitted estimator, for callbacks that
-        ask for one.
-    journal : Journal or None
-        Where searches write down how far they are.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        fitted: Callable[[PassInfo], dict[str, Any]],
-        journal: Any = None,
-    ) -> None:
-        self.estimator, self.X, self.fitted = estimator, X, fitted
-        self.journal = journal
+    journal: Any = None
+
+    def __init__(self, estimator: Any, meter: Meter | None = None) -> None:
+        self.estimator = estimator
         self.interrupt = Interrupt()
-        self.meter = Meter()
-        self.passes = estimator._n_passes
+        self.meter = SparingMeter() if meter is None else meter
         self._begun = time.monotonic()
-        self.context = estimator._init_callback_context(max_subtasks=self.passes)
-        self.context.call_on_fit_task_begin(estimator=estimator, X=X)
 
     def __call__(self, info: PassInfo) -> bool:
         """Report a pass; True, for a callback wants so or by Ctrl-C, ends the fit."""
@@ -63,6 +62,45 @@ class PassReporter:
             estimator._measure,
             info.objective,
         )
+        return False
+
+    def seconds(self) -> float:
+        """Since the fit began."""
+        return time.monotonic() - self._begun
+
+
+class PassReporter(Watch):
+    """The one adapter between the loop of a fit and those who watch it.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        Where `_n_passes` tells how many passes there will be, lines tell the time left,
+        and so can callbacks.
+    fitted : callable
+        From a pass, the attributes that make a fitted estimator, for callbacks that
+        ask for one.
+    journal : Journal or None
+        Where searches write down how far they are.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        X: Any,
+        fitted: Callable[[PassInfo], dict[str, Any]],
+        journal: Any = None,
+    ) -> None:
+        super().__init__(estimator, Meter())
+        self.X, self.fitted = X, fitted
+        self.journal = journal
+        self.passes = estimator._n_passes
+        self.context = estimator._init_callback_context(max_subtasks=self.passes)
+        self.context.call_on_fit_task_begin(estimator=estimator, X=X)
+
+    def _tell(self, info: PassInfo) -> bool:
+        super()._tell(info)
+        estimator = self.estimator
         if estimator.verbose:
             print(
                 f"[{type(estimator).__name__}] pass {info.iteration}: "
@@ -89,10 +127,6 @@ class PassReporter:
         seconds = (time.monotonic() - self._begun) / done * (self.passes - done)
         minutes, seconds = divmod(round(seconds), 60)
         return f", {minutes}:{seconds:02d} left"
-
-    def seconds(self) -> float:
-        """Since the fit began."""
-        return time.monotonic() - self._begun
 
     def close(self) -> None:
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)

@@ -10,7 +10,7 @@ __all__ = ["FitReport", "report_of"]
 
 @dataclass(frozen=True)
 class FitReport:
-    """What a fit took.
+    """What a fit took; in a stream, its latest batch.
 
     Attributes
     ----------
