@@ -155,6 +155,16 @@ class TestEngines:
         assert isinstance(engine.shelf, LimitedShelf)
         assert 0 < engine.shelf._limit < 2**30
 
+    def test_that_work_side_by_side_share_what_is_left(self, monkeypatch):
+        monkeypatch.setattr("kplus.engine.resident_bytes", lambda: 10**8)
+        one, four = (
+            make_engine(ArrayBlocks(X, 10), None, 1, Resources(10**9, sharers=n))
+            for n in (1, 4)
+        )
+        thread = 64 * 2**20
+        assert one.shelf._limit + thread == 9 * 10**8
+        assert 4 * (four.shelf._limit + thread) == 9 * 10**8
+
     def test_nothing_fits_where_the_limit_is_below_what_there_is(self):
         engine = make_engine(ArrayBlocks(X, 10), None, 1, Resources(1))
         assert engine.shelf._limit == 0

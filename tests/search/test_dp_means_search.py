@@ -204,7 +204,8 @@ def test_assign_and_distances(seed, threads):
     X, C = rows(seed) + 1e6, rows(seed + 50, int(rng.integers(1, 40))) + 1e6
     weights = [None, rng.uniform(0, 2, len(X))][seed % 2]
     lens = Lens.on(X)
-    shown = search.assign(ArrayBlocks(X, 32), weights, lens, C, threads)
+    job = Job(ArrayBlocks(X, 32), weights, rng, threads)
+    shown = search.assign(job, lens, C)
     expected, d2 = reference.nearest(X, C)
     np.testing.assert_array_equal(shown.labels, expected)
     w = reference.weights_or_ones(X, weights)

@@ -43,7 +43,7 @@ def rows_of(X, weights=None):
 
 
 def z_of(X, A, assignment="auto"):
-    return allocate(ArrayBlocks(X, 11), None, A, assignment, 1)
+    return allocate(job_of(X), A, assignment)
 
 
 # --------------------------------------------------- the optimum of tiny data sets

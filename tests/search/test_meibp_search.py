@@ -206,7 +206,8 @@ def test_more_rows_than_a_sample():
     found = fit_of(X, block_rows=1000)
     assert found.params.K == 4
     assert np.sort(found.sums.counts) == pytest.approx(np.sort(Z.sum(axis=0)), rel=0.1)
-    bits = choose(ArrayBlocks(X, 900), found.params, 2)
+    job = Job(ArrayBlocks(X, 900), None, np.random.default_rng(0), n_threads=2)
+    bits = choose(job, found.params)
     assert bits.shape == (7000, 4)
     # In a fit, a row keeps what it had if its search from nothing ends lower.
     np.testing.assert_allclose(bits.sum(axis=0), found.sums.counts, rtol=1e-3)

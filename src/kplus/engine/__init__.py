@@ -56,7 +56,8 @@ def _limited(resources: Resources, n_threads: int) -> Shelf | None:
         path: Path = scratch[0].path
         return path
 
-    spare = limit - resident_bytes() - n_threads * _THREAD_BYTES
+    share = (limit - resident_bytes()) // resources.sharers
+    spare = share - n_threads * _THREAD_BYTES
     return LimitedShelf(max(0, spare), folder)
 
 

@@ -34,12 +34,15 @@ class Resources:
         Whose workers to use, where rows are in files.
     lasting : Path or None
         Where files must be kept that outlive the process, as a checkpoint needs them.
+    sharers : int
+        Engines that work side by side, each with its part of the memory.
     """
 
     memory_limit: int | None = None
     scratch: Path | None = None
     client: Any = None
     lasting: Path | None = None
+    sharers: int = 1
 
     def folder(self) -> "ScratchFolder | LastingFolder":
         """A folder for the state of rows."""

@@ -5,7 +5,6 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +13,7 @@ from kplus.core.types import Array, PassInfo
 from kplus.estimators import _dp_means_settings as settings
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
 from kplus.estimators._checks import check_shapes, check_weights, refuse_fewer_rows
-from kplus.estimators._job import job_of
+from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
@@ -307,15 +306,13 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
-        threads = effective_n_jobs(self.n_jobs)
+        job = answering(self, source, weights)
         with self._explaining(source):
             if hasattr(self, "covariances_"):
                 return full_covariance.assign(
-                    source, weights, self.cluster_centers_, self.covariances_, threads
+                    job, self.cluster_centers_, self.covariances_
                 )
-            shown = search.assign(
-                source, weights, self._lens, self.cluster_centers_, threads
-            )
+            shown = search.assign(job, self._lens, self.cluster_centers_)
             return shown.labels, shown.objective
 
     def transform(self, X: Any) -> Any:

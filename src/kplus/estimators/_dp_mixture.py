@@ -13,7 +13,7 @@ from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
 from kplus.estimators._checks import refuse_fewer_rows
-from kplus.estimators._job import job_of
+from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
@@ -325,7 +325,7 @@ class DPMixture(Clusterer):
         """
         source, model = self._rows_and_model(X)
         with self._explaining(source):
-            return settings.labels_of(source, model, self._params, self.n_jobs)
+            return settings.labels_of(answering(self, source), model, self._params)
 
     def predict_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.

@@ -6,11 +6,9 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from joblib import effective_n_jobs
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks, IntArray
-from kplus.engine import make_engine
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import Table, warn
 from kplus.estimators._checks import describe_not_finite, refuse_other_columns
@@ -23,7 +21,9 @@ from kplus.moves.records import MoveRecord
 from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
+from kplus.search.answers import answers
 from kplus.search.dp_mixture import Spec
+from kplus.search.job import Job
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
 from kplus.sources.files import has_columns, open_files
@@ -229,14 +229,10 @@ def warm_start(last: LastFit | None, spec: Spec) -> Components | None:
     return spec.model.posterior(N, S, float(N.sum()))
 
 
-def labels_of(
-    source: Blocks, model: DPMixtureModel, params: Components, n_jobs: int | None
-) -> IntArray:
+def labels_of(job: Job, model: DPMixtureModel, params: Components) -> IntArray:
     """The leading component of each row, found just as in the last pass of a fit."""
     params = replace(params, plan=Plan(everyone=True, frozen=True))
-    with make_engine(source, None, effective_n_jobs(n_jobs)) as engine:
-        engine.sweep(model, params, range(engine.n_blocks))
-        return np.concatenate([part.labels for part in engine.locals()])
+    return np.asarray(answers(job, model, params, keep="labels")[1])
 
 
 def moves_table(records: list[MoveRecord]) -> Any:

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
@@ -26,7 +25,7 @@ from kplus.estimators._checks import (
     refuse_fewer_rows,
     refuse_other_columns,
 )
-from kplus.estimators._job import job_of
+from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
@@ -276,13 +275,8 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
         with self._explaining(source):
-            return search.allocate(
-                source,
-                weights,
-                self.components_,
-                self.assignment,
-                effective_n_jobs(self.n_jobs),
-            )
+            job = answering(self, source, weights)
+            return search.allocate(job, self.components_, self.assignment)
 
 
 # ------------------------------------------------------------------ parameters

@@ -3,14 +3,13 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils._param_validation import StrOptions
 
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.estimators._base import Estimator, Table
 from kplus.estimators._checks import check_shapes
 from kplus.estimators._ibp import BuffetFeatures, given
-from kplus.estimators._job import job_of
+from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.factors import GaussianFactors
@@ -196,8 +195,7 @@ class IBPVariational(BuffetFeatures):
         return _reported(params, params.buffet.probabilities * n_rows)
 
     def _expected_bits(self, source: Blocks) -> Array:
-        n_threads = effective_n_jobs(self.n_jobs)
-        bits = search.expected_bits(source, self._posterior, n_threads)
+        bits = search.expected_bits(answering(self, source), self._posterior)
         return np.ascontiguousarray(bits[:, self._reported])
 
     # ------------------------------------------------------------ model files

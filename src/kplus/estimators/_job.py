@@ -11,7 +11,7 @@ from kplus.engine.resources import resources_now
 from kplus.estimators._progress import Watch
 from kplus.search.job import Job
 
-__all__ = ["job_of"]
+__all__ = ["answering", "job_of"]
 
 
 def job_of(
@@ -39,4 +39,16 @@ def job_of(
         tol=estimator.tol,
         resources=resources_now(),
         **watched,
+    )
+
+
+def answering(estimator: Any, source: Blocks, weights: Array | None = None) -> Job:
+    """To ask a fitted model of rows: one pass, with all that a fit may use."""
+    return Job(
+        source=source,
+        weights=weights,
+        rng=np.random.default_rng(0),
+        n_threads=effective_n_jobs(estimator.n_jobs),
+        max_iter=1,
+        resources=resources_now(),
     )

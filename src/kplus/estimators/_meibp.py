@@ -3,7 +3,6 @@
 from typing import Any, ClassVar
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
@@ -11,7 +10,7 @@ from kplus.core.types import Array, Blocks
 from kplus.estimators._base import Estimator, Table
 from kplus.estimators._checks import check_shapes, refuse_other_columns
 from kplus.estimators._ibp import BuffetFeatures, given
-from kplus.estimators._job import job_of
+from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet
@@ -235,7 +234,7 @@ class MEIBP(BuffetFeatures):
         )
 
     def _expected_bits(self, source: Blocks) -> Array:
-        return search.choose(source, self._buffet(), effective_n_jobs(self.n_jobs))
+        return search.choose(answering(self, source), self._buffet())
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""

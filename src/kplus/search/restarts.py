@@ -22,17 +22,20 @@ def best_of(
     """Fit `n_init` times and return the lowest cost, the first among equals.
 
     The first start is the usual one; the others are told that they come after it, and
-    have random numbers of their own. Starts run side by side, each in one thread, and
-    the first is watched; a single start uses all threads. Once the fit is ended, starts
+    have random numbers of their own. Starts run side by side, each in one thread and
+    with its part of the memory, and the first is watched; a single start uses all
+    threads. Once the fit is ended, starts
     under way stop after their pass, and no other begins.
     """
     if n_init == 1:
         return fit(job, False)
+    sharers = min(n_init, job.n_threads)
     jobs = [
         replace(
             job,
             rng=rng,
             n_threads=1,
+            resources=replace(job.resources, sharers=sharers),
             callback=job.callback if i == 0 else lambda info: job.ended(),
             journal=None if job.journal is None else job.journal.part(i),
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from kplus.engine import BlockEngine
 from kplus.loop import run
 from kplus.search.job import Job
 
-__all__ = ["labels_of", "one_by_one", "run_job", "telling"]
+__all__ = ["gathered", "labels_of", "one_by_one", "run_job", "telling"]
 
 
 def run_job(
@@ -67,4 +68,21 @@ def one_by_one(job: Job) -> list[list[int]]:
 
 def labels_of(engine: BlockEngine) -> IntArray:
     """The label of every row."""
-    return np.concatenate([local.labels for local in engine.locals()])
+    labels: IntArray = gathered(engine, attrgetter("labels"))
+    return labels
+
+
+def gathered(engine: BlockEngine, shown: Callable[[Any], Any]) -> Any:
+    """What is `shown` of the state of each block, as one array with an entry a row.
+
+    States in files are in memory one after the other only.
+    """
+    parts = map(shown, engine.locals())
+    first = next(parts)
+    every = np.empty((engine.source.n_rows, *first.shape[1:]), first.dtype)
+    start = len(first)
+    every[:start] = first
+    for part in parts:
+        every[start : start + len(part)] = part
+        start += len(part)
+    return every

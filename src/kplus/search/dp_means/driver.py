@@ -14,8 +14,6 @@ from kplus.core.types import (
     IntArray,
     Move,
 )
-from kplus.engine import make_engine
-from kplus.loop import run
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
@@ -23,12 +21,13 @@ from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.present import PresentClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
+from kplus.search.answers import answers
 from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.path import PenaltyPath, most_clusters, trace
 from kplus.search.dp_means.seeds import plus_plus
 from kplus.search.dp_means.splits import grow, swap
 from kplus.search.job import Job
-from kplus.search.runs import labels_of, run_job
+from kplus.search.runs import run_job
 from kplus.search.sample import Sample, draw
 
 __all__ = [
@@ -137,14 +136,12 @@ def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
     return trace(growth, n, job.source.n_features, lens, 1.0 / sample.share)
 
 
-def assign(
-    source: Blocks, weights: Array | None, lens: Lens, centers: Array, n_threads: int
-) -> Fitted:
+def assign(job: Job, lens: Lens, centers: Array) -> Fitted:
     """Put all rows to their nearest centre and move nothing."""
-    with make_engine(source, weights, n_threads) as engine:
-        start = Centers.start(lens, lens.view(centers))
-        result = run(_FIXED_K, engine, start, max_iter=1, tol=0.0)
-        return _to_data(_FIXED_K, result, labels_of(engine))
+    start = Centers.start(lens, lens.view(centers))
+    total, labels = answers(job, _FIXED_K, start, keep="labels")
+    objective = _FIXED_K.objective(start, total)
+    return _to_data(_FIXED_K, FitResult(start, total, [objective], 1, False), labels)
 
 
 def distances(source: Blocks, centers: Array) -> Array:

@@ -13,6 +13,7 @@ from kplus.models.dp_means.full_covariance import (
 from kplus.models.dp_means.params import Lens
 from kplus.moves.ellipsoids import OpenEllipsoids, RemoveEllipsoid
 from kplus.moves.remove import DropEmpty
+from kplus.search.answers import answers
 from kplus.search.dp_means import driver as spherical
 from kplus.search.dp_means.fitted import Fitted, by_size
 from kplus.search.job import Job
@@ -82,7 +83,7 @@ def _settled(
     params, counts = result.params, result.total.counts
     order = by_size(params.centers, counts)[: np.count_nonzero(counts)]
     shown = Ellipsoids(params.centers[order], params.covariances[order])
-    total, labels = _one_pass(job.source, job.weights, shown, job.n_threads)
+    total, labels = _one_pass(job.aside(job.source, job.weights), shown)
     return Fitted(
         lens=Lens.on(shown.centers),
         centers=shown.centers,
@@ -97,26 +98,15 @@ def _settled(
     )
 
 
-def assign(
-    source: Blocks,
-    weights: Array | None,
-    centers: Array,
-    covariances: Array,
-    n_threads: int,
-) -> tuple[IntArray, float]:
+def assign(job: Job, centers: Array, covariances: Array) -> tuple[IntArray, float]:
     """Labels of all rows, and the weighted sum of squared Mahalanobis distances."""
-    ellipsoids = Ellipsoids(centers, covariances)
-    total, labels = _one_pass(source, weights, ellipsoids, n_threads)
+    total, labels = _one_pass(job, Ellipsoids(centers, covariances))
     return labels, float(total.squares.sum())
 
 
-def _one_pass(
-    source: Blocks, weights: Array | None, ellipsoids: Ellipsoids, n_threads: int
-) -> tuple[Scatters, IntArray]:
-    job = Job(source, weights, np.random.default_rng(0), n_threads, max_iter=1)
+def _one_pass(job: Job, ellipsoids: Ellipsoids) -> tuple[Scatters, IntArray]:
     model = FullCovarianceModel(0.0, 1.0, max_clusters=0)  # opens nothing
-    result, labels = run_job(job, model, ellipsoids, [])
-    return result.total, labels
+    return answers(job, model, ellipsoids, keep="labels")
 
 
 def distances(source: Blocks, centers: Array, covariances: Array) -> Array:

@@ -125,9 +125,8 @@ def settled(job: Job, fitted: Fitted) -> Fitted:
     distances go to the lower of the new numbers. Neither raises the objective.
     """
     order = by_size(fitted.centers, fitted.counts)
-    shown = assign(
-        job.source, job.weights, fitted.lens, fitted.centers[order], job.n_threads
-    )
+    unwatched = job.aside(job.source, job.weights)
+    shown = assign(unwatched, fitted.lens, fitted.centers[order])
     kept = shown.counts > 0.0
     if not np.all(kept):
         return settled(

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus import loop
-from kplus.core.types import Array, Blocks, Callback, Engine, FitResult, Move
-from kplus.engine import make_engine
+from kplus.core.types import Array, Callback, Engine, FitResult, Move
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.models.features.stats import FeatureSums
+from kplus.models.linear.bits import Allocation
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.search.answers import answers
 from kplus.search.features import number
 from kplus.search.features.rows import Found
 from kplus.search.features.spec import FeatureSpec
@@ -179,16 +180,10 @@ def _stages(assignment: str, K: int, n_rows: int) -> list[bool]:
 
 
 def allocate(
-    source: Blocks,
-    weights: Array | None,
-    components: Array,
-    assignment: str,
-    n_threads: int,
+    job: Job, components: Array, assignment: str
 ) -> tuple[NDArray[np.uint8], float]:
     """Z of the rows under given features, and the weighted error."""
     exact = _stages(assignment, len(components), 0)[-1]
-    with make_engine(source, weights, n_threads) as engine:
-        params = _features(components, exact, assignment)
-        sums = engine.sweep(FeatureModel(), params, range(engine.n_blocks))
-        Z = np.concatenate([local.unpack() for local in engine.locals()])
+    params = _features(components, exact, assignment)
+    sums, Z = answers(job, FeatureModel(), params, shown=Allocation.unpack)
     return Z, sums.error

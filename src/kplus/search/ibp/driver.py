@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus import loop
-from kplus.core.types import Array, Blocks, Callback, FitResult, Keeper, PassInfo
-from kplus.engine import make_engine
+from kplus.core.types import Array, Callback, FitResult, Keeper, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.ibp.stats import BuffetSums
+from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps
 from kplus.moves.ibp import DropEmpty, DropFeature
+from kplus.search.answers import answers
 from kplus.search.ibp.rows import (
     RowFit,
     RowSettings,
@@ -230,12 +231,14 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
     return BuffetFit(params, sums, -np.array(result.history), result.converged)
 
 
-def choose(source: Blocks, params: Buffet, n_threads: int) -> Array:
+def choose(job: Job, params: Buffet) -> Array:
     """Z of the rows, under given factors and scales."""
-    with make_engine(source, None, n_threads) as engine:
-        engine.sweep(MEIBPModel(), params, range(engine.n_blocks))
-        Z = np.concatenate([local.unpack() for local in engine.locals()])
-    return Z.astype(np.float64)
+    _, Z = answers(job, MEIBPModel(), params, shown=_as_numbers)
+    return np.asarray(Z)
+
+
+def _as_numbers(bits: Allocation) -> Array:
+    return bits.unpack().astype(np.float64)
 
 
 # -------------------------------------------------------------------- the sample

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus import loop
-from kplus.core.types import Array, Blocks
-from kplus.engine import make_engine
+from kplus.core.types import Array
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import BernoulliSums, MeanField
 from kplus.models.ibp.prior import harmonic
 from kplus.models.ibp.variational import VariationalModel
+from kplus.search.answers import answers
 from kplus.search.features import number
 from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
@@ -218,8 +218,6 @@ def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> Variational
     return VariationalFit(start, result.total, -np.array(history), result.converged)
 
 
-def expected_bits(source: Blocks, params: MeanField, n_threads: int) -> Array:
+def expected_bits(job: Job, params: MeanField) -> Array:
     """The probability of each row to have each feature, given all else."""
-    with make_engine(source, None, n_threads) as engine:
-        engine.sweep(_PATIENT, params, range(engine.n_blocks))
-        return np.concatenate(list(engine.locals()))
+    return np.asarray(answers(job, _PATIENT, params)[1])
