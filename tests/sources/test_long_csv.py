@@ -10,6 +10,7 @@ from kplus.core.reading import read_all
 from kplus.sources.files import number_blocks, open_files
 
 pa = pytest.importorskip("pyarrow")
+from pyarrow.csv import open_csv  # noqa: E402
 
 
 @pytest.fixture
@@ -47,19 +48,57 @@ LATE = {
     "dates after none": ([""] * 100, ["2026-01-01"]),
     "text after flags": (["true"] * 100, ["maybe"]),
     "times after dates": (["2026-01-01"] * 100, ["2026-01-01 10:00:00"]),
+    "text after times": (["10:00:00"] * 100, ["noon"]),
     "text after dates": (["2026-01-01"] * 100, ["soon"]),
+    "zones after none": ([""] * 100, ["2026-01-01T10:00:00Z"]),
+    "finer times": (["2026-01-01T10:00:00Z"] * 100, ["2026-01-01T10:00:00.5Z"]),
+    "text after zones": (["2026-01-01T10:00:00Z"] * 100, ["2026-01-01"]),
+    "flags after flags": (["1", "0"] * 50, ["true"]),
+    "flags after numbers": (["5"] * 100, ["true"]),
+    "quotes and line breaks": (["1"] * 100, ['"a ""b"",\nc"']),
     "huge numbers": (["1"] * 100, ["99999999999999999999"]),
 }
 
 
 @pytest.mark.parametrize("late", LATE)
 def test_types_are_those_of_the_whole(tmp_path, monkeypatch, small_parts, late):
+    """One new type needs no search for it, unless earlier values do not suit."""
+    if late != "flags after numbers":
+        monkeypatch.delattr("kplus.sources.csv._find_types")
     early, then = LATE[late]
     column = [*early, *then, *early[:3]]
     rows = [f"{i},{value}" for i, value in enumerate(column)]
     copied, whole = both(write(tmp_path, "i,x", rows), monkeypatch)
     assert copied.schema == whole.schema
     assert copied.read(["i", "x"]).equals(whole.read(["i", "x"]))
+
+
+def test_a_file_is_read_four_times_at_most(tmp_path, monkeypatch, small_parts):
+    """However many columns turn out to hold something else, one after the other."""
+    read = []
+
+    def counted(path, *args, **kwargs):
+        read.append(path)
+        return open_csv(path, *args, **kwargs)
+
+    monkeypatch.setattr("kplus.sources.csv.open_csv", counted)
+    late = [then for _, [then] in LATE.values()]
+    early = [first[0] for first, _ in LATE.values()]
+    rows = [
+        ",".join(late[:i] + early[i:]) for i in range(len(LATE) + 1) for _ in range(30)
+    ]
+    path = write(tmp_path, ",".join(f"c{j}" for j in range(len(LATE))), rows)
+    copied, whole = both(path, monkeypatch)
+    assert copied.schema == whole.schema
+    assert copied.read(copied.names).equals(whole.read(whole.names))
+    assert len(read) == 4
+
+
+def test_a_file_that_goes_on_as_it_began_is_read_once(
+    tmp_path, monkeypatch, small_parts
+):
+    monkeypatch.delattr("kplus.sources.csv._wider")
+    open_files(write(tmp_path, "a,b", ["1,x", "2,"] * 100))
 
 
 def test_text_stays_as_it_is_written(tmp_path, monkeypatch, small_parts):

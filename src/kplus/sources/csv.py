@@ -23,7 +23,13 @@ try:
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.ipc
-    from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, open_csv
+    from pyarrow.csv import (
+        ConvertOptions,
+        ParseOptions,
+        ReadOptions,
+        open_csv,
+        write_csv,
+    )
     from pyarrow.csv import read_csv as _read
 except ImportError as error:
     raise ImportError(
@@ -36,19 +42,15 @@ __all__ = ["Spool", "are_small", "blank_to_null", "copy_csv", "read_csv"]
 _SMALL_BYTES = 2**25
 _COUNTED_BYTES = 2**20  # at a time
 _PIECE_BYTES = 2**24  # of text, so that a piece of the copy has some 100,000 rows
-# How pyarrow widens the type of a column of a whole file, as it meets values.
-_TYPES = {
-    "null": pa.null(),
-    "int64": pa.int64(),
-    "bool": pa.bool_(),
-    "date32[day]": pa.date32(),
-    "time32[s]": pa.time32("s"),
-    "timestamp[s]": pa.timestamp("s"),
-    "timestamp[ns]": pa.timestamp("ns"),
-    "double": pa.float64(),
-    "string": pa.string(),
-}
-_CONVERSION = re.compile(r"In CSV column #(\d+):.* conversion error to ([^:]+):", re.S)
+# What pyarrow tries for a column, in this order; the first that takes all values is it.
+_TYPES = (
+    *(pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s")),
+    *(pa.timestamp("s"), pa.timestamp("ns")),
+    *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
+)
+_CONVERSION = re.compile(
+    r"In CSV column #(\d+):.*? conversion error to ([^:]+):[^']*'(.*)'", re.S
+)
 
 
 def are_small(paths: Sequence[Path]) -> bool:
@@ -118,9 +120,10 @@ class Spool:
 def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
     """Copy a CSV file of any length to an Arrow file, a part at a time.
 
-    Columns get the types that `read_csv` gives them. As those are known at the end
-    only, a copy is begun anew whenever a column turns out to hold something else. A
-    field with nothing in it is null, in columns of text, too.
+    Columns get the types that `read_csv` gives them. The first part tells most; where
+    it was wrong, the copy is made anew, with types found in a pass over all of the file
+    if more than one column is concerned. A field with nothing in it is null, in columns
+    of text, too.
 
     Parameters
     ----------
@@ -132,18 +135,70 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
     with _named(path):
         header = _header(path)
         types = _as_text(header, text)
-        while True:
-            try:
-                n_rows = _copy(path, copy, header, types)
-                break
-            except pa.ArrowInvalid as error:
-                match = _CONVERSION.search(str(error))
-                if match is None or match[2] not in list(_TYPES)[:-1]:
-                    raise _explained(path, error) from error
-                wider = list(_TYPES)[list(_TYPES).index(match[2]) + 1]
-                types[header[int(match[1])]] = _TYPES[wider]
+        try:
+            n_rows = _copy_or_widen(path, copy, header, types)
+        except pa.ArrowInvalid as error:
+            raise _explained(path, error) from error
     if n_rows == 0:
         raise DataError(f"{path} has a header but no rows.")
+
+
+def _copy_or_widen(
+    path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]
+) -> int:
+    try:
+        return _copy(path, copy, header, types)
+    except pa.ArrowInvalid as error:
+        wider = types | _wider(header, error)
+    try:
+        return _copy(path, copy, header, wider)
+    except pa.ArrowInvalid as error:
+        _wider(header, error)  # raises what is wrong otherwise
+    return _copy(path, copy, header, _find_types(path, header, types))
+
+
+def _wider(header: Sequence[str], error: Exception) -> dict[str, Any]:
+    """The next type of a column that takes the value which it was found to hold."""
+    match = _CONVERSION.search(str(error))
+    tried = [str(dtype) for dtype in _TYPES[:-1]]
+    if match is None or match[2] not in tried:
+        raise error
+    left = _TYPES[tried.index(match[2]) + 1 :]
+    return {header[int(match[1])]: _fitting(pa.array([match[3]]), left)[0]}
+
+
+def _find_types(
+    path: Path, header: Sequence[str], known: dict[str, Any]
+) -> dict[str, Any]:
+    """The types of all columns, found in one pass over their text."""
+    left = {name: (known[name],) if name in known else _TYPES for name in header}
+    read_options = ReadOptions(block_size=_PIECE_BYTES)
+    as_text = _options(dict.fromkeys(header, pa.string()))
+    with open_csv(path, read_options, **as_text) as reader:
+        for batch in reader:
+            for name, column in zip(header, batch.columns, strict=True):
+                if len(left[name]) > 1:
+                    left[name] = _fitting(column, left[name])
+    return {name: types[0] for name, types in left.items()}
+
+
+def _fitting(column: Any, types: Sequence[Any]) -> tuple[Any, ...]:
+    """Those of some types that take all values of a column of text; text always does.
+
+    Only the reader itself knows what it takes, hence it gets them as a file again.
+    """
+    file = pa.BufferOutputStream()
+    write_csv(pa.table({"x": column}), file)
+    text = file.getvalue()
+    return *(t for t in types[:-1] if _takes(t, text)), types[-1]
+
+
+def _takes(dtype: Any, text: Any) -> bool:
+    try:
+        _read(pa.BufferReader(text), **_options({"x": dtype}))
+    except pa.ArrowInvalid:
+        return False
+    return True
 
 
 def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
