@@ -16,11 +16,10 @@ __all__ = ["OpenClusters", "RefillClusters"]
 
 def spread_out(found: Candidates, least: float, most: int) -> Candidates:
     """Choose candidates, costliest first, each more than `least` from those before."""
-    share = np.minimum(found.weight, 1.0)
     nearest = np.full(len(found), np.inf)
     chosen: list[int] = []
     while len(chosen) < most:
-        fit = np.flatnonzero(nearest * share > least)
+        fit = np.flatnonzero(nearest * found.share > least)
         if not len(fit):
             break
         chosen.append(int(fit[0]))

@@ -18,7 +18,8 @@ class Candidates:
     """Rows that would rather open a cluster: the costliest few, ties by row number.
 
     The order is by cost and row alone, so the rows kept do not depend on how the
-    table was cut into blocks.
+    table was cut into blocks. `share` is how much of its distance counts when a row
+    opens a cluster: its own weight, up to 1, also where `weight` is that of all copies.
     """
 
     cost: Array
@@ -26,6 +27,11 @@ class Candidates:
     label: IntArray
     weight: Array
     y: Array
+    share: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.share is None:
+            object.__setattr__(self, "share", np.minimum(self.weight, 1.0))
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -37,6 +43,7 @@ class Candidates:
             self.label[index],
             self.weight[index],
             self.y[index],
+            self.share[index],
         )
 
     def merged(self, other: "Candidates") -> "Candidates":
@@ -50,6 +57,7 @@ class Candidates:
             np.concatenate([self.label, other.label]),
             np.concatenate([self.weight, other.weight]),
             np.concatenate([self.y, other.y]),
+            np.concatenate([self.share, other.share]),
         )
         return both.ranked()
 
@@ -61,10 +69,13 @@ class Candidates:
         return some
 
     def _fused(self) -> "Candidates":
-        """Copies of a row as one, so that they do not crowd out other rows."""
-        _, first, copy = np.unique(
-            self.y, axis=0, return_index=True, return_inverse=True
-        )
+        """Copies of a row as one, so that they do not crowd out other rows.
+
+        Those of another share stay apart, as they have another cost: which copies meet
+        before a cut depends on the blocks, and must not matter.
+        """
+        keys = np.column_stack([self.share, self.y])
+        _, first, copy = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(copy.ravel(), self.weight).astype(np.float64)
         order = np.sort(first)
         return replace(self.at(order), weight=weight[copy.ravel()[order]])
@@ -77,7 +88,7 @@ NO_CANDIDATES = Candidates(np.empty(0), _INTS, _INTS, np.empty(0), np.empty((0, 
 def shortlist(cost: Array, row: IntArray) -> IntArray:
     """Places by falling cost, ties by row: the first few, all if there may be copies.
 
-    Copies of a row have equal costs, so where all costs differ there are none.
+    Copies of a row, of equal share, have equal costs: where all differ there are none.
     """
     order = np.lexsort((row, -cost))
     ranked = cost[order]
