@@ -2,9 +2,12 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,10 +18,11 @@ from kplus.core.errors import DataError, WorkersError
 from kplus.core.types import Block
 from kplus.datasets import make_gaussian_blobs
 from kplus.engine import cluster as watching
-from kplus.engine import errands, make_engine
-from kplus.engine.cluster import Call
+from kplus.engine import errands, make_engine, watch
+from kplus.engine.cluster import Cluster
 from kplus.engine.dask import DaskEngine
 from kplus.engine.resources import Resources
+from kplus.engine.watch import Call, Watch
 from kplus.sources.blocks import ArrayBlocks
 from kplus.sources.files import open_files
 from loop_fits import FITS
@@ -214,14 +218,16 @@ def asked(*homes):
 
 
 def test_calls_go_home_unless_too_many_would():
-    share = watching._shared_out
+    def share(calls, workers):
+        return [home for homes in watch.shared_out(calls, workers) for home in homes]
+
     two = {"a": 1, "b": 1}
     assert share(asked("b", "a"), two) == ["b", "a"]
     assert share(asked("a", "a"), two) == ["a", "b"]
     assert share(asked(None, "a"), two) == ["b", "a"]
     assert share(asked("gone", None), two) == ["a", "b"]
     assert share(asked("b", None, None, None), {"a": 3, "b": 1}) == ["b", *"aaa"]
-    assert share(asked("a", None), {}) == [None, None]
+    assert watch.shared_out(asked("a", None), {}) == [[], []]
 
 
 def remembered():
@@ -286,8 +292,8 @@ def test_a_bad_block_is_told_at_once(active, tmp_path):
 
 
 def test_a_block_that_kills_workers_is_named(mortal, tmp_path, monkeypatch):
-    monkeypatch.setattr(watching, "ATTEMPTS", 1)
-    monkeypatch.setattr(watching, "STALL_SECONDS", 20.0)
+    monkeypatch.setattr(watch, "ATTEMPTS", 1)
+    monkeypatch.setattr(watch, "STALL_SECONDS", 20.0)
     source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
     with (
         make_engine(source, None, 1, Resources(client=mortal)) as engine,
@@ -297,13 +303,65 @@ def test_a_block_that_kills_workers_is_named(mortal, tmp_path, monkeypatch):
         engine.sweep(Slow(poison=(7, die)), 1.0, range(12))
 
 
-def test_silent_calls_are_sent_again(active, monkeypatch):
-    monkeypatch.setattr(watching, "STALL_SECONDS", 0.5)
-    monkeypatch.setattr(watching, "STALL_TIMES", 1.0)
-    monkeypatch.setattr(watching, "ATTEMPTS", 2)
-    watch = watching.Watch(active)
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr(watch, "STALL_SECONDS", 0.5)
+    monkeypatch.setattr(watch, "STALL_TIMES", 1.0)
+    monkeypatch.setattr(watch, "ATTEMPTS", 2)
+
+
+def test_whoever_is_at_work_is_waited_for(active, impatient):
+    answers = list(Watch(Cluster(active)).run(time.sleep, [Call("a nap", 3.0)]))
+    assert answers[0].seconds >= 3.0
+
+
+def test_but_not_for_ever(active, impatient, monkeypatch):
+    monkeypatch.setattr(watch, "AT_WORK_SECONDS", 1.0)
     with pytest.raises(WorkersError, match="2 times at a nap: nothing was heard"):
-        list(watch.run(time.sleep, [Call("a nap", 5.0)]))
+        list(Watch(Cluster(active)).run(time.sleep, [Call("a nap", 5.0)]))
+
+
+def test_frozen_workers_are_not_waited_for(mortal, impatient, monkeypatch):
+    """They neither die nor answer; the others do it all."""
+    monkeypatch.setattr(watching, "_PING_SECONDS", 1.0)
+    frozen = pids(mortal)[0]
+    threading.Timer(0.3, lambda: os.kill(frozen, signal.SIGSTOP)).start()
+    calls = [Call("a nap", 1.0), Call("a nap", 1.0)]
+    try:
+        answers = list(Watch(Cluster(mortal)).run(time.sleep, calls))
+    finally:
+        os.kill(frozen, signal.SIGCONT)
+    assert len({answer.worker for answer in answers}) == 1
+
+
+def test_workers_without_the_package_are_told(active):
+    with pytest.raises(WorkersError, match=r"No module named.*Install kplus there"):
+        list(Watch(Cluster(active)).run(missing, [Call("a look", None)]))
+
+
+def missing(argument):
+    import kplus.no_such_room  # noqa: F401
+
+
+def test_workers_of_another_version_are_refused(active, tmp_path, monkeypatch):
+    source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
+    with make_engine(source, None, 1, Resources(client=active)) as engine:
+        errand = engine._errand
+        monkeypatch.setattr(
+            engine, "_errand", lambda *given: replace(errand(*given), version="0.0.1")
+        )
+        with pytest.raises(WorkersError, match=r"the fit has kplus 0\.0\.1"):
+            engine.sweep(Slow(), 1.0, range(12))
+
+
+def fit_inside(path):
+    return DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(path).n_clusters_
+
+
+def test_a_fit_within_a_task_works_alone(active, tmp_path):
+    path = saved(tmp_path, make_gaussian_blobs(300, 3, 4, random_state=0)[0])
+    expected = without_workers(lambda: fit_inside(path))
+    assert active.submit(fit_inside, path).result(timeout=60) == expected
 
 
 @pytest.mark.parametrize("loss", ["workers", "scheduler"])
@@ -319,8 +377,8 @@ def test_without_workers_or_scheduler_there_is_a_named_error(
         worker_dashboard_address=None,
     )
     client = distributed.Client(cluster, set_as_default=False)
-    watch = watching.Watch(client)
-    calls = watch.run(time.sleep, [Call(name, 0.1) for name in "abc"])
+    at = Watch(Cluster(client))
+    calls = at.run(time.sleep, [Call(name, 0.1) for name in "abc"])
     next(calls)
     begun = time.monotonic()
     if loss == "workers":
@@ -328,11 +386,11 @@ def test_without_workers_or_scheduler_there_is_a_named_error(
         while client.nthreads():
             time.sleep(0.1)
         with pytest.raises(WorkersError, match="No worker is left at"):
-            list(watch.run(time.sleep, [Call("late", 0.1)]))
+            list(at.run(time.sleep, [Call("late", 0.1)]))
     else:
         cluster.close()
         with pytest.raises(WorkersError, match="The connection to the scheduler"):
-            list(watch.run(time.sleep, [Call("late", 0.1)]))
+            list(at.run(time.sleep, [Call("late", 0.1)]))
     assert time.monotonic() - begun < 30
     client.close()
     cluster.close()
@@ -345,6 +403,63 @@ def test_workers_elsewhere_need_a_folder():
 
     with pytest.raises(WorkersError, match=r"another machine.*scratch"):
         watching.check_shared(Client())
+
+
+def test_collections_need_workers_too(monkeypatch):
+    da = pytest.importorskip("dask.array")
+    monkeypatch.setattr(watching, "NO_WORKERS_SECONDS", 1.0)
+    with (
+        distributed.LocalCluster(
+            n_workers=0, processes=False, dashboard_address=None
+        ) as empty,
+        distributed.Client(empty),
+        pytest.raises(WorkersError, match="No worker is left at"),
+    ):
+        DPMeans(penalty=4.0).fit(da.random.random((100, 2), chunks=(50, 2)))
+
+
+_INTERRUPTED = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from distributed import Client, LocalCluster
+from kplus import DPMixture
+
+class Press:
+    passes = 0
+    def setup(self, estimator, context): ...
+    def teardown(self, estimator, context): ...
+    def on_fit_task_begin(self, estimator, context): ...
+    def on_fit_task_end(self, estimator, context):
+        self.passes += context.task_name == "pass"
+        if self.passes == 4:
+            self.passes += 1
+            os.killpg(0, signal.SIGINT)
+
+if __name__ == "__main__":
+    with LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster, Client(cluster):
+        model = DPMixture(batch_size=200, random_state=0, tol=0.0)
+        try:
+            model.set_callbacks(Press()).fit(sys.argv[1])
+        except KeyboardInterrupt as stop:
+            print("stopped:", stop, model.fit_report_.n_workers, flush=True)
+"""
+
+
+def test_ctrl_c_in_the_terminal_of_the_workers(tmp_path):
+    """It reaches the workers, too; they are still needed for the pass under way."""
+    path = saved(tmp_path, make_gaussian_blobs(2_000, 3, 6, random_state=0)[0])
+    (tmp_path / "program.py").write_text(_INTERRUPTED)
+    ended = subprocess.run(
+        [sys.executable, tmp_path / "program.py", path],
+        start_new_session=True,
+        capture_output=True,
+        text=True,
+        timeout=180,
+    )
+    assert "the estimator holds the best so far. 2" in ended.stdout, ended.stderr
+    assert ended.stderr.count("Stopping after this pass") == 1
 
 
 # ---------------------------------------------------------------- checkpoints
@@ -400,18 +515,35 @@ def test_no_client_is_started(tmp_path):
     assert type(engine).__name__ == "SerialEngine"
 
 
+def engine_with(n_rows, task_seconds):
+    engine = DaskEngine.__new__(DaskEngine)
+    engine.source = ArrayBlocks(np.broadcast_to(0.0, (n_rows, 1)), 2**14)
+    engine._task_seconds = task_seconds
+    return engine
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 16, 100])
 @pytest.mark.parametrize("task_seconds", [0.0, 0.001, 0.1, 10.0])
-def test_calls_are_equally_long_and_not_too_short(threads, task_seconds):
-    engine = DaskEngine.__new__(DaskEngine)
-    engine._task_seconds = task_seconds
+def test_calls_are_equally_long_and_neither_too_short_nor_too_long(
+    threads, task_seconds
+):
+    engine = engine_with(10**6, task_seconds)
     for n_tasks in range(1, 400):
         cuts = engine._cuts(n_tasks, threads)
         sizes = np.diff(cuts)
         assert (cuts[0], cuts[-1]) == (0, n_tasks)
         assert sizes.min() >= 1
         assert sizes.max() - sizes.min() <= 0.3 * sizes.mean() + 1
-        assert len(sizes) <= 4 * threads
         assert len(sizes) >= min(threads, n_tasks)
+        if sizes.mean() * task_seconds < 5.0:
+            assert len(sizes) <= 4 * threads
+        if sizes.mean() > 1:
+            assert sizes.mean() * task_seconds <= 10.0
         if task_seconds > 0 and len(sizes) > threads:
             assert sizes.mean() * task_seconds >= 0.4
+
+
+def test_first_calls_are_short_where_rows_are_very_many():
+    assert len(engine_with(10**9, 0.0)._cuts(400, 2)) == 401
+    assert len(engine_with(10**7, 0.0)._cuts(128, 2)) == 11
+    assert len(engine_with(10**6, 0.0)._cuts(128, 2)) == 9

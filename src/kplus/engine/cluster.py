@@ -1,7 +1,7 @@
-"""Work on the workers of a distributed.Client, watched so that it never hangs."""
+"""The workers of a distributed.Client; all that is asked is answered in some time."""
 
+import asyncio
 import contextlib
-import logging
 import math
 import pickle
 import socket
@@ -9,31 +9,45 @@ import sys
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from kplus.core.errors import WorkersError
 
-__all__ = ["Answer", "Call", "Watch", "active_client", "check_shared"]
+__all__ = [
+    "SEEN_SECONDS",
+    "Answer",
+    "Cluster",
+    "Lost",
+    "active_client",
+    "check_shared",
+    "packed_call",
+]
 
 NO_WORKERS_SECONDS = 20.0  # without any worker before a fit is given up
-STALL_SECONDS = 60.0  # without any result before tasks are sent once more ...
-STALL_TIMES = 20.0  # ... or so many times as long as the longest task took
-ATTEMPTS = 4  # at a task
+FETCH_SECONDS = 20.0  # for an answer to come
+_TRANSFER_SECONDS = 600.0  # for a part of a collection
+_PING_SECONDS = 5.0
+_TELL_SECONDS = 2.0
 _POLL_SECONDS = 0.5
-_SEEN_SECONDS = 2.0  # workers come and go not too often to be asked for so seldom
-_LOG = logging.getLogger("kplus")
+SEEN_SECONDS = 2.0  # workers come and go not too often to be asked for so seldom
 
 
 def active_client() -> Any:
-    """The distributed.Client that is in use, if there is one; none is started."""
+    """The distributed.Client that is in use, if there is one; none is started.
+
+    None within a task: it would wait for work that waits for its own worker.
+    """
     distributed = sys.modules.get("distributed")
-    if distributed is None:
+    if distributed is None or hasattr(
+        distributed.worker.thread_state, "execution_state"
+    ):
         return None
     client = distributed.client._get_global_client()
-    return client if client is not None and client.status == "running" else None
+    ready = client is not None and client.status == "running"
+    return client if ready and not client.asynchronous else None
 
 
 def check_shared(client: Any) -> None:
@@ -54,15 +68,6 @@ def _own_address() -> str:
 
 
 @dataclass(frozen=True)
-class Call:
-    """What errors call it, the argument, and the worker that had best do it."""
-
-    name: str
-    argument: Any
-    home: str | None = None
-
-
-@dataclass(frozen=True)
 class Answer:
     """What a call returned, how long it took, and the worker that did it."""
 
@@ -71,12 +76,15 @@ class Answer:
     worker: str
 
 
-class Watch:
-    """Runs calls on workers; yields their answers in order.
+@dataclass(frozen=True)
+class Lost:
+    """A call that must be repeated, and why."""
 
-    Workers may die, and so may those who restart them, without anybody being told. So
-    nobody is waited for without end: calls of lost workers are sent again, also those
-    of which nothing is heard for long, and without workers an error says so.
+    why: str
+
+
+class Cluster:
+    """Workers that are sent calls, and asked for answers.
 
     Parameters
     ----------
@@ -85,92 +93,81 @@ class Watch:
 
     def __init__(self, client: Any) -> None:
         self.client = client
-        self.longest = 0.0
         self._seen: tuple[float, dict[str, int]] = -math.inf, {}
         self._answered: list[Any] = []  # let go with the next calls, in one message
 
-    @property
-    def n_threads(self) -> int:
-        """Threads of all workers, as they were a moment ago."""
-        return sum(self._workers(_SEEN_SECONDS).values())
+    # ------------------------------------------------------------ who is there
 
-    def _workers(self, age: float = 0.0) -> dict[str, int]:
+    def workers(self, age: float = 0.0) -> dict[str, int]:
         """Addresses and threads of workers, as they were at most `age` seconds ago."""
         if time.monotonic() - self._seen[0] > age:
             try:
                 found = self.client.nthreads(callback_timeout=NO_WORKERS_SECONDS)
             except TimeoutError:
                 raise WorkersError(
-                    f"The scheduler {_address(self.client)} does not answer; a fit "
-                    f"with a checkpoint can be resumed."
+                    f"The scheduler {self} does not answer; a fit with a checkpoint "
+                    f"can be resumed."
                 ) from None
             except OSError:  # it is gone, as the client will tell soon
                 found = {}
             self._seen = time.monotonic(), found
         return self._seen[1]
 
-    def run(
-        self, function: Callable[..., Any], calls: Sequence[Call]
-    ) -> Iterator[Answer]:
-        """Call the function with each argument.
+    def __str__(self) -> str:
+        return str(getattr(self.client.scheduler, "address", "of the cluster"))
 
-        Arguments travel as bytes: a scheduler that looked into them would take long.
-        """
-        packed = [pickle.dumps((function, call.argument), 5) for call in calls]
-        homes = _shared_out(calls, self._workers(_SEEN_SECONDS))
-        futures = self._submitted(packed, homes)
-        pending = {future: i for i, future in enumerate(futures)}
-        self._answered.clear()
-        attempts = [1] * len(calls)
-        done: dict[int, Answer] = {}
-        heard = time.monotonic()
-        try:
-            for number in range(len(calls)):
-                while number not in done:
-                    lost: dict[int, str] = {}
-                    finished = self._finished(pending)
-                    for future, outcome in self._outcomes(finished):
-                        which = pending.pop(future)
-                        if isinstance(outcome, _Lost):
-                            lost[which] = outcome.why
-                        else:
-                            done[which] = outcome
-                            self._answered.append(future)
-                            self.longest = max(self.longest, outcome.seconds)
-                    if finished:
-                        heard = time.monotonic()
-                    else:
-                        self._check()
-                        if time.monotonic() - heard > self._patience():
-                            lost = dict.fromkeys(pending.values(), "nothing was heard")
-                            self._give_up(pending)
-                            heard = time.monotonic()
-                    for which, why in lost.items():
-                        attempts[which] += 1
-                        _refuse_again(calls[which].name, attempts[which], why)
-                        pending[self._submitted([packed[which]], [None])[0]] = which
-                yield done.pop(number)
-        finally:
-            self._give_up(pending)
+    def check(self) -> None:
+        """Raise an error if there is nobody to wait for."""
+        end = time.monotonic() + NO_WORKERS_SECONDS
+        while True:
+            self._check_scheduler()
+            if self.workers():
+                return
+            if time.monotonic() > end:
+                raise WorkersError(
+                    f"No worker is left at {self}; none came back in "
+                    f"{NO_WORKERS_SECONDS:g} s. Start workers and fit again; with a "
+                    f"checkpoint the fit can be resumed."
+                )
+            time.sleep(_POLL_SECONDS)
 
-    def tell_all(self, function: Callable[[Any], None], argument: Any) -> None:
-        """Have every worker call a function some time; nobody waits for it."""
-        from distributed import fire_and_forget
+    def _check_scheduler(self) -> None:
+        if self.client.status != "running":
+            raise WorkersError(
+                f"The connection to the scheduler {self} is lost; a fit with a "
+                f"checkpoint can be resumed."
+            )
 
-        if self.client.status == "running":
-            packed = pickle.dumps((function, argument), 5)
-            addresses = list(self._seen[1])
-            fire_and_forget(self._submitted([packed] * len(addresses), addresses))
+    def at_work(self, futures: Sequence[Any]) -> tuple[set[str], set[str]]:
+        """Keys of calls that workers hold who answer, and all who answer."""
+        keys = {future.key for future in futures}
 
-    def _give_up(self, pending: dict[Any, int]) -> None:
-        if pending and self.client.status == "running":
-            self.client.cancel(list(pending), force=True)
-        pending.clear()
+        async def ask() -> dict[str, set[str]]:
+            held = await self.client.processing()
+            pings = [self.client.run(_ping, workers=[address]) for address in held]
+            waits = [asyncio.wait_for(ping, _PING_SECONDS) for ping in pings]
+            replies = await asyncio.gather(*waits, return_exceptions=True)
+            there = zip(held.items(), replies, strict=True)
+            return {address: set(own) for (address, own), ping in there if _came(ping)}
 
-    def _submitted(
-        self, packed: Sequence[bytes], homes: Sequence[str | None]
+        there = self.client.sync(ask, callback_timeout=NO_WORKERS_SECONDS)
+        return keys & set().union(*there.values()), set(there)
+
+    def troubles(self) -> str:
+        """What workers say of their condition, if it is not good."""
+        with contextlib.suppress(Exception):
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            for address, worker in workers.items():
+                if worker.get("status") == "paused":
+                    return f"; {address} is paused, as it is short of memory"
+        return ""
+
+    # -------------------------------------------------------------------- calls
+
+    def submit(
+        self, packed: Sequence[bytes], homes: Sequence[Sequence[str]]
     ) -> list[Any]:
-        """Send calls; each to its home if that is still there, else to anybody."""
+        """Send calls; each to one of its homes if those are there, else to anybody."""
         self._check_scheduler()
 
         # In the thread that sends them, or it would send the first and, as a client
@@ -181,93 +178,103 @@ class Watch:
         with warnings.catch_warnings():  # parameters of many megabytes go this way
             warnings.filterwarnings("ignore", message="Sending large graph")
             futures: list[Any] = self.client.sync(submit_all)
+        self._answered.clear()
         return futures
 
-    def _submit(self, packed: bytes, home: str | None) -> Any:
+    def _submit(self, packed: bytes, homes: Sequence[str]) -> Any:
         key = f"kplus-{uuid.uuid4().hex}"  # a key once used may be remembered as lost
-        where = {} if home is None else {"workers": [home], "allow_other_workers": True}
+        where = {"workers": list(homes), "allow_other_workers": True} if homes else {}
         return self.client.submit(_call, packed, key=key, pure=False, **where)
 
-    def _patience(self) -> float:
-        return max(STALL_SECONDS, STALL_TIMES * self.longest)
-
-    def _finished(self, pending: dict[Any, int]) -> list[Any]:
-        """Futures that are not pending any more, after a short wait."""
+    def tell_all(self, function: Callable[[Any], None], argument: Any) -> None:
+        """Have every worker call a function; nobody is waited for long."""
         from distributed import wait
 
-        finished = [future for future in pending if future.status != "pending"]
+        self._answered.clear()
+        addresses = [[address] for address in self._seen[1]]
+        with contextlib.suppress(Exception):  # there may be nobody to tell any more
+            packed = packed_call(function, argument)
+            told = self.submit([packed] * len(addresses), addresses)
+            wait(told, timeout=_TELL_SECONDS)
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        if futures and self.client.status == "running":
+            self.client.cancel(list(futures), force=True)
+
+    def compute(self, collection: Any) -> Any:
+        """What a dask collection is, as long as anybody is there to compute it."""
+        future = self.client.compute(collection)
+        while not self.finished([future]):
+            self.check()
+        try:
+            return future.result(timeout=_TRANSFER_SECONDS)
+        except TimeoutError:
+            raise WorkersError(
+                f"A part of the dask collection did not come from the workers at "
+                f"{self} in {_TRANSFER_SECONDS:g} s; make its parts smaller."
+            ) from None
+
+    # ------------------------------------------------------------------ answers
+
+    def finished(self, futures: Sequence[Any]) -> list[Any]:
+        """Those that are not pending any more, after a short wait."""
+        from distributed import wait
+
+        finished = [future for future in futures if future.status != "pending"]
         if not finished:
             # Time is up, or a future was cancelled: statuses tell.
             with contextlib.suppress(Exception):
-                wait(
-                    list(pending), timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED"
-                )
-            finished = [future for future in pending if future.status != "pending"]
+                wait(futures, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
+            finished = [future for future in futures if future.status != "pending"]
         return finished
 
-    def _outcomes(self, futures: Sequence[Any]) -> list[tuple[Any, Any]]:
-        """The answers of calls, or that they must be repeated."""
+    def answers(self, futures: Sequence[Any]) -> list[Answer | Lost]:
+        """What calls returned, or that they must be repeated; their errors are raised.
+
+        All at once, as asking for one takes milliseconds.
+        """
         good = [future for future in futures if future.status == "finished"]
         gather = partial(self.client.gather, good, asynchronous=True)
-        try:  # all at once, as asking for one takes milliseconds
-            answers = self.client.sync(gather, callback_timeout=STALL_SECONDS)
+        try:
+            answers = self.client.sync(gather, callback_timeout=FETCH_SECONDS)
             results = dict(zip(good, answers, strict=True))
         except Exception:  # a worker went with its result, or is silent
             results = {}
+        self._answered += results
         return [
-            (future, results[future] if future in results else self._outcome(future))
+            results[future] if future in results else self._answer(future)
             for future in futures
         ]
 
-    def _outcome(self, future: Any) -> Any:
+    def _answer(self, future: Any) -> Answer | Lost:
         if future.status == "finished":
             try:
-                return future.result(timeout=STALL_SECONDS)
+                answer: Answer = future.result(timeout=FETCH_SECONDS)
+                return answer
             except Exception as error:
-                self._check()
-                return _Lost(f"the result was lost ({error})")
+                self.check()
+                return Lost(f"the result was lost ({error})")
         if future.status == "error":
-            cause = future.exception(timeout=STALL_SECONDS)
-            if type(cause).__name__ != "KilledWorker":
-                raise cause
-            return _Lost("they died at it, perhaps for want of memory; see their logs")
-        self._check()
-        return _Lost("it was lost with a worker")
-
-    def _check_scheduler(self) -> None:
-        if self.client.status != "running":
-            raise WorkersError(
-                f"The connection to the scheduler {_address(self.client)} is lost; a "
-                f"fit with a checkpoint can be resumed."
-            )
-
-    def _check(self) -> None:
-        """Raise an error if there is nobody to wait for."""
-        end = time.monotonic() + NO_WORKERS_SECONDS
-        while True:
-            self._check_scheduler()
-            if self._workers():
-                return
-            if time.monotonic() > end:
-                raise WorkersError(
-                    f"No worker is left at {_address(self.client)}; none came back in "
-                    f"{NO_WORKERS_SECONDS:g} s. Start workers and fit again; with a "
-                    f"checkpoint the fit can be resumed."
-                )
-            time.sleep(_POLL_SECONDS)
+            return _explained(future.exception(timeout=FETCH_SECONDS))
+        self.check()
+        return Lost("it was lost with a worker")
 
 
-def _refuse_again(name: str, attempt: int, why: str) -> None:
-    if attempt > ATTEMPTS:
-        raise WorkersError(f"Workers failed {ATTEMPTS} times at {name}: {why}.")
-    _LOG.warning("%s is done again: %s", name, why)
+def _explained(cause: BaseException | None) -> Lost:
+    """Raise the error of a call, unless it was not the call's."""
+    if cause is None or type(cause).__name__ == "KilledWorker":
+        return Lost("they died at it, perhaps for want of memory; see their logs")
+    if isinstance(cause, ModuleNotFoundError):
+        raise WorkersError(
+            f"Workers cannot do it: {cause}. Install kplus there, the same version and "
+            f"with all that the files need."
+        ) from cause
+    raise cause
 
 
-class _Lost:
-    """A call that must be repeated, and why."""
-
-    def __init__(self, why: str) -> None:
-        self.why = why
+def packed_call(function: Callable[..., Any], argument: Any) -> bytes:
+    """A call as bytes: a scheduler that looked into it would take long."""
+    return pickle.dumps((function, argument), 5)
 
 
 def _call(packed: bytes) -> Answer:
@@ -280,24 +287,9 @@ def _call(packed: bytes) -> Answer:
     return Answer(value, time.perf_counter() - begun, get_worker().address)
 
 
-def _shared_out(calls: Sequence[Call], workers: dict[str, int]) -> list[str | None]:
-    """A worker for each call: its home, unless that has its share of calls already."""
-    threads = sum(workers.values())
-    if not threads:
-        return [None] * len(calls)
-    share = -(-len(calls) // threads)
-    room = {address: share * n for address, n in workers.items()}
-    homes: list[str | None] = [None] * len(calls)
-    for i, call in enumerate(calls):
-        if call.home is not None and room.get(call.home, 0):
-            homes[i] = call.home
-            room[call.home] -= 1
-    for i, home in enumerate(homes):
-        if home is None:
-            homes[i] = roomiest = max(room, key=room.__getitem__)
-            room[roomiest] -= 1
-    return homes
+def _ping() -> None:
+    """On a worker: nothing, which shows that it is there."""
 
 
-def _address(client: Any) -> str:
-    return str(getattr(client.scheduler, "address", "of the cluster"))
+def _came(reply: Any) -> bool:
+    return not isinstance(reply, BaseException)

@@ -1,21 +1,25 @@
 """Tasks on the workers of a Dask cluster, which read their own blocks."""
 
+import math
 import pickle
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 from kplus.core.types import Array, Block, Blocks
-from kplus.engine.cluster import Call, Watch
+from kplus.engine.cluster import SEEN_SECONDS, Cluster
 from kplus.engine.engine import BlockEngine, Portion, Tasks
-from kplus.engine.errands import Errand, forget_states, run_errand
+from kplus.engine.errands import Errand, end_errands, run_errand
 from kplus.engine.meter import Meter
 from kplus.engine.shelves import Filed, FolderShelf
+from kplus.engine.terminal import own_terminal
+from kplus.engine.watch import Call, Watch
 
 __all__ = ["DaskEngine"]
 
-_CALL_SECONDS = 0.5  # a call should take so long at least: sending one takes some ms
-_CALLS_A_THREAD = 4  # at the most, so that nobody waits long for the last
+_SHORTEST, _LONGEST = 0.5, 10.0  # seconds of a call: sending one takes some ms ...
+_CALLS_A_THREAD = 4  # ... but nobody should wait long for the last
+_FIRST_ROWS = 2**20  # of a call, as long as nobody knows how long it takes
 
 
 class DaskEngine(BlockEngine):
@@ -52,17 +56,18 @@ class DaskEngine(BlockEngine):
         self._scratch = scratch
         self._packed = pickle.dumps(source, 5)
         self._read_seconds = 0.0
-        self._watch = Watch(client)
+        self._cluster = Cluster(client)
+        self._watch = Watch(self._cluster)
         self._task_seconds = 0.0
         self._homes: dict[int, str] = {}
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         super().__exit__(kind, *exc)
-        self._watch.tell_all(forget_states, self.shelf.folder)
+        self._cluster.tell_all(end_errands, self.shelf.folder)
 
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the number and the sum of some tasks, again and again, in order."""
-        threads = max(1, self._watch.n_threads)
+        threads = max(1, sum(self._cluster.workers(SEEN_SECONDS).values()))
         cuts = self._cuts(len(tasks), threads)
         bundles = [tasks[start:stop] for start, stop in pairwise(cuts)]
         calls = [
@@ -99,9 +104,13 @@ class DaskEngine(BlockEngine):
         """
         each = _CALLS_A_THREAD
         seconds = n_tasks * self._task_seconds / threads
-        while each > 1 and 0 < seconds < each * _CALL_SECONDS:
+        while each > 1 and 0 < seconds < each * _SHORTEST:
             each //= 2
-        n_calls = min(n_tasks, each * threads)
+        each = max(each, math.ceil(seconds / _LONGEST))
+        n_calls = each * threads
+        if seconds == 0:
+            n_calls = max(n_calls, -(-self.source.n_rows // _FIRST_ROWS))
+        n_calls = min(n_tasks, n_calls)
         grain = 1 << max(0, (n_tasks // n_calls // 8).bit_length() - 1)
         inner = [round(i * n_tasks / n_calls / grain) * grain for i in range(n_calls)]
         return [*inner, n_tasks]
@@ -116,6 +125,7 @@ class DaskEngine(BlockEngine):
             [[_file_of(place) for place in self.places(task)] for task in tasks],
             [self.missed(task) for task in tasks],
             self.shelf.folder,
+            own_terminal(),
         )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
+from kplus import __version__
+from kplus.core.errors import WorkersError
 from kplus.core.pairwise import PairwiseSum
 from kplus.core.types import Block, Blocks
 from kplus.engine.blas import SINGLE_THREAD
@@ -15,8 +17,9 @@ from kplus.engine.engine import Portion, Renumbering, run_blocks
 from kplus.engine.memory import keeping_freed
 from kplus.engine.meter import TimedBlocks
 from kplus.engine.shelves import bytes_of, read_states, write_states
+from kplus.engine.terminal import Terminal, heed_interrupts, ignore_interrupts
 
-__all__ = ["Errand", "Outcome", "forget_states", "run_errand"]
+__all__ = ["Errand", "Outcome", "end_errands", "run_errand"]
 
 _REMEMBERED_BYTES = 256 << 20
 
@@ -40,6 +43,10 @@ class Errand:
         Of each block, the renumberings since its last visit.
     folder : Path
         For states.
+    terminal : Terminal
+        Of the one who fits.
+    version : str
+        Of kplus there: another one could give other bits.
     """
 
     source: bytes
@@ -50,6 +57,8 @@ class Errand:
     files: list[list[tuple[str | None, int]]]
     missed: list[list[list[Renumbering]]]
     folder: Path
+    terminal: Terminal
+    version: str = __version__
 
 
 @dataclass(frozen=True)
@@ -63,6 +72,12 @@ class Outcome:
 
 def run_errand(errand: Errand) -> Outcome:
     """On a worker: do the tasks."""
+    if errand.version != __version__:
+        raise WorkersError(
+            f"Workers have kplus {__version__}, the fit has kplus {errand.version}; "
+            f"install the same version there."
+        )
+    ignore_interrupts(errand.terminal)
     sums = PairwiseSum(errand.start)
     new: list[Any] = []
     read: dict[str, list[Any]] = {}
@@ -152,6 +167,7 @@ class Remembered:
 _REMEMBERED = Remembered(_REMEMBERED_BYTES)
 
 
-def forget_states(folder: Path) -> None:
+def end_errands(folder: Path) -> None:
     """On a worker: a fit has ended."""
     _REMEMBERED.forget(folder)
+    heed_interrupts()

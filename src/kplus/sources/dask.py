@@ -1,6 +1,5 @@
 """dask.array and dask.dataframe, computed one partition at a time."""
 
-import sys
 import threading
 import warnings
 from typing import Any
@@ -9,6 +8,7 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array
+from kplus.engine.cluster import Cluster, active_client
 from kplus.sources.arrow import Columns, refuse_twice
 from kplus.sources.pieces import PieceBlocks
 
@@ -39,21 +39,16 @@ def open_collection(X: Any) -> "DaskArrayBlocks | DaskColumns":
 
 def compute(part: Any) -> Any:
     """What a part of a collection is: by the client if there is one, else here."""
-    scheduler = None if _has_client() else "synchronous"
-    return dask.compute(part, scheduler=scheduler)[0]
-
-
-def _has_client() -> bool:
-    distributed = sys.modules.get("distributed")
-    return (
-        distributed is not None and distributed.client._get_global_client() is not None
-    )
+    client = active_client()
+    if client is None:
+        return dask.compute(part, scheduler="synchronous")[0]
+    return Cluster(client).compute(part)
 
 
 def _counts(parts: list[Any]) -> list[int]:
     """Rows of parts, for collections that do not know."""
     lengths = [dask.delayed(len)(part) for part in parts]
-    return [int(n) for n in compute(lengths)]
+    return [int(n) for n in compute(dask.delayed(lengths))]
 
 
 class DaskArrayBlocks(PieceBlocks):
@@ -137,7 +132,10 @@ def _warn_of_shipping(X: Any) -> None:
         for value in dict(X.__dask_graph__()).values()
         if isinstance(value, np.ndarray)
     ]
-    if _has_client() and sum(value.nbytes for value in held) > _SHIPPED_BYTES:
+    if (
+        active_client() is not None
+        and sum(value.nbytes for value in held) > _SHIPPED_BYTES
+    ):
         warnings.warn(
             "The dask.array was made of an array in memory, which is sent to the "
             "workers in every pass. Save it to files that all workers can read, and "
