@@ -2,6 +2,7 @@
 
 import gc
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,11 @@ import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seeded
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
+from kplus.core.packing import unpack
 from kplus.engine import shelves
+from kplus.io import checkpoint
+from kplus.io.archive import open_archive
+from kplus.io.checkpoint import CheckpointWarning
 
 LOOPED = [model for model in MODELS if not isinstance(model, IBPGibbs)]
 by_class = pytest.mark.parametrize(
@@ -154,13 +159,72 @@ def test_checkpoints(model, before, after, scratch, tmp_path, crash_after):
     assert not here.exists()
 
 
-def test_a_lost_state_file_of_a_checkpoint(scratch, tmp_path, crash_after):
-    crash_after(2)
+def states_of(path):
+    """The state files that a checkpoint refers to."""
+    with open_archive(path, checkpoint.KIND) as archive:
+        entries = unpack({name: archive.read(name) for name in archive.specs})
+    return {
+        Path(file) for entry in entries.values() for file in entry.standing.rows.put
+    }
+
+
+LOSSES = {
+    "gone": lambda path: path.unlink(),
+    "empty": lambda path: path.write_bytes(b""),
+    "altered": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\7"),
+}
+
+
+@pytest.fixture
+def in_files(scratch, tmp_path, crash_after):
+    """The folder of a fit that crashed; its checkpoints, the latest last."""
+    crash_after(3)
     model = DPMeans(penalty=0.5, batch_size=16, random_state=0)
     with kplus.resources(memory_limit=1, scratch=scratch):
-        with pytest.raises(crashes.Crash):
+        with pytest.raises(crashes.Crash) as caught:
             model.fit(ROWS, checkpoint=tmp_path / "here")
-        for path in (tmp_path / "here" / "rows").iterdir():
-            path.unlink()
-        with pytest.raises(DataError, match="is gone"):
-            DPMeans.resume(tmp_path / "here", ROWS)
+        caught.value.__traceback__ = None
+        del caught
+    return tmp_path / "here", sorted((tmp_path / "here").glob("part*"))
+
+
+@pytest.mark.parametrize("after", LIMITS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_lost_state_file_of_a_checkpoint(in_files, scratch, loss, after):
+    """The one before it is used."""
+    here, (first, second) = in_files
+    own = states_of(second) - states_of(first)
+    LOSSES[loss](min(own))
+    with (
+        kplus.resources(memory_limit=LIMITS[after], scratch=scratch),
+        pytest.warns(CheckpointWarning, match=r"000003.*gone or.*before it is"),
+    ):
+        found = DPMeans.resume(here, ROWS)
+    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    assert_same_attributes(expected, found)
+    assert not here.exists()
+
+
+@pytest.mark.parametrize("after", LIMITS)
+def test_all_state_files_lost(in_files, scratch, after):
+    here, _ = in_files
+    for path in (here / "rows").iterdir():
+        path.unlink()
+    with (
+        kplus.resources(memory_limit=LIMITS[after], scratch=scratch),
+        pytest.warns(CheckpointWarning, match="begins anew") as caught,
+    ):
+        found = DPMeans.resume(here, ROWS)
+    assert len(caught) == 1
+    assert "before it" not in str(caught[0].message)
+    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    assert_same_attributes(expected, found)
+
+
+def test_a_checkpoint_with_state_files_that_was_moved(in_files, scratch):
+    here, _ = in_files
+    here.rename(here.with_name("there"))
+    with kplus.resources(memory_limit=1, scratch=scratch):
+        found = DPMeans.resume(here.with_name("there"), ROWS)
+    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    assert_same_attributes(expected, found)

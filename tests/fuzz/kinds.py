@@ -147,6 +147,7 @@ def checkpoints(folder: Path) -> Kind:
 
 def open_checkpoint(path: Path) -> checkpoint.Checkpoint:
     found = checkpoint.Checkpoint.open(path)
+    found.take_up()
     found.part(0)
     return found
 

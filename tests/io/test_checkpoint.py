@@ -55,12 +55,80 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, crash_after
     interrupted(model, tmp_path)
     files = sorted(tmp_path.glob("part0-*"))
     assert len(files) == 2
-    data = bytearray(files[-1].read_bytes())
-    data[len(data) // 2] ^= 1
-    files[-1].write_bytes(data)
+    damage(files[-1])
     with pytest.warns(CheckpointWarning, match="the one before it"):
         again = DPMixture.resume(tmp_path, X)
     assert_same(expected, again)
+
+
+def damage(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("n_init", [1, 2])
+def test_all_damaged_begins_anew_and_says_so_once(tmp_path, crash_after, n_init):
+    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=0)
+    expected = DPMeans(**model.get_params()).fit(X)
+    crash_after(3)
+    interrupted(model, tmp_path)
+    for path in tmp_path.glob("part*"):
+        damage(path)
+    n_parts = len({path.name[:5] for path in tmp_path.glob("part*")})
+    with pytest.warns(CheckpointWarning, match="begins anew") as caught:
+        again = DPMeans.resume(tmp_path, X)
+    assert len(caught) == n_parts
+    for warning in caught:
+        assert "before it" not in str(warning.message)
+        assert "kplus.save" not in str(warning.message)
+    assert_same(expected, again)
+
+
+def test_the_next_takes_the_place_of_a_damaged_one(tmp_path, crash_after, monkeypatch):
+    model = DPMixture(batch_size=64, random_state=0)
+    crash_after(3)
+    interrupted(model, tmp_path)
+    _, last = sorted(tmp_path.glob("part*"))
+    damage(last)
+    monkeypatch.undo()
+    crash_after(1)
+    with pytest.warns(CheckpointWarning), pytest.raises(crashes.Crash):
+        DPMixture.resume(tmp_path, X)
+    monkeypatch.undo()
+    again = DPMixture.resume(tmp_path, X)  # both are whole
+    assert_same(DPMixture(**model.get_params()).fit(X), again)
+
+
+def test_a_damaged_first_file(tmp_path, crash_after):
+    crash_after(1)
+    interrupted(DPMeans(penalty=4.0, batch_size=64, random_state=0), tmp_path)
+    for content in (b"", b"garbage", (tmp_path / "fit.kplus").read_bytes()[:-9]):
+        (tmp_path / "fit.kplus").write_bytes(content)
+        with pytest.raises(CheckpointError, match=r"fit\.kplus is dam.* fit anew") as e:
+            DPMeans.resume(tmp_path, X)
+        assert "kplus.save" not in str(e.value)
+
+
+def test_files_of_another_fit_are_not_taken_up(tmp_path, crash_after, monkeypatch):
+    """Of one whose first file was deleted."""
+    crash_after(3)
+    interrupted(DPMeans(penalty=9.0, n_init=2, batch_size=64, random_state=0), tmp_path)
+    (tmp_path / "fit.kplus").unlink()
+    monkeypatch.undo()
+    model = DPMeans(penalty=4.0, n_init=2, batch_size=64, random_state=0)
+    expected = DPMeans(**model.get_params()).fit(X)
+    assert_same(expected, model.fit(X, checkpoint=tmp_path))
+
+
+def test_where_there_is_no_checkpoint(tmp_path):
+    np.save(tmp_path / "X.npy", X)
+    with pytest.raises(CheckpointError, match="there is no such folder"):
+        DPMeans.resume(tmp_path / "nowhere", X)
+    with pytest.raises(CheckpointError, match="this is a file; give the folder"):
+        DPMeans.resume(tmp_path / "X.npy", X)
+    with pytest.raises(CheckpointError, match="never was one, or the fit ended"):
+        DPMeans.resume(tmp_path, X)
 
 
 def test_other_rows_weights_classes_and_folders_are_refused(tmp_path, crash_after):

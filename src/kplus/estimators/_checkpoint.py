@@ -58,19 +58,38 @@ def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
             f"{path} was written by kplus {fit['kplus']}, and this is {__version__}: "
             f"results might differ. Go on with that version, or fit anew."
         )
+    _check_params(cls, path, fit["params"])
     return checkpoint
+
+
+def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:
+    """Refuse parameters that this class did not write."""
+    try:
+        odd = sorted(set(params) ^ set(cls._get_param_names()))
+        if odd:
+            raise ValueError(f"{odd[0][:60]!r} is missing or unknown")
+        made = cls(**params)
+        made._validate_params()
+        made._check_settings()
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CheckpointError(
+            f"{path} does not hold the parameters of a {cls.__name__} ({error}). It "
+            f"was altered; delete the folder, and fit anew."
+        ) from error
 
 
 def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) -> None:
     """Refuse rows other than those of the interrupted fit."""
     known, found = checkpoint.fit["rows"], _rows(source, weights)
     for name, what in _WHAT.items():
-        if known[name] != found[name]:
+        then, now = known.get(name), found[name]
+        if then != now:
             raise CheckpointError(
                 f"{checkpoint.folder} belongs to other data: {what} differ "
-                f"({known[name]} then, {found[name]} now). Give the same rows, in the "
+                f"({then} then, {now} now). Give the same rows, in the "
                 f"same order, or fit anew."
             )
+    checkpoint.take_up()
 
 
 _WHAT = {

@@ -12,12 +12,19 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kplus.core.errors import CheckpointError, ModelFormatError
+import numpy as np
+
+from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.packing import pack, unpack
+from kplus.engine.engine import State
+from kplus.engine.shelves import read_states
 from kplus.io.archive import open_archive, write_archive
+from kplus.loop import Pending, Standing
+from kplus.search.journal import Done, Kept
 
 __all__ = ["Checkpoint", "CheckpointWarning", "has_begun", "read_fit", "remove_unused"]
 
@@ -27,6 +34,8 @@ SHARE = 100  # times as long as writing takes, at the least
 _FIT = "fit.kplus"
 _FIT_HAS = {"class": str, "kplus": str, "params": dict, "rows": dict}
 _LOG = logging.getLogger("kplus")
+_NO_FIT = "it does not hold what a fit writes"
+_ANEW = "Delete the folder, and fit anew."
 _FILE = re.compile(r"part(\d+)-(\d{6})\.kplus")
 
 
@@ -63,39 +72,39 @@ class Checkpoint:
                 f"{folder} holds the checkpoint of a fit that did not end. Go on with "
                 f"it (resume), or delete the folder to begin anew."
             )
-        write_archive(folder / _FIT, {}, pack(fit), KIND)
+        packed = pack(fit)
+        for _, path in _files(folder):  # of a fit whose first file is gone
+            path.unlink()
+        write_archive(folder / _FIT, {}, packed, KIND)
         return cls(folder, fit)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "Checkpoint":
-        """That of an interrupted fit."""
+        """That of an interrupted fit; `take_up` brings it to where the fit stood."""
         folder = Path(folder)
-        if not (folder / _FIT).exists():
-            raise CheckpointError(
-                f"{folder} holds no checkpoint: there never was one, or the fit ended."
-            )
-        fit = _read(folder / _FIT)
-        if not isinstance(fit, dict) or any(
-            not isinstance(fit.get(name), kind) for name, kind in _FIT_HAS.items()
-        ):
-            raise CheckpointError(f"{folder / _FIT} is damaged; fit anew.")
-        found = cls(folder, fit)
-        found._take_up()
-        return found
+        return cls(folder, read_fit(folder))
 
-    def _take_up(self) -> None:
+    def take_up(self) -> None:
         """Read the latest file that is whole; a search without one begins anew."""
+        wrong = []
         for serial, path in sorted(_files(self.folder, self._part), reverse=True):
-            self._serial = max(self._serial, serial)
             try:
-                self._entries = _read_entries(path)
-                return
+                self._entries = _read_entries(path, self.rows)
             except ModelFormatError as error:
-                warnings.warn(
-                    f"A checkpoint is damaged; the one before it is used. {error}",
-                    CheckpointWarning,
-                    stacklevel=2,
-                )
+                self._serial = max(self._serial, serial)
+                wrong.append(str(error))
+            else:
+                self._serial = serial  # the next takes the place of a damaged one
+                break
+        if wrong:
+            fit = "this start of the fit" if self._part else "the fit"
+            anew = f"{fit} begins anew"
+            then = "the one before it is used" if self._entries else anew
+            warnings.warn(
+                f"A checkpoint cannot be used ({'; '.join(wrong)}): {then}.",
+                CheckpointWarning,
+                stacklevel=2,
+            )
 
     # ----------------------------------------------------- what a search asks
 
@@ -115,7 +124,7 @@ class Checkpoint:
 
     def part(self, number: int) -> "Checkpoint":
         found = Checkpoint(self.folder, self.fit, number + 1)
-        found._take_up()
+        found.take_up()
         return found
 
     # ---------------------------------------------------------------- writing
@@ -164,9 +173,29 @@ def remove_unused(folder: Path) -> None:
         Checkpoint(folder, {}).remove()
 
 
-def read_fit(folder: Path) -> Any:
+def read_fit(folder: Path) -> dict[str, Any]:
     """What fit the checkpoint in a folder is of; see `Checkpoint`."""
-    return _read(folder / _FIT)
+    if not has_begun(folder):
+        raise CheckpointError(f"{folder} holds no checkpoint: {_why_none(folder)}")
+    try:
+        fit = _read(folder / _FIT)
+    except ModelFormatError as error:
+        raise CheckpointError(f"{error}. {_ANEW}") from error
+    if (
+        not isinstance(fit, dict)
+        or any(not isinstance(fit.get(name), kind) for name, kind in _FIT_HAS.items())
+        or not all(isinstance(name, str) for name in fit["params"])
+    ):
+        raise CheckpointError(f"{folder / _FIT}: {_NO_FIT}. {_ANEW}")
+    return fit
+
+
+def _why_none(folder: Path) -> str:
+    if folder.is_dir():
+        return "there never was one, or the fit ended."
+    if folder.exists():
+        return "this is a file; give the folder that was named as checkpoint."
+    return "there is no such folder. The path is another one, or the fit ended."
 
 
 def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
@@ -179,13 +208,86 @@ def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
     return found
 
 
-def _read_entries(path: Path) -> dict[int, Any]:
-    entries = _read(path)
-    if not isinstance(entries, dict):
-        raise ModelFormatError(f"{path}: it holds no entries.")
-    return entries
-
-
 def _read(path: Path) -> Any:
-    with open_archive(path, KIND) as archive:
-        return unpack({name: archive.read(name) for name in archive.specs})
+    try:
+        with open_archive(path, KIND) as archive:
+            return unpack({name: archive.read(name) for name in archive.specs})
+    except ModelFormatError as error:  # it speaks of models and how to save them
+        raise ModelFormatError(
+            f"{path} is damaged, was altered or is of another version of kplus"
+        ) from error
+
+
+# ------------------------------------------------- what the file of a search holds
+
+
+def _read_entries(path: Path, rows: Path) -> dict[int, Any]:
+    """Where the loops of a search stood; the state of rows is in `rows`, if in files.
+
+    What can be told without the fit is checked: the kinds of things, and that the files
+    of the state of rows are whole.
+    """
+    entries = _read(path)
+    try:
+        _check(isinstance(entries, dict) and set(map(type, entries)) <= {int})
+        return {number: _checked(entry, rows) for number, entry in entries.items()}
+    except ModelFormatError as error:
+        raise ModelFormatError(f"{path}: {error}") from error
+    except (TypeError, ValueError, LookupError) as error:
+        raise ModelFormatError(f"{path}: {_NO_FIT}") from error
+
+
+def _check(right: bool) -> None:
+    if not right:
+        raise ModelFormatError(_NO_FIT)
+
+
+def _checked(entry: Any, rows: Path) -> Done | Kept:
+    _check(isinstance(entry, (Done, Kept)) and isinstance(entry.memories, list))
+    if isinstance(entry, Kept) and isinstance(entry.standing, Standing):
+        return replace(entry, standing=_checked_standing(entry.standing, rows))
+    return entry
+
+
+def _checked_standing(standing: Standing, rows: Path) -> Standing:
+    _check(isinstance(standing.history, list) and isinstance(standing.memories, list))
+    _check(all(isinstance(value, float) for value in standing.history))
+    pending = standing.pending
+    if pending is not None:
+        _check(isinstance(pending, Pending))
+        _check(pending.move in range(len(standing.memories)))
+        if pending.snapshots is not None:
+            sums, state = pending.snapshots
+            pending = replace(pending, snapshots=(sums, _checked_state(state, rows)))
+    return replace(standing, pending=pending, rows=_checked_state(standing.rows, rows))
+
+
+def _checked_state(state: Any, rows: Path) -> State:
+    """With the files where they are now: the folder may have been moved."""
+    _check(isinstance(state, State) and isinstance(state.put, list))
+    put: list[Any] = []
+    sizes = []
+    for described in state.put:
+        states = described
+        if isinstance(described, str):
+            described = str(rows.absolute() / Path(described).name)
+            states = _read_rows(Path(described))
+        _check(isinstance(states, list))
+        put.append(described)
+        sizes.append(len(states))
+    for number, position in state.places:
+        _check(number == -1 or (number >= 0 and 0 <= position < sizes[number]))
+    _check(len(state.places) == len(state.versions))
+    most = len(state.renumberings)
+    _check(all(0 <= version <= most for version in state.versions))
+    _check(all(isinstance(into, np.ndarray) for into, _ in state.renumberings))
+    return replace(state, put=put)
+
+
+def _read_rows(path: Path) -> list[Any]:
+    try:
+        return read_states(path)
+    except DataError as error:
+        raise ModelFormatError(
+            f"{path}, the state of some of its rows, is gone or damaged"
+        ) from error

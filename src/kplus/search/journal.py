@@ -6,16 +6,32 @@ from the top: samples are searched once more, loops that had ended are not repea
 the one under way goes on from where it stood, to the same bits.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from kplus.core.errors import CheckpointError, DataError, ModelFormatError
+
 __all__ = ["Chance", "Done", "Journal", "Kept", "Remembering", "watched"]
 
 T = TypeVar("T")
+
+_MOST_SPAWNED = 2**20
+# What comes of things that are not what they should be.
+_RAW = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+_NAMED = (CheckpointError, DataError, ModelFormatError)
 
 
 class Journal(Protocol):
@@ -80,6 +96,8 @@ class Chance:
     @memory.setter
     def memory(self, value: dict[str, Any]) -> None:
         missing = value["spawned"] - self._spawned
+        if missing > _MOST_SPAWNED:
+            raise ValueError(f"{missing} random generators")
         if missing > 0:
             self.rng.spawn(missing)
         self.rng.bit_generator.state = value["state"]
@@ -109,9 +127,15 @@ def watched(
     number = journal.next()
     entry = journal.find(number)
     if isinstance(entry, Done):
-        _remind(others, entry.memories)
+        with _explaining(journal):
+            _remind(others, entry.memories)
         return entry.value  # type: ignore[no-any-return]
-    found = loop(keeper=_LoopKeeper(journal, number, others))
+    keeper = _LoopKeeper(journal, number, others)
+    if entry is None:
+        found = loop(keeper=keeper)
+    else:
+        with _explaining(journal):
+            found = loop(keeper=keeper)
     journal.note(number, Done(found, _memories(others)))
     return found
 
@@ -126,6 +150,8 @@ class _LoopKeeper:
         entry = self.journal.find(self.number)
         if entry is None:
             return None
+        if not isinstance(entry, Kept):
+            raise TypeError(f"a {type(entry).__name__} tells of no loop")
         _remind(self.others, entry.memories)
         return entry.standing
 
@@ -140,3 +166,27 @@ def _memories(others: Sequence[Remembering]) -> list[Any]:
 def _remind(others: Sequence[Remembering], memories: Sequence[Any]) -> None:
     for other, memory in zip(others, memories, strict=True):
         other.memory = memory
+
+
+@contextmanager
+def _explaining(journal: Journal) -> Iterator[None]:
+    """Name the journal where a loop that goes on from it meets what cannot be."""
+    try:
+        yield
+    except _NAMED:
+        raise
+    except _RAW as error:
+        if _of_a_callback(error):
+            raise
+        where = getattr(journal, "folder", "its journal")
+        raise CheckpointError(
+            f"The fit cannot go on from {where}: what it holds does not fit together "
+            f"({type(error).__name__}: {error}). It was altered; delete the "
+            f"folder, and fit anew."
+        ) from error
+
+
+def _of_a_callback(error: BaseException) -> bool:
+    """Estimators do not take part in loops but to call what users gave them."""
+    modules = (f.f_globals.get("__name__", "") for f, _ in walk_tb(error.__traceback__))
+    return any(module.startswith("kplus.estimators.") for module in modules)
