@@ -11,6 +11,7 @@ import kplus as library
 import kplus.estimators._base as base
 from kplus.engine.resources import resources_now
 from kplus.io import checkpoint
+from kplus.search import job
 
 
 def with_workers(test):
@@ -31,6 +32,22 @@ def seen(monkeypatch):
         return fit(self, *arguments, **more)
 
     monkeypatch.setattr(base.Estimator, "_fit", noted)
+    return found
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What engines may use."""
+    found = []
+    make = job.make_engine
+
+    def noted(source, weights, n_threads, resources, meter):
+        client = resources.client
+        address = None if client is None else client.scheduler.address
+        found.append((resources.memory_limit, resources.scratch, address))
+        return make(source, weights, n_threads, resources, meter)
+
+    monkeypatch.setattr(job, "make_engine", noted)
     return found
 
 
@@ -118,6 +135,55 @@ def test_workers(kplus, frame, tmp_path, out, seen, cluster, monkeypatch, scale)
     assert library.load(out / "model.kplus").fit_report_.n_workers == 2
     labels = (tmp_path / "one" / "labels.csv").read_bytes()
     assert (out / "labels.csv").read_bytes() == labels
+
+
+# ----------------------------------------------------- predict and impute
+
+
+@pytest.fixture
+def saved(tmp_path, X, monkeypatch):
+    """A model of features that takes gaps, and rows with some, in several blocks."""
+    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    rows = X.copy()
+    rows[::7, 1] = np.nan
+    np.save(tmp_path / "gaps.npy", rows)
+    model = library.MEIBP(4, prior="gaussian", random_state=0).fit(rows)
+    library.save(model, tmp_path / "saved.kplus")
+    return tmp_path / "saved.kplus", tmp_path / "gaps.npy"
+
+
+COMMANDS = pytest.mark.parametrize("command", ["predict", "impute"])
+
+
+@COMMANDS
+def test_answers_have_memory_and_scratch(kplus, saved, tmp_path, asked, command):
+    expected = kplus(command, *saved)
+    scratch = tmp_path / "scratch"
+    words = ["--memory-limit", "1kB", "--scratch", scratch]
+    done = kplus(command, *saved, *words)
+    assert (done.code, done.out) == (0, expected.out), done.err
+    assert asked == [(None, None, None), (1000, scratch, None)]
+    assert list(scratch.iterdir()) == []
+    assert resources_now().memory_limit is None
+
+
+@with_workers
+@COMMANDS
+def test_answers_have_workers(kplus, saved, asked, cluster, command):
+    expected = kplus(command, *saved)
+    address = cluster.scheduler_address
+    done = kplus(command, *saved, "--scheduler", address)
+    assert (done.code, done.out) == (0, expected.out), done.err
+    assert [client for _, _, client in asked] == [None, address]
+    assert resources_now().client is None
+
+
+@COMMANDS
+def test_mistakes_of_answers(kplus, saved, command):
+    done = kplus(command, *saved, "--memory-limit", "much")
+    done.refuses("--memory-limit must be a size such as 2GB")
+    done = kplus(command, *saved, "--scratch", saved[1])
+    done.refuses("--scratch needs a folder")
 
 
 @with_workers

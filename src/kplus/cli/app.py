@@ -310,6 +310,9 @@ def predict(
             "each feature.",
         ),
     ] = False,
+    memory_limit: MemoryLimit = None,
+    scratch: Scratch = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     quiet: Quiet = False,
     force: Force = False,
@@ -318,7 +321,10 @@ def predict(
     from kplus.cli.predict import PredictOptions
     from kplus.cli.predict import predict as run_predict
 
-    run_predict(PredictOptions(model, data, output, index, proba, json, quiet, force))
+    allowed = (memory_limit, scratch, scheduler)
+    run_predict(
+        PredictOptions(model, data, output, index, proba, json, quiet, force, *allowed)
+    )
 
 
 @app.command()
@@ -326,6 +332,9 @@ def impute(
     model: ModelFile,
     data: Data,
     output: TableFile = None,
+    memory_limit: MemoryLimit = None,
+    scratch: Scratch = None,
+    scheduler: Scheduler = None,
     json: Json = False,
     quiet: Quiet = False,
     force: Force = False,
@@ -334,7 +343,8 @@ def impute(
     from kplus.cli.impute import ImputeOptions
     from kplus.cli.impute import impute as run_impute
 
-    run_impute(ImputeOptions(model, data, output, json, quiet, force))
+    allowed = (memory_limit, scratch, scheduler)
+    run_impute(ImputeOptions(model, data, output, json, quiet, force, *allowed))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
 from kplus.cli.models import BUFFETS, has_buffet
 from kplus.cli.output import check_file, put_table
+from kplus.cli.resources import allowed
 from kplus.cli.saved import input_for, read_for, scaling_of
 from kplus.cli.tables import Table, column_names
 from kplus.core.reading import read_all
@@ -32,11 +33,19 @@ class ImputeOptions:
     json: bool
     quiet: bool
     force: bool
+    memory_limit: str | None = None
+    scratch: Path | None = None
+    scheduler: str | None = None
 
 
 def impute(options: ImputeOptions) -> None:
     """Run the command."""
     check_file(options.output, options.force)
+    with allowed(options):
+        _run(options)
+
+
+def _run(options: ImputeOptions) -> None:
     from kplus.io.save import load
 
     model = load(options.model)

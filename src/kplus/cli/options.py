@@ -24,7 +24,7 @@ __all__ = [
     "TableFile",
 ]
 
-COLUMNS, FITTING = "Columns", "Fitting"
+COLUMNS, FITTING, RESOURCES = "Columns", "Fitting", "Memory and workers"
 """Headings in the help."""
 
 Data = Annotated[
@@ -76,9 +76,9 @@ MemoryLimit = Annotated[
     str | None,
     Option(
         metavar="SIZE",
-        help="How much memory to take, as in 2GB; what a fit remembers of each row "
-        "goes to files when it would take more.",
-        rich_help_panel=FITTING,
+        help="How much memory to take, as in 2GB; what is remembered of each row goes "
+        "to files when it would take more.",
+        rich_help_panel=RESOURCES,
     ),
 ]
 Scratch = Annotated[
@@ -87,7 +87,7 @@ Scratch = Annotated[
         metavar="DIR",
         help="Folder for such files; with workers on several machines one that all of "
         "them reach.",
-        rich_help_panel=FITTING,
+        rich_help_panel=RESOURCES,
     ),
 ]
 Scheduler = Annotated[
@@ -95,7 +95,7 @@ Scheduler = Annotated[
     Option(
         metavar="tcp://HOST:PORT",
         help="Dask scheduler whose workers to use.",
-        rich_help_panel=FITTING,
+        rich_help_panel=RESOURCES,
     ),
 ]
 Checkpoint = Annotated[

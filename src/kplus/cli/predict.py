@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
 from kplus.cli.models import feature_answers, finds_features, has_probabilities
 from kplus.cli.output import check_file, put_rows
+from kplus.cli.resources import allowed
 from kplus.cli.saved import input_for, read_for
 from kplus.cli.tables import Table
 from kplus.io.answers import parts_of
@@ -30,11 +31,19 @@ class PredictOptions:
     json: bool
     quiet: bool
     force: bool
+    memory_limit: str | None = None
+    scratch: Path | None = None
+    scheduler: str | None = None
 
 
 def predict(options: PredictOptions) -> None:
     """Run the command."""
     check_file(options.output, options.force)
+    with allowed(options):
+        _run(options)
+
+
+def _run(options: PredictOptions) -> None:
     from kplus.io.save import load
 
     model = load(options.model)

@@ -1,22 +1,35 @@
-"""What a fit may use: memory, a folder for scratch files, a scheduler's workers."""
+"""What a command may use: memory, a folder for scratch files, workers."""
 
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 from kplus.cli.console import CommandError
-from kplus.cli.models import FitOptions
 
-__all__ = ["allowed"]
+__all__ = ["Allowing", "allowed"]
 
 _ADDRESS = re.compile(r"inproc://.+|(tcp|tls|ws|wss|ucx)://.+:\d+")
 _SECONDS = 10
 
 
+class Allowing(Protocol):
+    """Options of a command that say what it may use."""
+
+    @property
+    def memory_limit(self) -> str | None: ...
+
+    @property
+    def scratch(self) -> Path | None: ...
+
+    @property
+    def scheduler(self) -> str | None: ...
+
+
 @contextmanager
-def allowed(options: FitOptions) -> Iterator[None]:
-    """Let fits use what the options allow."""
+def allowed(options: Allowing) -> Iterator[None]:
+    """Let fits and answers use what the options allow."""
     from kplus.engine.resources import as_bytes, resources
 
     limit = options.memory_limit
@@ -38,7 +51,7 @@ def allowed(options: FitOptions) -> Iterator[None]:
 
 @contextmanager
 def _connected(address: str) -> Iterator[None]:
-    """A client of a scheduler, which fits find by themselves."""
+    """A client of a scheduler, which is found without being named."""
     if not _ADDRESS.fullmatch(address):
         raise CommandError(
             f"--scheduler must be an address such as tcp://10.0.0.1:8786, not "
