@@ -112,6 +112,34 @@ class TestFolder:
         gc.collect()
         assert files(tmp_path) == []
 
+    def test_pinned_files_are_on_the_disk_once_each(self, tmp_path, monkeypatch):
+        """Else a checkpoint, which is, could refer to empty ones after a power cut."""
+        synced = []
+        monkeypatch.setattr(shelves, "_sync", synced.append)
+        shelf = FolderShelf(tmp_path)
+        first, second = shelf.put(STATES), shelf.put(STATES)
+        assert not synced
+        for put in (first, second, first):
+            put.pin()
+        assert synced == [first.path, tmp_path, second.path]  # both are in the folder
+        first.unpin()
+        first.pin()
+        third = shelf.put(STATES)
+        third.pin()
+        assert synced[3:] == [third.path, tmp_path]
+
+    def test_what_is_deleted_is_not_remembered(self, tmp_path):
+        shelf = FolderShelf(tmp_path)
+        for _ in range(5):
+            shelf.put(STATES)
+        gc.collect()
+        assert not shelf._fresh
+
+    def test_a_file_that_is_gone_can_be_pinned(self, tmp_path):
+        put = FolderShelf(tmp_path).put(STATES)
+        put.path.unlink()
+        put.pin()
+
     def test_a_folder_that_was_moved(self, tmp_path):
         put = FolderShelf(tmp_path / "a").put(STATES)
         put.pin()

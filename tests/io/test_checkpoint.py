@@ -1,10 +1,12 @@
 """Fits that go on after a crash, from files."""
 
+import itertools
 import subprocess
 import sys
 import textwrap
 import time
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -182,6 +184,31 @@ def test_a_full_disk_is_told_and_the_fit_goes_on(tmp_path, monkeypatch):
     with pytest.warns(CheckpointWarning, match="No space left"):
         model.fit(X, checkpoint=tmp_path / "here")
     assert_same(DPMeans(**model.get_params()).fit(X), model)
+
+
+def test_states_that_do_not_reach_the_disk(tmp_path, monkeypatch):
+    def full(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr("kplus.engine.shelves._sync", full)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    with (
+        kplus.resources(memory_limit=1, scratch=tmp_path),
+        pytest.warns(CheckpointWarning, match="No space left"),
+    ):
+        model.fit(X, checkpoint=tmp_path / "here")
+    assert_same(DPMeans(**model.get_params()).fit(X), model)
+
+
+def test_the_time_of_all_starts_is_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    clock = SimpleNamespace(monotonic=partial(next, itertools.count()))
+    monkeypatch.setattr(checkpoint, "time", clock)
+    model = DPMeans(penalty=4.0, n_init=3, batch_size=64, random_state=0)
+    report = model.fit(X, checkpoint=tmp_path / "here").fit_report_
+    assert report.checkpoint_seconds >= 3
 
 
 def test_a_process_that_is_killed(tmp_path):

@@ -96,12 +96,17 @@ class Filed:
     """States in a file, which is deleted when nobody refers to it any more.
 
     Names are never used twice, so that a task that was given up for lost and comes
-    back cannot overwrite what others go by.
+    back cannot overwrite what others go by. What is pinned survives a power cut, as the
+    checkpoint does that refers to it. `fresh` are the names in the folder of which that
+    is not sure yet.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fresh: set[str] | None = None) -> None:
         self.path = path
-        self._end = weakref.finalize(self, _delete, path)
+        self._fresh = set() if fresh is None else fresh
+        self._fresh.add(path.name)
+        self._synced = False
+        self._end = weakref.finalize(self, _delete, path, self._fresh)
 
     def load(self) -> list[Any]:
         return read_states(self.path)
@@ -111,10 +116,17 @@ class Filed:
 
     def pin(self) -> None:
         self._end.detach()
+        if not self._synced:
+            _sync(self.path)
+            self._synced = True
+        if self.path.name in self._fresh:
+            before = set(self._fresh)  # others may be added meanwhile
+            _sync(self.path.parent)
+            self._fresh -= before
 
     def unpin(self) -> None:
         if not self._end.alive:
-            self._end = weakref.finalize(self, _delete, self.path)
+            self._end = weakref.finalize(self, _delete, self.path, self._fresh)
 
 
 class FolderShelf:
@@ -125,6 +137,7 @@ class FolderShelf:
         self._known: weakref.WeakValueDictionary[str, Filed] = (
             weakref.WeakValueDictionary()
         )
+        self._fresh: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, states: list[Any]) -> Filed:
@@ -134,7 +147,7 @@ class FolderShelf:
         """States that were written by somebody else."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = Filed(self.folder / name)
+            found = self._known[name] = Filed(self.folder / name, self._fresh)
         return found
 
     def find(self, described: list[Any] | str) -> Filed:
@@ -250,5 +263,19 @@ def read_states(path: Path) -> list[Any]:
     return states
 
 
-def _delete(path: Path) -> None:
+def _delete(path: Path, fresh: set[str]) -> None:
+    fresh.discard(path.name)
     path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of those in a folder, is on the disk."""
+    folder = path.is_dir()
+    if folder and os.name == "nt":  # Windows cannot open a folder as a file
+        return
+    with suppress(FileNotFoundError):  # who reads it will say so
+        descriptor = os.open(path, os.O_RDONLY if folder else os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

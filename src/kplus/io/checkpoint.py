@@ -50,8 +50,8 @@ class Checkpoint:
     ----------
     fit : dict
         What fit it is, as plain values: its class, parameters and rows.
-    seconds : float
-        Time spent with writing.
+    spent : float
+        Seconds that this search spent with it.
     """
 
     def __init__(self, folder: Path, fit: dict[str, Any], part: int = 0) -> None:
@@ -60,7 +60,13 @@ class Checkpoint:
         self._part, self._begun, self._serial = part, 0, 0
         self._entries: dict[int, Any] = {}
         self._due = time.monotonic() + SECONDS
-        self.seconds = 0.0
+        self._parts: list[Checkpoint] = []
+        self.spent = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time spent with it, that of all searches together."""
+        return self.spent + sum(part.seconds for part in self._parts)
 
     @classmethod
     def begin(cls, folder: str | os.PathLike[str], fit: dict[str, Any]) -> "Checkpoint":
@@ -119,38 +125,54 @@ class Checkpoint:
         self._entries[number] = entry
 
     def keep(self, number: int, entry: Callable[[], Any]) -> None:
-        if time.monotonic() >= self._due:
-            self.write(number, entry())
+        begun = time.monotonic()
+        if begun < self._due:
+            return
+        try:
+            made = entry()  # the state of rows goes to the disk
+        except OSError as error:
+            self._tell(error)
+            self._written(begun)
+        else:
+            self.write(number, made, begun)
 
     def part(self, number: int) -> "Checkpoint":
         found = Checkpoint(self.folder, self.fit, number + 1)
+        self._parts.append(found)
         found.take_up()
         return found
 
     # ---------------------------------------------------------------- writing
 
-    def write(self, number: int, entry: Any) -> None:
+    def write(self, number: int, entry: Any, begun: float | None = None) -> None:
         """Write all entries, with this one; then remove all but the last two files."""
-        begun = time.monotonic()
+        if begun is None:
+            begun = time.monotonic()
         arrays = pack(self._entries | {number: entry})
         path = self.folder / f"part{self._part}-{self._serial + 1:06d}.kplus"
         try:
             write_archive(path, {}, arrays, KIND)
         except OSError as error:
-            warnings.warn(
-                f"No checkpoint could be written to {self.folder} ({error}); the fit "
-                f"goes on, and an earlier checkpoint stays.",
-                CheckpointWarning,
-                stacklevel=2,
-            )
+            self._tell(error)
         else:
             self._serial += 1
             _LOG.info("checkpoint %s", path)
             for serial, old in _files(self.folder, self._part):
                 if serial < self._serial - 1:
                     old.unlink(missing_ok=True)
+        self._written(begun)
+
+    def _tell(self, error: OSError) -> None:
+        warnings.warn(
+            f"No checkpoint could be written to {self.folder} ({error}); the fit "
+            f"goes on, and an earlier checkpoint stays.",
+            CheckpointWarning,
+            stacklevel=3,
+        )
+
+    def _written(self, begun: float) -> None:
         taken = time.monotonic() - begun
-        self.seconds += taken
+        self.spent += taken
         self._due = time.monotonic() + max(SECONDS, SHARE * taken)
 
     def remove(self) -> None:
