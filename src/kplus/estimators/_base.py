@@ -31,11 +31,12 @@ from kplus.estimators._report import report_of
 from kplus.io.checkpoint import Checkpoint
 from kplus.sources.categories import Coding
 
-__all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "warn"]
+__all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "latest", "warn"]
 
 _LOG = logging.getLogger("kplus")
 
 AT_LEAST_ONE = Interval(Integral, 1, None, closed="left")
+_KEPT = 10_000  # entries of a stream's history
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             with self._explaining(table.source):
                 found = self._find_more(table, weights, watch)
             n_passes = len(found.history)
-            self._set_history(np.append(self._history, found.history))
+            self._set_history(latest(self._history, found.history))
             self.n_iter_ += n_passes
             self._store_more(found, table)
             self._set_report(table.source, n_passes, watch)
@@ -326,6 +327,17 @@ class Clusterer(ClusterMixin, Estimator):
         labels : ndarray of shape (n_samples,)
         """
         return self.fit(X, sample_weight=sample_weight).labels_
+
+
+def latest(earlier: Any, later: Any) -> Any:
+    """One array after the other; of both, the entries that a stream keeps."""
+    if not len(later):
+        return earlier
+    # Records are copied field by field, bytes at once.
+    raw = f"V{later.dtype.itemsize}"
+    earlier = earlier.astype(later.dtype, copy=False)
+    both = np.concatenate((earlier.view(raw), later.view(raw)))
+    return both[-_KEPT:].view(later.dtype)
 
 
 def warn(text: str, kind: type[Warning] = UserWarning) -> None:

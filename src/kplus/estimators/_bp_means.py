@@ -71,11 +71,12 @@ class BPMeans(LatentFeatures):
     objective_ : float
         Squared error plus ``penalty_ * n_components_``.
     objective_history_ : ndarray of shape (n_iter_,)
-        The objective after each pass over all rows. It never rises within a fit.
+        The objective after each pass over all rows. It never rises within a fit. In a
+        stream, the latest 10,000 at most.
     reconstruction_err_ : float
         Square root of the squared error ‖X − Z A‖².
     n_iter_ : int
-        Passes over all rows.
+        Passes over all rows. In a stream, those over all batches.
     converged_ : bool
         Whether the fit came to rest.
     penalty_ : float

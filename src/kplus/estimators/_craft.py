@@ -103,7 +103,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     objective_ : float
         J of the fit, lower is better; see the user guide.
     objective_history_ : ndarray of shape (n_iter_,)
-        The objective after each pass over all rows. It never rises within a fit.
+        The objective after each pass over all rows. It never rises within a fit. In a
+        stream, the latest 10,000 at most.
     categories_ : tuple
         Categories of each column in the order of their codes, None for numbers. Only
         where there are any.
@@ -115,7 +116,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     penalty_ : float
         The penalty used.
     n_iter_ : int
-        Passes over all rows.
+        Passes over all rows. In a stream, those over all batches.
     converged_ : bool
         Whether the fit came to rest.
     n_features_in_ : int

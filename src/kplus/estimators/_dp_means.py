@@ -94,9 +94,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Squared distances plus ``penalty_ * (n_clusters_ - 1)``; see Notes for
         ``covariance="full"``.
     objective_history_ : ndarray of shape (n_iter_,)
-        The objective after each pass over all rows. It never rises within a fit.
+        The objective after each pass over all rows. It never rises within a fit. In a
+        stream, the latest 10,000 at most.
     n_iter_ : int
-        Passes over all rows.
+        Passes over all rows. In a stream, those over all batches.
     converged_ : bool
         Whether the fit came to rest.
     penalty_ : float

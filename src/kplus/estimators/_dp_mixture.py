@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from kplus.core.types import Array, Blocks
 from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
-from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
+from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table, latest
 from kplus.estimators._checks import refuse_fewer_rows
 from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter, Watch
@@ -98,14 +98,16 @@ class DPMixture(Clusterer):
     lower_bound_ : float
         Lower bound on the log evidence of all rows, in nats.
     lower_bound_history_ : ndarray of shape (n_iter_,)
-        The bound after each pass over all rows. It may dip after births.
+        The bound after each pass over all rows. It may dip after births. In a stream,
+        the latest 10,000 at most.
     moves_ : structured ndarray
         Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
-        numbered then; -1 for none), ``accepted``, ``change`` (of the bound).
+        numbered then; -1 for none), ``accepted``, ``change`` (of the bound). In a
+        stream, the latest 10,000 at most.
     concentration_ : float
         α, given or learned.
     n_iter_ : int
-        Passes over all rows.
+        Passes over all rows. In a stream, those over all batches.
     converged_ : bool
         Whether the fit came to rest.
     observations_ : object
@@ -296,7 +298,7 @@ class DPMixture(Clusterer):
     def _store_more(self, found: search.MixtureFit, table: Table) -> None:
         asked, earlier = self._asked, self.moves_
         self._store(found, table)
-        self._asked, self.moves_ = asked, np.append(earlier, self.moves_)
+        self._asked, self.moves_ = asked, latest(earlier, self.moves_)
 
     def _warn(self, found: search.MixtureFit, table: Table) -> None:
         super()._warn(found, table)
