@@ -6,7 +6,6 @@ end processes at random moments. ``simulation`` extrapolates to many workers.
 """
 
 import itertools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from command import main
-from data import DataMissing, Store
+from data import Store, shared_data
 from report import CaseResult, Check, Row
 from runner import Job, Run, run_job
 from scale_crashes import killed_fits, killed_workers
@@ -25,11 +24,15 @@ TASKS = "scale_tasks"
 LIMIT_MB = 1500
 SIDE = 8  # of a patch
 HOWS = ("threads", "workers", "checkpoint")
+UPDATES = 20  # of a mixture in a pass over so many rows
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Patches and components, rows for the cost of workers, numbers of kills."""
+    """Patches and components, rows for the cost of workers, numbers of kills.
+
+    `rounds` is the most that any fit is timed for the cost of workers.
+    """
 
     patches: int
     overhead_patches: int
@@ -39,23 +42,21 @@ class Sizes:
     columns: int
     clusters: int
     kills: int
+    kill_rows: int
     worker_kills: int
     rounds: int
 
 
-FULL = Sizes(8_640_000, 2_000_000, 100, 6, 4_000_000, 50, 100, 50, 20, 3)
-QUICK = Sizes(20_000, 20_000, 8, 2, 120_000, 6, 5, 2, 1, 1)
+FULL = Sizes(8_640_000, 2_000_000, 100, 6, 4_000_000, 50, 100, 50, 10**6, 20, 3)
+QUICK = Sizes(20_000, 20_000, 8, 2, 120_000, 6, 5, 2, 10**5, 1, 1)
 
 
 # ------------------------------------------------------------------- patches
 
 
 def images() -> np.ndarray:
-    folder = os.environ.get("KPLUS_SHARED_DATA")
     parts = ("bsds_train_part1of2.npz", "bsds_train_part2of2.npz")
-    if folder is None or not all((Path(folder) / part).exists() for part in parts):
-        raise DataMissing("the BSDS pictures are not in KPLUS_SHARED_DATA")
-    return np.concatenate([np.load(Path(folder) / part)["X"] for part in parts])
+    return np.concatenate([np.load(shared_data(part))["X"] for part in parts])
 
 
 def write_patches(path: Path, n_patches: int) -> None:
@@ -138,60 +139,97 @@ def patches_row(name: str, run: Run) -> Row:
 # ------------------------------------------------------------------ overhead
 
 
-def case_overhead(store: Store, sizes: Sizes) -> CaseResult:
-    """Sweeps of a fifth of a second with small and with large sums, and longer ones."""
+@dataclass(frozen=True)
+class Compared:
+    """A fit that is timed in several ways; `updates` of its parameters in a pass."""
+
+    asked: dict[str, Any]
+    rounds: int
+    updates: int = 1
+    hows: tuple[str, ...] = HOWS
+
+
+def compared_fits(store: Store, sizes: Sizes) -> dict[str, Compared]:
+    """Short sweeps with small and with large sums, and long ones of the same kinds."""
     few = patches(store, sizes.overhead_patches)
+    every = patches(store, sizes.patches)
     blobs = store.blobs(sizes.rows, sizes.columns, sizes.clusters)
-    fits = {
-        "DPMeans": {"estimator": "DPMeans", "path": str(few)},
-        "DPMixture, diagonal": {
-            "estimator": "DPMixture",
-            "path": str(blobs),
-            "observations": "diag_gaussian",
-        },
-        "DPMixture, full": {
-            "estimator": "DPMixture",
-            "path": str(few),
-            "observations": "zero_mean_gaussian",
-        },
+    means = {"estimator": "DPMeans", "clusters": sizes.components, "passes": 30}
+    mixture = {"estimator": "DPMixture", "clusters": sizes.components}
+    diagonal = {
+        "path": str(blobs),
+        "observations": "diag_gaussian",
+        "clusters": sizes.clusters,
+        "passes": 6,
     }
-    rows, checks, versions = [], [], {}
-    for name, fit in fits.items():
-        found: dict[str, list[dict[str, Any]]] = {how: [] for how in HOWS}
-        for _, how in itertools.product(range(sizes.rounds), HOWS):
-            asked = fit | {"clusters": sizes.clusters, "how": how}
-            job = Job("fit_how", [asked], tasks=TASKS, threads=2, timeout=3600.0)
-            runs = run_job(job)
-            found[how].append(runs.runs[0].facts)
-            versions = runs.versions
-        for how, all_facts in found.items():
-            quickest = min(all_facts, key=lambda facts: facts["s in passes"])
-            slowest = max(facts["s in passes"] for facts in all_facts)
-            rows.append(
-                {"fit": name, "with": how}
-                | quickest
-                | {"slowest, s in passes": slowest}
-            )
-        plain, workers, kept = rows[-3:]
-        more = workers["s in passes"] / plain["s in passes"] - 1
-        checks.append(
-            Check(
-                f"{name}: two workers at most 15 % slower than two threads",
-                f"{more:+.0%}",
-                more <= 0.15,
-            )
-        )
-        share = kept["checkpoints, s"] / kept["wall s"]
-        checks.append(
-            Check(f"{name}: checkpoints at most 1 %", f"{share:.2%}", share <= 0.01)
-        )
+    full = {
+        "path": str(every),
+        "first": str(few),
+        "observations": "zero_mean_gaussian",
+        "passes": 3,
+    }
+    no_checkpoint = ("threads", "workers")
+    return {
+        "DPMeans": Compared(means | {"path": str(few)}, 3, hows=no_checkpoint),
+        "DPMeans, all patches": Compared(
+            means | {"path": str(every), "first": str(few)}, 2
+        ),
+        "DPMixture, diagonal": Compared(mixture | diagonal, 3, UPDATES),
+        "DPMixture, full, all patches": Compared(
+            mixture | full, 1, UPDATES, no_checkpoint
+        ),
+    }
+
+
+def timed(fit: Compared, rounds: int) -> tuple[dict[str, Row], dict[str, str]]:
+    """The quickest round of each way, and the versions."""
+    found: dict[str, list[dict[str, Any]]] = {how: [] for how in fit.hows}
+    versions = {}
+    for _, how in itertools.product(range(rounds), fit.hows):
+        asked = fit.asked | {"how": how}
+        job = Job("fit_how", [asked], tasks=TASKS, threads=2, timeout=3600.0)
+        runs = run_job(job)
+        found[how].append(runs.runs[0].facts)
+        versions = runs.versions
+    rows = {}
+    for how, all_facts in found.items():
+        seconds = [facts["s in passes"] for facts in all_facts]
+        quickest = all_facts[seconds.index(min(seconds))]
+        rows[how] = quickest | {
+            "s a sweep": min(seconds) / (quickest["passes"] * fit.updates),
+            "rounds": rounds,
+            "slowest, s in passes": max(seconds),
+        }
+    return rows, versions
+
+
+def overhead_checks(name: str, found: dict[str, Row]) -> list[Check]:
+    more = found["workers"]["s in passes"] / found["threads"]["s in passes"] - 1
+    what = f"{name}: two workers at most 15 % slower than two threads"
+    checks = [Check(what, f"{more:+.0%}", more <= 0.15)]
+    if "checkpoint" in found:
+        share = found["checkpoint"]["checkpoints, s"] / found["checkpoint"]["wall s"]
+        what = f"{name}: checkpoints at most 1 %"
+        checks.append(Check(what, f"{share:.2%}", share <= 0.01))
+    return checks
+
+
+def case_overhead(store: Store, sizes: Sizes) -> CaseResult:
+    rows: list[Row] = []
+    checks, versions = [], {}
+    for name, fit in compared_fits(store, sizes).items():
+        found, versions = timed(fit, min(fit.rounds, sizes.rounds))
+        rows += [{"fit": name, "with": how} | row for how, row in found.items()]
+        checks += overhead_checks(name, found)
     notes = [
         "Workers: a LocalCluster on the same two cores, one thread each. DPMeans, at "
-        "most 30 passes, and full covariances, 3 passes: "
-        f"{sizes.overhead_patches:,} patches of pictures. Diagonal ones, 6 passes: "
-        f"{sizes.clusters} blobs, {sizes.rows:,} × {sizes.columns}. Mixtures have "
-        f"at most {sizes.clusters} components and are updated 20 times a pass. "
-        f"The quickest of {sizes.rounds} rounds, and the slowest."
+        f"most 30 passes: {sizes.overhead_patches:,} patches of pictures, and all "
+        f"{sizes.patches:,}. Mixtures with diagonal covariances, 6 passes: "
+        f"{sizes.clusters} blobs, {sizes.rows:,} × {sizes.columns}; with full ones, "
+        f"3 passes: all patches. {sizes.components} clusters of patches, at most as "
+        f"many components as there are blobs, or {sizes.components}. Mixtures are "
+        f"updated {UPDATES} times a pass; a sweep is what is between two updates. The "
+        "quickest of some rounds, and the slowest."
     ]
     title = "Threads, workers, checkpoints"
     return CaseResult(title, rows, checks, notes, versions)
@@ -201,7 +239,7 @@ def case_overhead(store: Store, sizes: Sizes) -> CaseResult:
 
 
 def case_kills(store: Store, sizes: Sizes) -> CaseResult:
-    return killed_fits(store, sizes.kills)
+    return killed_fits(store, sizes.kills, sizes.kill_rows)
 
 
 def case_workers(store: Store, sizes: Sizes) -> CaseResult:

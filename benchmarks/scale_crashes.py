@@ -1,53 +1,77 @@
 """Fits that are killed at random moments, and workers that are."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from data import Store
 from report import CaseResult, Check, Row
-from runner import REPOSITORY
+from runner import REPOSITORY, JobFailed
 
 _CHILD = """
 import sys, warnings
-sys.path.insert(0, sys.argv[4])
+how, name, path, folder, here = sys.argv[1:]
+sys.path.insert(0, here)
 warnings.simplefilter("ignore")
 import kplus.io.checkpoint as checkpoint
 checkpoint.SECONDS, checkpoint.SHARE = 0.05, 0
 from scale_crashes import seeded
-seeded(sys.argv[1]).fit(sys.argv[2], checkpoint=sys.argv[3])
+if how == "fit":
+    seeded(name).fit(path, checkpoint=folder)
+else:
+    type(seeded(name)).resume(folder, path)
 """
-
-
 _TRIES = 20  # at killing a fit before its end
+_TWICE = 2  # fits that are killed again, after they were resumed
+_POLL = 0.005  # seconds
+_SAME, _ANEW, _DIFFERENT = "same", "anew", "different"
+_FEWER = {"IBPVariational": 4, "IBPGibbs": 50}  # rows, for their passes take longer
 
 
 def models() -> dict[str, Any]:
-    """One of each estimator, slow enough to be killed."""
+    """One of each estimator; their time goes to passes over all rows, not to search."""
+    import kplus
+
+    plain = {"effort": 0, "init": "++", "max_iter": 40}
+    return {
+        "DPMeans": kplus.DPMeans(n_clusters=40, max_iter=150, tol=0.0),
+        "DPMixture": kplus.DPMixture(
+            "diag_gaussian", max_components=12, max_iter=8, tol=0.0
+        ),
+        "BPMeans": kplus.BPMeans(1e5, max_components=6, **plain),
+        "KFeatures": kplus.KFeatures(6, assignment="exact", **plain),
+        "CRAFT": kplus.CRAFT(n_clusters=12, max_iter=60, tol=0.0),
+        "MEIBP": kplus.MEIBP(6, negative="shift", max_iter=15, tol=0.0),
+        "IBPVariational": kplus.IBPVariational(4, init="random", max_iter=15, tol=0.0),
+        "IBPGibbs": kplus.IBPGibbs(4, burn_in=100, n_samples=100),
+    }
+
+
+def models_of_workers() -> dict[str, Any]:
+    """With many small blocks, so that there is always a call under way."""
     import kplus
 
     return {
         "DPMeans": kplus.DPMeans(n_clusters=40, tol=0.0, batch_size=1000),
         "DPMixture": kplus.DPMixture(max_iter=20, tol=0.0, batch_size=1000),
-        "BPMeans": kplus.BPMeans(batch_size=1000),
-        "KFeatures": kplus.KFeatures(n_components=6, batch_size=1000),
-        "CRAFT": kplus.CRAFT(n_clusters=5, batch_size=1000),
-        "MEIBP": kplus.MEIBP(4, negative="shift", batch_size=1000),
-        "IBPVariational": kplus.IBPVariational(4, max_iter=60, batch_size=1000),
-        "IBPGibbs": kplus.IBPGibbs(4, burn_in=30, n_samples=30),
     }
 
 
-def seeded(name: str) -> Any:
-    return models()[name].set_params(random_state=0)
+def seeded(name: str, of: Callable[[], dict[str, Any]] = models) -> Any:
+    return of()[name].set_params(random_state=0)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -56,96 +80,195 @@ def same(one: Any, other: Any) -> bool:
         if isinstance(value, np.ndarray) and name.endswith("_"):
             if value.tobytes() != getattr(other, name).tobytes():
                 return False
-        elif isinstance(value, float) and value != getattr(other, name):
+        elif isinstance(value, int | float) and value != getattr(other, name):
             return False
     return True
 
 
-def killed_fits(store: Store, n_kills: int) -> CaseResult:
-    """kill -9 at random moments; each fit is resumed, and compared."""
-    import warnings
+# ----------------------------------------------------------------- killed fits
 
-    warnings.simplefilter("ignore")
-    rng = np.random.default_rng(0)
-    path = store.blobs(20_000, 8, 30)
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A fit that nobody kills: what it finds, and the times of one with checkpoints.
+
+    Seconds are counted since the folder of checkpoints is there: until there is a first
+    checkpoint, and until the end.
+    """
+
+    name: str
+    path: Path
+    model: Any
+    first: float
+    end: float
+
+    @classmethod
+    def of(cls, name: str, path: Path) -> "Undisturbed":
+        model = seeded(name).fit(path)  # compiles, too
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / "c"
+            child = _started("fit", name, path, folder)
+            _watch(child, lambda: _unfinished(folder))
+            begun = time.perf_counter()
+            _watch(child, lambda: bool(_parts(folder)))
+            first = time.perf_counter() - begun
+            _watch(child, lambda: not _unfinished(folder))
+            end = time.perf_counter() - begun
+            child.wait()
+        return cls(name, path, model, first, end)
+
+
+def killed_fits(store: Store, n_kills: int, n_rows: int) -> CaseResult:
+    """kill -9 at random moments; each fit is resumed, and compared."""
+    from kplus.io.checkpoint import CheckpointWarning
+
+    rng, n_late = np.random.default_rng(0), n_kills * 4 // 5
     names = list(models())
     outcomes: dict[str, list[str]] = {name: [] for name in names}
-    expected: dict[str, tuple[Any, float]] = {}
-    for number in range(n_kills):
-        name = names[number % len(names)]
-        if name not in expected:
-            model = seeded(name).fit(path)  # compiles, too
-            expected[name] = model, _undisturbed_seconds(name, path)
-        model, seconds = expected[name]
-        for _ in range(_TRIES):
-            with tempfile.TemporaryDirectory() as folder:
-                here = Path(folder) / "c"
-                outcome = _kill_and_resume(name, path, here, seconds, model, rng)
-            outcomes[name].append(outcome)
-            if outcome != "ended":
-                break
-    rows: list[Row] = [
-        {
-            "estimator": name,
-            "killed": len(found) - found.count("ended"),
-            "resumed to the same bits": found.count("same"),
-            "ended before the kill": found.count("ended"),
-            "killed before the first checkpoint": found.count("early"),
-            "other": sum(f not in ("same", "ended", "early") for f in found),
-        }
-        for name, found in outcomes.items()
-    ]
-    bad = sum(row["other"] for row in rows)
-    resumed = sum(row["resumed to the same bits"] for row in rows)
-    checks = [
-        Check("every resumed fit has the same bits", f"{resumed} resumed", bad == 0)
-    ]
+    known: dict[str, Undisturbed] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", CheckpointWarning)  # a damaged file
+        for number in range(n_kills):
+            name = names[number % len(names)]
+            if name not in known:
+                path = store.blobs(n_rows // _FEWER.get(name, 1), 6, 30)
+                known[name] = Undisturbed.of(name, path)
+            late = number < n_late
+            times = 2 if late and number < _TWICE else 1
+            outcomes[name].append(_outcome(known[name], late, times, rng))
+    rows: list[Row] = [_kills_row(*item) for item in outcomes.items()]
+    seconds = [one.end for one in known.values()]
     notes = [
-        "Killed at a time drawn evenly from that of an undisturbed fit in its own "
-        "process, since the folder of checkpoints was there; if the fit had ended by "
-        "then, another is killed. A checkpoint each .05 s. A fit without any, as it "
-        "loaded kernels or searched samples, begins anew when resumed."
+        f"Of {n_kills} fits {n_late} are killed at a time drawn evenly from that "
+        "between the first checkpoint and the end, as an undisturbed fit in its own "
+        "process shows it, the others from the whole time since the folder of "
+        "checkpoints was there; if a fit has ended by then, another is killed. "
+        f"{min(_TWICE, n_late)} of the former are resumed in a process that is killed, "
+        f"too, and resumed once more. Fits of up to {n_rows:,} × 6 rows, "
+        f"{min(seconds):.1f} to {max(seconds):.1f} s, a checkpoint after each pass but "
+        "not within .05 s. A fit without any, as it loaded kernels or searched "
+        "samples, begins anew when resumed."
     ]
-    return CaseResult(f"kill -9 at {n_kills} random moments", rows, checks, notes)
+    title = f"kill -9 at {n_kills} random moments"
+    return CaseResult(title, rows, _kills_checks(rows, n_late), notes)
 
 
-def _undisturbed_seconds(name: str, path: Path) -> float:
-    with tempfile.TemporaryDirectory() as folder:
-        child = _begun(name, path, Path(folder) / "c")
-        begun = time.perf_counter()
-        child.wait()
-        return time.perf_counter() - begun
+def _kills_row(name: str, outcomes: list[str]) -> Row:
+    return {
+        "estimator": name,
+        "kills": len(outcomes),
+        "resumed from a checkpoint to the same bits": outcomes.count(_SAME),
+        "begun anew to the same bits": outcomes.count(_ANEW),
+        "different": outcomes.count(_DIFFERENT),
+    }
 
 
-def _begun(name: str, path: Path, folder: Path) -> "subprocess.Popen[bytes]":
-    """A fit in a process, since the folder of checkpoints is there."""
-    here = str(Path(__file__).resolve().parent)
-    command = [sys.executable, "-c", _CHILD, name, str(path), str(folder), here]
-    child = subprocess.Popen(command, cwd=REPOSITORY)
-    while not (folder / "fit.kplus").exists() and child.poll() is None:
-        time.sleep(0.01)
-    return child
+def _kills_checks(rows: list[Row], n_late: int) -> list[Check]:
+    resumed = [row["resumed from a checkpoint to the same bits"] for row in rows]
+    bad = sum(row["different"] for row in rows)
+    each = n_late // len(rows)
+    return [
+        Check("every resumed fit has the same bits", f"{bad} differ", bad == 0),
+        Check(
+            f"at least {n_late} resumed from a checkpoint",
+            f"{sum(resumed)} resumed",
+            sum(resumed) >= n_late,
+        ),
+        Check(
+            f"at least {each} of each estimator",
+            f"{min(resumed)} or more",
+            min(resumed) >= each,
+        ),
+    ]
 
 
-def _kill_and_resume(
-    name: str,
-    path: Path,
-    folder: Path,
-    seconds: float,
-    expected: Any,
-    rng: np.random.Generator,
+def _outcome(
+    known: Undisturbed, late: bool, times: int, rng: np.random.Generator
 ) -> str:
-    child = _begun(name, path, folder)
-    time.sleep(float(rng.uniform(0, seconds)))
-    child.kill()
-    child.wait()
-    if not folder.exists():
-        return "ended"
-    kept = any(folder.glob("part*.kplus"))
-    found = type(expected).resume(folder, path)
-    if not same(expected, found):
-        return "different"
-    return "same" if kept else "early"
+    """What comes of a fit that is killed so many times, then resumed."""
+    for _ in range(_TRIES):
+        with tempfile.TemporaryDirectory() as parent:
+            folder = Path(parent) / "c"
+            if all(
+                _killed("resume" if i else "fit", known, folder, late, times, rng)
+                for i in range(times)
+            ):
+                kept = bool(_parts(folder))
+                found = type(known.model).resume(folder, known.path)
+                if not same(known.model, found):
+                    return _DIFFERENT
+                return _SAME if kept else _ANEW
+    raise JobFailed(f"{known.name} ended {_TRIES} times before it was killed")
+
+
+def _killed(
+    how: str,
+    known: Undisturbed,
+    folder: Path,
+    late: bool,
+    times: int,
+    rng: np.random.Generator,
+) -> bool:
+    """Begin a fit in a process, or resume it, and kill it; whether it was under way.
+
+    A late kill comes after a checkpoint of that process. If there are several, each has
+    its share of the time, or there would be nothing left for the last.
+    """
+    earlier = _parts(folder)
+    child = _started(how, known.name, known.path, folder)
+    if late:
+        _watch(child, lambda: bool(_parts(folder) - earlier))
+    else:
+        _watch(child, lambda: _unfinished(folder))
+    seconds = known.end - known.first if late else known.end
+    try:
+        child.wait(float(rng.uniform(0, seconds / times)))
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+    else:
+        _check(child)
+    return _unfinished(folder)
+
+
+def _started(
+    how: str, name: str, path: Path, folder: Path
+) -> "subprocess.Popen[bytes]":
+    here = str(Path(__file__).resolve().parent)
+    command = [sys.executable, "-c", _CHILD, how, name, str(path), str(folder), here]
+    return subprocess.Popen(command, cwd=REPOSITORY)
+
+
+def _watch(child: "subprocess.Popen[bytes]", happened: Callable[[], bool]) -> None:
+    """Wait until something has happened, or the process has ended."""
+    while not happened():
+        if child.poll() is not None:
+            _check(child)
+            return
+        time.sleep(_POLL)
+
+
+def _check(child: "subprocess.Popen[bytes]") -> None:
+    """Of a process that has ended: a fit that fails was not killed."""
+    if child.returncode != 0:
+        raise JobFailed(f"a fit ended with code {child.returncode}")
+
+
+def _unfinished(folder: Path) -> bool:
+    return (folder / "fit.kplus").exists()
+
+
+def _parts(folder: Path) -> set[str]:
+    """Names of checkpoints; none has the name of an earlier one."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return set()
+    return {name for name in names if re.fullmatch(r"part.*\.kplus", name)}
+
+
+# -------------------------------------------------------------- killed workers
 
 
 def killed_workers(store: Store, n_kills: int) -> CaseResult:
@@ -154,41 +277,14 @@ def killed_workers(store: Store, n_kills: int) -> CaseResult:
 
     rng = np.random.default_rng(0)
     path = store.blobs(20_000, 8, 30)
-    names = ("DPMeans", "DPMixture")
-    expected = {name: seeded(name).fit(path) for name in names}
-    rows: list[Row] = []
+    names = list(models_of_workers())
+    expected = [seeded(name, models_of_workers).fit(path) for name in names]
+    each = n_kills // len(names) or 1
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as them,
         Client(them) as client,
     ):
-        for name in names:
-            begun = time.perf_counter()
-            seeded(name).fit(path)
-            seconds = time.perf_counter() - begun
-            outcomes, times = [], []
-            for _ in range(n_kills // len(names) or 1):
-                client.wait_for_workers(2, timeout=120)
-                delay = float(rng.uniform(0, seconds))
-                killer = threading.Timer(delay, _kill_one, [client, rng])
-                killer.start()
-                begun = time.perf_counter()
-                try:
-                    found = seeded(name).fit(path)
-                    outcomes.append("same" if same(expected[name], found) else "other")
-                except Exception as error:
-                    outcomes.append(type(error).__name__)
-                times.append(time.perf_counter() - begun)
-                killer.join()
-            rows.append(
-                {
-                    "estimator": name,
-                    "workers killed": len(outcomes),
-                    "same bits": outcomes.count("same"),
-                    "otherwise": ", ".join(o for o in outcomes if o != "same") or "-",
-                    "s without a kill": seconds,
-                    "s at most": max(times),
-                }
-            )
+        rows = [_workers_row(model, path, client, each, rng) for model in expected]
     good = all(row["same bits"] == row["workers killed"] for row in rows)
     error, seconds = _without_workers(path)
     checks = [
@@ -204,6 +300,36 @@ def killed_workers(store: Store, n_kills: int) -> CaseResult:
         "no worker is left, two without nannies were killed in mid-fit."
     ]
     return CaseResult(f"{n_kills} workers killed in mid-fit", rows, checks, notes)
+
+
+def _workers_row(
+    expected: Any, path: Path, client: Any, n_kills: int, rng: np.random.Generator
+) -> Row:
+    begun = time.perf_counter()
+    clone(expected).fit(path)
+    seconds = time.perf_counter() - begun
+    outcomes, times = [], []
+    for _ in range(n_kills):
+        client.wait_for_workers(2, timeout=120)
+        delay = float(rng.uniform(0, seconds))
+        killer = threading.Timer(delay, _kill_one, [client, rng])
+        killer.start()
+        begun = time.perf_counter()
+        try:
+            found = clone(expected).fit(path)
+            outcomes.append("same" if same(expected, found) else "other")
+        except Exception as error:
+            outcomes.append(type(error).__name__)
+        times.append(time.perf_counter() - begun)
+        killer.join()
+    return {
+        "estimator": type(expected).__name__,
+        "workers killed": len(outcomes),
+        "same bits": outcomes.count("same"),
+        "otherwise": ", ".join(o for o in outcomes if o != "same") or "-",
+        "s without a kill": seconds,
+        "s at most": max(times),
+    }
 
 
 def _without_workers(path: Path) -> tuple[str, float]:
@@ -222,7 +348,7 @@ def _without_workers(path: Path) -> tuple[str, float]:
             for _ in range(2)
         ]
         client.wait_for_workers(2, timeout=120)
-        seeded("DPMixture").fit(path)  # workers load kernels
+        seeded("DPMixture", models_of_workers).fit(path)  # workers load kernels
         killed: list[float] = []
 
         def kill() -> None:
@@ -233,7 +359,7 @@ def _without_workers(path: Path) -> tuple[str, float]:
         killer = threading.Timer(0.5, kill)
         killer.start()
         try:
-            seeded("DPMixture").fit(path)
+            seeded("DPMixture", models_of_workers).fit(path)
             error = "none"
         except Exception as raised:
             error = type(raised).__name__

@@ -19,14 +19,16 @@ CALL = 1.9e-3  # seconds of driver and scheduler for each call: assumed, as seen
 LATENCY = 1.1e-2  # of calls and their answers, one a worker: the same
 ADDING = 4e9  # bytes a second, of adding one sum to another
 TASK_ROWS = 2**22  # as engine/engine.py cuts very many rows
-CALLS_A_WORKER = 4
+CALLS_A_WORKER = 4  # or more, as engine/dask.py does ...
+LONGEST = 10.0  # ... where calls would take longer than so many seconds
 BATCHES = (1, 20)  # parameters are updated after each
 
 
 def pass_seconds(facts: dict[str, Any], workers: int, batches: int) -> float:
     """One pass over all rows."""
     tasks = max(-(-ROWS // batches // TASK_ROWS), 1)
-    calls = min(tasks, CALLS_A_WORKER * workers)
+    alone = tasks * TASK_ROWS * facts["row_s"] / workers
+    calls = min(tasks, max(CALLS_A_WORKER, int(-(-alone // LONGEST))) * workers)
     size = np.diff(np.linspace(0, tasks, calls + 1).astype(int))
     seconds = _work(facts, size, workers)
     sent = calls * facts["params_bytes"] / NETWORK

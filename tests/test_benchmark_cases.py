@@ -32,6 +32,7 @@ QUICK = {
         ],
         "synthetic curves large row_solver flips cost plain",
     ),
+    "scale": (["scale"], "patches"),
 }
 LONGER = {
     "craft": "splice adult scaling",
@@ -101,6 +102,15 @@ def test_quick_case_runs(name, case, run_case):
 @pytest.mark.parametrize(("name", "case"), named(LONGER))
 def test_longer_quick_case_runs(name, case, run_case):
     run_case(name, case)
+
+
+@pytest.mark.slow
+@pytest.mark.dask
+@pytest.mark.filterwarnings("ignore")  # those of distributed are many
+@pytest.mark.parametrize("case", ["overhead", "workers"])
+def test_quick_case_runs_with_a_cluster(case, run_case):
+    pytest.importorskip("distributed")
+    run_case("scale", case)
 
 
 @pytest.mark.parametrize(
