@@ -101,6 +101,8 @@ def test_what_is_there(kplus, named, tmp_path):
     ("words", "said"),
     [
         ([], "'id' has another value in each row"),
+        ([], "(--drop 'id'), name the rows with it (--index 'id'), or say "),
+        ([], "say --categorical 'id' to use it"),
         (["--dtype", "int8"], "--dtype is float32 or float64"),
         (["--categorical", "rom"], "no column 'rom'; did you mean 'room'"),
         (["--drop", "x"], "no column 'x'"),
@@ -109,6 +111,18 @@ def test_what_is_there(kplus, named, tmp_path):
 def test_mistakes(kplus, mixed, tmp_path, words, said):
     kplus("convert", mixed, *words, "-o", tmp_path / "rows").refuses(said)
     assert not (tmp_path / "rows").exists()
+
+
+def test_mistakes_in_columns_with_quotes(kplus, mixed, tmp_path):
+    pl.read_parquet(mixed).rename({"id": "row's id"}).write_parquet(mixed)
+    done = kplus("convert", mixed, "-o", tmp_path / "rows")
+    done.refuses("""(--drop "row's id")""", """(--index "row's id")""")
+
+
+def test_numbers_too_large(kplus, mixed, tmp_path):
+    pl.read_parquet(mixed).with_columns(a=1e300).write_parquet(mixed)
+    words = ["--index", "id", "--dtype", "float32", "-o", tmp_path / "rows"]
+    kplus("convert", mixed, *words).refuses("say --dtype float64")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +137,7 @@ def test_columns_are_chosen_when_converting(kplus, mixed, tmp_path, out, words):
 def test_models_that_do_not_go_with_it(kplus, mixed, named, tmp_path, out):
     kplus("convert", mixed, *CHOICE, "-o", tmp_path / "rows")
     done = kplus("fit", tmp_path / "rows", "--model", "dp-means", "-o", out)
-    done.refuses("'color' holds categories")
+    done.refuses("'color' holds categories", "again without it (--drop 'color')")
     assert kplus("fit", named, "--index", "id", "-o", out).code == 0
     done = kplus("predict", out / "model.kplus", tmp_path / "rows")
     assert done.code == 2

@@ -96,7 +96,7 @@ def test_commands(kplus, words, expected):
         ("x.csv", b"a,b\n1,2\n3,4,5\n", ["Line 3", "3 found"]),
         ("x.csv", b"1,2\n3,4\n", ["Line 1", "names"]),
         ("x.csv", b"a;b\n1;2\n", ["semicolons"]),
-        ("x.csv", b"a,city\n1,Rome\n2,Oslo\n", ["'city'", "'Rome'", "--drop"]),
+        ("x.csv", b"a,city\n1,Rome\n2,Oslo\n", ["'city'", "'Rome'", "--drop 'city'"]),
         ("x.csv", b"a,city\n1,1\n2,?\n", ["'city'", "--categorical"]),
         ("x.csv", b"a,day\n1,2024-01-01\n", ["'day'", "date32"]),
         ("x.csv", b"a,b\n1,\n2,\n", ["'b' is empty", "--drop"]),

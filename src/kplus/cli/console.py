@@ -19,6 +19,9 @@ __all__ = [
     "status",
 ]
 
+_WORD = re.compile(r"\b(dtype|negative|numeric|observations|prior)='(\w+)'")
+_NAME = re.compile(r"""\b(categorical|drop|index)=\[?('[^']*'|"[^"]*")\]?""")
+
 
 class CommandError(Exception):
     """The user asked for something that cannot be; the message says why."""
@@ -96,7 +99,7 @@ def _show_warning(
 def _plain(message: str) -> str:
     """One line, with options as they are written here: --prior gaussian."""
     line = " ".join(message.split())
-    return re.sub(r"\b(negative|numeric|observations|prior)='(\w+)'", r"--\1 \2", line)
+    return _NAME.sub(r"--\1 \2", _WORD.sub(r"--\1 \2", line))
 
 
 @contextmanager

@@ -36,7 +36,7 @@ def convert_table(options: ConvertOptions) -> None:
     try:
         check_target(options.outdir, options.force)
     except FileExistsError as error:
-        raise CommandError(str(error).replace("; force", "; --force")) from error
+        raise CommandError(str(error).replace("force=True", "--force")) from error
     with status(f"Converting {options.data}", options.quiet):
         table = _open(options)
         named = bool(choice.categorical)

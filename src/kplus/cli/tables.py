@@ -187,6 +187,7 @@ def _chosen_columns(
     files: "Columns", choice: Choice
 ) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
+    from kplus.sources.coded_columns import refuse_row_names
     from kplus.sources.retyped import as_missing, as_text
 
     files = as_text(files, choice.categorical)
@@ -203,7 +204,7 @@ def _chosen_columns(
     )
     source, coding = coder.open_table(files)
     if coding is not None and choice.coding is None and not every:
-        _refuse_names(files, coding, choice.categorical)
+        refuse_row_names(files, coding, choice.categorical)
     return source, files, coding
 
 
@@ -216,30 +217,6 @@ def _empty(files: "Columns") -> list[str]:
         for name in files.names
         if not (is_number(files.schema.field(name).type) or _examples(files, name))
     ]
-
-
-def _refuse_names(files: "Columns", coding: Coding, asked: Sequence[str]) -> None:
-    """Refuse columns that name the rows, unless they were asked for."""
-    for name, levels in zip(coding.names, coding.levels, strict=True):
-        if levels is None or levels < 2 or name in asked:
-            continue
-        if levels == _count_values(files, name, levels + 1):
-            raise DataError(
-                f"Column {name!r} has another value in each row, for example "
-                f"{str(_examples(files, name)[0])[:40]!r}. Leave it out (--drop), name "
-                f"the rows with it (--index), or say --categorical to use it all the "
-                f"same."
-            )
-
-
-def _count_values(files: "Columns", name: str, most: int) -> int:
-    """Values of a column that are there, counted until they are `most`."""
-    count = 0
-    for part in files.parts(name):
-        count += len(part) - part.null_count
-        if count >= most:
-            break
-    return count
 
 
 def _is_plain(dtype: Any, choice: Choice) -> bool:
@@ -297,8 +274,9 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
             kind = "not numbers" if numbers_only else "neither numbers nor categories"
             raise DataError(
                 f"Column {name!r} holds {dtype}, {kind}, for example "
-                f"{str(examples[0])[:40]!r}. Leave it out (--drop), name the rows with "
-                f"it (--index), or say --categorical to a model that takes categories."
+                f"{str(examples[0])[:40]!r}. Leave it out (--drop {name!r}), name the "
+                f"rows with it (--index {name!r}), or say --categorical {name!r} to a "
+                f"model that takes categories."
             )
 
 

@@ -128,7 +128,7 @@ def check_target(folder: Path, force: bool) -> None:
     if not inside:
         return
     if not force:
-        raise FileExistsError(f"{folder} is there already; force replaces it.")
+        raise FileExistsError(f"{folder} is there already; force=True replaces it.")
     if MANIFEST not in inside or not inside <= {ROWS, MANIFEST, INDEX}:
         raise FileExistsError(
             f"{folder} is not a folder that was converted, so that it is not replaced; "
@@ -195,17 +195,16 @@ def _select(
 
 
 def _coded(table: Any, categorical: Choice) -> tuple[Blocks, Coding]:
-    from kplus.sources.coded_columns import CodedColumnBlocks, columns_coding
+    from kplus.sources.coded_columns import (
+        CodedColumnBlocks,
+        columns_coding,
+        refuse_row_names,
+    )
 
     coding = columns_coding(table, categorical)
     chosen = chosen_columns(categorical, len(table.names), table.names)
-    for name, levels, asked in zip(coding.names, coding.levels, chosen, strict=True):
-        if levels == table.n_rows > 1 and not asked:
-            raise DataError(
-                f"Column {name!r} has another value in each row. Leave it out (drop), "
-                f"name the rows with it (index), or say that it is categorical to use "
-                f"it all the same."
-            )
+    asked = [name for name, it in zip(table.names, chosen, strict=True) if it]
+    refuse_row_names(table, coding, asked)
     if coding.has_categories:
         return CodedColumnBlocks(table, coding), coding
     return number_blocks(table), coding
@@ -251,7 +250,7 @@ def _cast(
         name = str(j) if names is None else repr(names[j])
         raise DataError(
             f"Column {name} holds {rows[i, j]:g} (row {start + i}), which is too large "
-            f"for float32; write float64."
+            f"for float32; say dtype='float64'."
         )
     return cast
 
@@ -263,7 +262,7 @@ def _check_levels(coding: Coding | None, dtype: np.dtype[Any]) -> None:
         if levels is not None and levels > _MOST_IN_SINGLE:
             raise DataError(
                 f"Column {name!r} has {levels:,} categories, more than float32 can "
-                f"tell; write float64."
+                f"tell; say dtype='float64'."
             )
 
 

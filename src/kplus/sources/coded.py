@@ -142,7 +142,7 @@ class Coder:
             if self.reset and asked and found is None:
                 raise DataError(
                     f"Column {name!r} was converted as numbers; convert the table "
-                    f"again, with it as categorical."
+                    f"again, with categorical=[{name!r}]."
                 )
         return table, own if own.has_categories else None
 

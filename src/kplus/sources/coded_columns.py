@@ -4,13 +4,14 @@ The categories are found in one pass over their columns, which keeps the differe
 values and nothing else in memory.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.errors import DataError
 from kplus.core.types import Array
 from kplus.sources.arrow import Columns
 from kplus.sources.categories import (
@@ -24,7 +25,7 @@ from kplus.sources.column_blocks import ColumnBlocks, to_numbers
 from kplus.sources.factors import MISSING, Column, encode
 from kplus.sources.kept import is_small
 
-__all__ = ["CodedColumnBlocks", "columns_coding"]
+__all__ = ["CodedColumnBlocks", "columns_coding", "refuse_row_names"]
 
 
 def columns_coding(files: Columns, categorical: Choice = FROM_DTYPE) -> Coding:
@@ -140,6 +141,32 @@ class CodedColumnBlocks(ColumnBlocks):
         column, first_row = _coded(self._files, piece, name), int(self._starts[piece])
         codes = encode(column, repr(name), categories, self._unknown, first_row)
         return np.where(codes == MISSING, np.nan, codes)
+
+
+def refuse_row_names(files: Columns, coding: Coding, asked: Collection[str]) -> None:
+    """Refuse categories that are others in each row, unless they were asked for."""
+    for name, levels in zip(coding.names, coding.levels, strict=True):
+        if levels is None or levels < 2 or name in asked:
+            continue
+        if levels == _count_values(files, name, levels + 1):
+            present = (part.drop_null() for part in files.parts(name))
+            example = next(str(part[0]) for part in present if len(part))
+            raise DataError(
+                f"Column {name!r} has another value in each row, for example "
+                f"{example[:40]!r}. Leave it out (drop=[{name!r}]), name the rows with "
+                f"it (index={name!r}), or say categorical=[{name!r}] to use it all the "
+                f"same."
+            )
+
+
+def _count_values(files: Columns, name: str, most: int) -> int:
+    """Values of a column that are there, counted until they are `most`."""
+    count = 0
+    for part in files.parts(name):
+        count += len(part) - part.null_count
+        if count >= most:
+            break
+    return count
 
 
 def _dtype(files: Columns, name: str) -> Any:

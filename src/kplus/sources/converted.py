@@ -197,7 +197,7 @@ def _refuse_kind(name: str, numbers: bool) -> None:
     how = "with" if numbers else "without"
     raise DataError(
         f"Column {name!r} holds {here}, but held {there} in the fit; convert the table "
-        f"again, {how} it as categorical."
+        f"again, {how} categorical=[{name!r}]."
     )
 
 
@@ -210,7 +210,7 @@ def refuse_categories(coding: Coding | None) -> None:
             shown = ", ".join(repr(value)[:40] for value in categories[:3])
             raise DataError(
                 f"Column {name!r} holds categories ({shown}), not numbers. Convert the "
-                f"table again without it (drop)."
+                f"table again without it (drop=[{name!r}])."
             )
 
 
