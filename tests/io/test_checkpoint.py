@@ -1,6 +1,8 @@
 """Fits that go on after a crash, from files."""
 
 import itertools
+import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -16,8 +18,11 @@ import kplus
 from kplus import DPMeans, DPMixture
 from kplus.core.errors import CheckpointError
 from kplus.datasets import make_gaussian_blobs
+from kplus.estimators._fingerprint import Fingerprint
 from kplus.io import checkpoint
 from kplus.io.checkpoint import CheckpointWarning
+from kplus.sources.blocks import ArrayBlocks
+from kplus.sources.files import number_blocks, open_files
 
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
 
@@ -153,6 +158,146 @@ def test_other_rows_weights_classes_and_folders_are_refused(tmp_path, crash_afte
         model.fit(X, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="holds no checkpoint"):
         DPMeans.resume(tmp_path / "nowhere", X)
+
+
+@pytest.fixture
+def large(tmp_path, crash_after, monkeypatch):
+    """A file of which but the first and the last block are looked at, in mid-fit."""
+    monkeypatch.setattr("kplus.estimators._fingerprint._SAMPLE_BYTES", 1)
+    np.save(tmp_path / "X.npy", X)
+    crash_after(2)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    with pytest.raises(crashes.Crash):
+        model.fit(tmp_path / "X.npy", checkpoint=tmp_path / "here")
+    return tmp_path / "X.npy"
+
+
+def reads(monkeypatch):
+    """Notes the blocks that are read before a fit goes on."""
+    seen = []
+    read = ArrayBlocks.read
+
+    def reading(self, index):
+        seen.append(index)
+        return read(self, index)
+
+    def stop(self):
+        raise crashes.Crash
+
+    monkeypatch.setattr(ArrayBlocks, "read", reading)
+    monkeypatch.setattr(checkpoint.Checkpoint, "take_up", stop)
+    return seen
+
+
+def test_files_that_were_left_alone_are_not_read_whole(large, monkeypatch):
+    seen = reads(monkeypatch)
+    with pytest.raises(crashes.Crash):
+        DPMeans.resume(large.parent / "here", large)
+    assert seen == [0, 6]
+
+
+def test_copies_are_read_whole_and_go_on(large, monkeypatch):
+    other = large.with_name("Y.npy")
+    shutil.copy(large, other)
+    os.utime(other, (1, 1))
+    with monkeypatch.context() as patch:
+        seen = reads(patch)
+        with pytest.raises(crashes.Crash):
+            DPMeans.resume(large.parent / "here", other)
+        assert seen == [0, 6, *range(7)]
+    again = DPMeans.resume(large.parent / "here", other)
+    expected = DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(X)
+    assert_same(expected, again)
+
+
+def test_other_forms_of_the_same_rows_go_on(large):
+    again = DPMeans.resume(large.parent / "here", X)
+    assert_same(DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(X), again)
+
+
+@pytest.mark.parametrize("row", [0, 200, 399])
+def test_a_single_value_that_was_changed(large, row):
+    other = X.copy()
+    other[row, 1] = np.nextafter(other[row, 1], 9.0)
+    np.save(large, other)
+    os.utime(large, (1, 1))
+    for rows in (large, other):
+        with pytest.raises(CheckpointError, match="digests of the values"):
+            DPMeans.resume(large.parent / "here", rows)
+
+
+def test_before_there_was_time_to_look_at_all_rows(tmp_path, crash_after, monkeypatch):
+    """Only files that were left alone are surely the same."""
+    monkeypatch.setattr("kplus.estimators._fingerprint._SAMPLE_BYTES", 1)
+    path, here = tmp_path / "X.npy", tmp_path / "here"
+    np.save(path, X)
+    crash_after(2)
+    monkeypatch.setattr(checkpoint, "SHARE", 10**12)
+    keep = checkpoint.Checkpoint.keep
+
+    def keeping(self, *arguments):
+        self._due = 0.0
+        keep(self, *arguments)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "keep", keeping)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    with pytest.raises(crashes.Crash):
+        model.fit(path, checkpoint=here)
+    assert checkpoint.read_fit(here)["rows"]["values"] is None
+    other = path.with_name("Y.npy")
+    shutil.copy(path, other)
+    os.utime(other, (1, 1))
+    with pytest.raises(CheckpointError, match=r"changed or copied.*cp -p"):
+        DPMeans.resume(here, other)
+    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    assert_same(DPMeans(**model.get_params()).fit(X), DPMeans.resume(here, path))
+
+
+@pytest.mark.parametrize("n_init", [1, 3])
+def test_digests_of_all_rows_are_made_once(tmp_path, monkeypatch, n_init):
+    made = []
+    digest = Fingerprint._digest
+
+    def noting(self, blocks):
+        made.append(list(blocks))
+        return digest(self, made[-1])
+
+    monkeypatch.setattr("kplus.estimators._fingerprint._SAMPLE_BYTES", 1)
+    monkeypatch.setattr(Fingerprint, "_digest", noting)
+    monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
+    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=0)
+    model.set_params(n_jobs=3).fit(X, checkpoint=tmp_path / "here")
+    assert made == [[0, 6], list(range(7))]
+
+
+def test_a_short_fit_makes_none(tmp_path, monkeypatch):
+    monkeypatch.setattr("kplus.estimators._fingerprint._SAMPLE_BYTES", 1)
+    seen = []
+    monkeypatch.setattr(Fingerprint, "complete", lambda *given: seen.append(given))
+    DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(
+        X, checkpoint=tmp_path / "a"
+    )
+    assert not seen
+
+
+def test_mapped_rows_are_let_go_of(tmp_path, monkeypatch):
+    np.save(tmp_path / "X.npy", X)
+    source = number_blocks(open_files(tmp_path / "X.npy"), 64)
+    released = []
+    monkeypatch.setattr(source, "release", lambda *rows: released.append(rows))
+    Fingerprint(source, None)
+    assert not released
+    with kplus.resources(memory_limit="1 GB"):
+        Fingerprint(source, None)
+    assert released == [(i * 64, min(i * 64 + 64, 400)) for i in range(7)]
+
+
+def test_digests_are_counted(tmp_path, monkeypatch):
+    clock = SimpleNamespace(perf_counter=partial(next, itertools.count(0, 1000)))
+    monkeypatch.setattr("kplus.estimators._fingerprint.time", clock)
+    model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
+    model.fit(X, checkpoint=tmp_path / "here")
+    assert 1000 <= model.fit_report_.checkpoint_seconds < 2000
 
 
 def test_another_version_is_refused(tmp_path, crash_after, monkeypatch):

@@ -1,16 +1,13 @@
 """Which fit a checkpoint belongs to, and whether it may be gone on with."""
 
-import hashlib
 import os
 from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from kplus import __version__
 from kplus.core.errors import CheckpointError
-from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
+from kplus.estimators._fingerprint import Fingerprint
 from kplus.io.checkpoint import Checkpoint
 
 __all__ = ["begin", "check_rows", "open_for"]
@@ -30,18 +27,22 @@ def begin(
             "checkpoint does not go with warm_start=True: what the fit began from "
             "would be gone after a crash. Set one of the two."
         )
+    found = Fingerprint(source, weights)
     fit = {
         "class": type(estimator).__name__,
         "kplus": __version__,
         "params": estimator.get_params(deep=False),
-        "rows": _rows(source, weights),
+        "rows": found.plain,
     }
     try:
-        return Checkpoint.begin(path, fit)
+        checkpoint = Checkpoint.begin(path, fit)
     except TypeError as error:
         raise CheckpointError(
             f"A parameter cannot be written to a checkpoint: {error}"
         ) from error
+    checkpoint.spent += found.seconds
+    _complete_later(checkpoint, found)
+    return checkpoint
 
 
 def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
@@ -79,16 +80,31 @@ def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:
 
 
 def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) -> None:
-    """Refuse rows other than those of the interrupted fit."""
-    known, found = checkpoint.fit["rows"], _rows(source, weights)
+    """Refuse rows other than those of the interrupted fit; then take it up.
+
+    Files that have neither been changed nor copied since, and of which some blocks are
+    the same, are taken to be the same. Otherwise all rows are read to decide.
+    """
+    known, found = checkpoint.fit["rows"], Fingerprint(source, weights)
+    same_files = known.get("files") == found.plain["files"]
+    if known.get("values") is not None and not (same_files and known.get("files")):
+        found.complete()
+    checkpoint.spent += found.seconds
     for name, what in _WHAT.items():
-        then, now = known.get(name), found[name]
-        if then != now:
+        then, now = known.get(name), found.plain[name]
+        if then != now and not (name == "values" and None in (then, now)):
             raise CheckpointError(
                 f"{checkpoint.folder} belongs to other data: {what} differ "
                 f"({then} then, {now} now). Give the same rows, in the "
                 f"same order, or fit anew."
             )
+    if known.get("values") is None and not same_files:
+        raise CheckpointError(
+            f"{checkpoint.folder} may belong to other data: the files were changed or "
+            f"copied, and the fit was too short to look at all rows. Give files with "
+            f"the same times of change (cp -p keeps them), or fit anew."
+        )
+    _complete_later(checkpoint, found)
     checkpoint.take_up()
 
 
@@ -97,23 +113,22 @@ _WHAT = {
     "n_features": "the numbers of columns",
     "block_rows": "the rows of a block (batch_size)",
     "columns": "the names of columns",
-    "values": "the digests of the values",
     "weights": "the digests of the weights",
+    "sample": "the digests of the values",
+    "values": "the digests of the values",
 }
 
 
-def _rows(source: Blocks, weights: Array | None) -> dict[str, Any]:
-    """What tells a table from others."""
-    names = getattr(source, "feature_names", None)
-    digest = hashlib.sha256()
-    for _, X in read_blocks(source):
-        digest.update(np.ascontiguousarray(X).data)
-    own = None if weights is None else hashlib.sha256(weights.tobytes()).hexdigest()
-    return {
-        "n_rows": source.n_rows,
-        "n_features": source.n_features,
-        "block_rows": source.block_rows,
-        "columns": None if names is None else list(names),
-        "values": digest.hexdigest(),
-        "weights": own,
-    }
+def _complete_later(checkpoint: Checkpoint, found: Fingerprint) -> None:
+    """Let the checkpoint have the digest of all rows when there is time for it."""
+    rows = checkpoint.fit["rows"]
+
+    def complete(seconds: float) -> bool:
+        before = found.seconds
+        done = found.complete(seconds)
+        checkpoint.spent += found.seconds - before
+        rows["values"] = found.plain["values"]
+        return done
+
+    if rows.get("values") is None:
+        checkpoint.complete = complete

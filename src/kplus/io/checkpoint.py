@@ -6,6 +6,7 @@ loops of the search stand (see `kplus.search.journal`).
 """
 
 import logging
+import math
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,9 @@ class Checkpoint:
     ----------
     fit : dict
         What fit it is, as plain values: its class, parameters and rows.
+    complete : callable or None
+        Adds to `fit` what takes long to find out. Asked before each file that is
+        written, with the seconds that it may take, until it returns True.
     spent : float
         Seconds that this search spent with it.
     """
@@ -59,7 +64,10 @@ class Checkpoint:
         self.rows = folder / "rows"
         self._part, self._begun, self._serial = part, 0, 0
         self._entries: dict[int, Any] = {}
-        self._due = time.monotonic() + SECONDS
+        self._opened = time.monotonic()
+        self._due = self._opened + SECONDS
+        self.complete: Callable[[float], bool] | None = None
+        self._whole, self._lock = self, Lock()
         self._parts: list[Checkpoint] = []
         self.spent = 0.0
 
@@ -129,6 +137,8 @@ class Checkpoint:
         if begun < self._due:
             return
         try:
+            self._whole._complete_fit()
+            begun = time.monotonic()
             made = entry()  # the state of rows goes to the disk
         except OSError as error:
             self._tell(error)
@@ -138,6 +148,7 @@ class Checkpoint:
 
     def part(self, number: int) -> "Checkpoint":
         found = Checkpoint(self.folder, self.fit, number + 1)
+        found._whole = self
         self._parts.append(found)
         found.take_up()
         return found
@@ -161,6 +172,15 @@ class Checkpoint:
                 if serial < self._serial - 1:
                     old.unlink(missing_ok=True)
         self._written(begun)
+
+    def _complete_fit(self) -> None:
+        """Searches side by side may ask for it."""
+        with self._lock:
+            passed = time.monotonic() - self._opened
+            most = passed / SHARE - self.seconds if SHARE else math.inf
+            if self.complete is not None and self.complete(most):
+                write_archive(self.folder / _FIT, {}, pack(self.fit), KIND)
+                self.complete = None
 
     def _tell(self, error: OSError) -> None:
         warnings.warn(

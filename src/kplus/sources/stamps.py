@@ -14,6 +14,13 @@ class Stamps:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._known = {path: _stamp(path) for path in paths}
 
+    @property
+    def plain(self) -> list[tuple[int, int]] | None:
+        """Sizes and times, in order; None with folders, whose times tell nothing."""
+        if not all(path.is_file() for path in self._known):
+            return None
+        return [stamp for stamp in self._known.values() if stamp is not None]
+
     def check(self) -> None:
         """Refuse files that were changed meanwhile: sums would be of two tables."""
         for path, known in self._known.items():
