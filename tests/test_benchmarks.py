@@ -509,4 +509,4 @@ def test_quick_kills(tmp_path):
     scale, data = map(importlib.import_module, ("scale", "data"))
     result = scale.CASES["kills"](data.Store(tmp_path), scale.QUICK)
     assert all(check.met for check in result.checks)
-    assert sum(row["killed"] for row in result.rows) == scale.QUICK.kills
+    assert sum(row["kills"] for row in result.rows) == scale.QUICK.kills
