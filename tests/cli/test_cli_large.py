@@ -5,6 +5,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from kplus.sources import csv
 from kplus.sources.arrow import Columns
 
 N = 150
@@ -115,3 +116,19 @@ def test_a_column_of_nothing_is_missing(kplus, large, table, write, out, dtype):
         assert done.code == 0, done.err
         answers.append(done.out)
     assert answers[0] == answers[1]
+
+
+def test_copies_of_csv_files_are_in_the_scratch_folder(
+    kplus, large, table, write, tmp_path, out, monkeypatch
+):
+    seen = []
+
+    def copy_csv(path, copy, text):
+        seen.append(copy)
+        copy_all(path, copy, text)
+
+    copy_all = csv.copy_csv
+    monkeypatch.setattr(csv, "copy_csv", copy_csv)
+    words = ["--model", "craft", "--scratch", tmp_path / "scratch", "-o", out]
+    assert kplus("fit", write(table, "csv"), *words).code == 0
+    assert [copy.parent.parent for copy in seen] == [tmp_path / "scratch"]

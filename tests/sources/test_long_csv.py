@@ -7,6 +7,7 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
+from kplus.engine.resources import resources
 from kplus.sources.files import number_blocks, open_files
 
 pa = pytest.importorskip("pyarrow")
@@ -131,6 +132,20 @@ def test_copies_are_gone_with_the_table(tmp_path, monkeypatch, small_parts):
     del part
     gc.collect()
     assert not list((tmp_path / "scratch").iterdir())
+
+
+def test_copies_are_in_the_scratch_folder(tmp_path, monkeypatch, small_parts):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "nowhere"))
+    path = write(tmp_path, "a,b", ["1,2"] * 100)
+    with resources(scratch=tmp_path / "scratch"):
+        files = open_files(path)
+    assert len(list((tmp_path / "scratch").rglob("*.arrow"))) == 1
+    assert files.read(["b"]).num_rows == 100
+    del files
+    gc.collect()
+    assert not list((tmp_path / "scratch").iterdir())
+    with pytest.raises(OSError, match="scratch"):
+        open_files(path)
 
 
 @pytest.mark.parametrize(

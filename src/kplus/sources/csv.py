@@ -6,9 +6,6 @@ A fit goes over its rows many times, and text is slow to read.
 import csv
 import gzip
 import re
-import shutil
-import tempfile
-import weakref
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kplus.core.errors import DataError
+from kplus.engine.resources import resources_now
 from kplus.sources.arrow import UNNAMED
 
 try:
@@ -107,14 +105,13 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
 
 
 class Spool:
-    """A folder for copies, which is gone when nobody uses it any more."""
+    """A scratch folder for copies, which is gone when nobody uses it any more."""
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="kplus-"))
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self._folder = resources_now().folder()
 
     def copies(self, number: int) -> list[Path]:
-        return [self.folder / f"{i}.arrow" for i in range(number)]
+        return [self._folder.path / f"{i}.arrow" for i in range(number)]
 
 
 def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:

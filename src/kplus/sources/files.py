@@ -41,8 +41,8 @@ def open_files(
     - Parquet files and Zarr arrays are decoded by row groups and by chunks: memory
       holds one of them a thread.
     - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
-      in the folder for temporary files, which is deleted when the table is not used
-      any more.
+      in the scratch folder of `resources`, or that for temporary files, which is
+      deleted when the table is not used any more.
     - Folders that `convert` wrote are mapped into memory: they are the quickest to
       read.
 
