@@ -11,7 +11,6 @@ import pytest
 import kplus
 from every_estimator import MODELS, ROWS, every_default, every_model, fitted, seeded
 from kplus import CRAFT, MEIBP, DPMeans, DPMixture, IBPGibbs
-from kplus.engine import meter
 from kplus.estimators import _progress
 from kplus.io import checkpoint
 
@@ -126,18 +125,24 @@ class TestStream:
             assert line.getMessage().startswith(f"{name}: pass {number}, ")
 
 
-def test_long_batches_are_looked_at_again(monkeypatch):
-    """The peak of a batch of many parts, without a look at memory after each."""
+def test_a_look_at_memory_serves_many_small_batches(monkeypatch):
     looks = []
     monkeypatch.setattr(
-        meter, "resident_bytes", lambda: looks.append(1) or len(looks) * 10
+        _progress, "resident_bytes", lambda: looks.append(1) or len(looks) * 10
     )
     model = DPMixture(batch_size=100, random_state=0).fit(X[:500])
-    looks.clear()
-    monkeypatch.setattr(_progress, "_LOOK_SECONDS", 1e9)
-    assert model.partial_fit(X).fit_report_.peak_memory == 10
     monkeypatch.setattr(_progress, "_LOOK_SECONDS", 0.0)
     assert model.partial_fit(X).fit_report_.peak_memory == len(looks) * 10 > 400
+    last = len(looks) * 10
+    monkeypatch.setattr(_progress, "_LOOK_SECONDS", 1e9)
+    for _ in range(3):
+        assert model.partial_fit(X).fit_report_.peak_memory == last
+    assert len(looks) * 10 == last
+
+
+@pytest.fixture(autouse=True)
+def _no_look_so_far(monkeypatch):
+    monkeypatch.setattr(_progress.SparingMeter, "looked", (-np.inf, 0))
 
 
 def test_checkpoints_are_counted(tmp_path, monkeypatch):

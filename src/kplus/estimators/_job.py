@@ -1,5 +1,7 @@
 """From the parameters that all estimators share to what a search is given."""
 
+from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,9 @@ def job_of(
     reporter: Watch | None = None,
 ) -> Job:
     """The rows, the seed, the threads and when to stop; who watches, if anybody."""
-    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    random_state = estimator.random_state
+    draw = _draw_once if isinstance(random_state, Integral) else _draw
+    seed = draw(random_state)
     watched: dict[str, Any] = {}
     if reporter is not None:
         watched = {
@@ -52,3 +56,11 @@ def answering(estimator: Any, source: Blocks, weights: Array | None = None) -> J
         max_iter=1,
         resources=resources_now(),
     )
+
+
+def _draw(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+# A generator takes longer to make than a small batch of a stream has to spare.
+_draw_once = lru_cache(maxsize=16)(_draw)

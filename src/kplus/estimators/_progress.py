@@ -1,12 +1,14 @@
 """Reports of a fit's passes: `verbose` lines and scikit-learn callbacks."""
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from kplus.core.types import PassInfo
+from kplus.engine.memory import resident_bytes
 from kplus.engine.meter import Meter
 from kplus.estimators._interrupt import Interrupt
 
@@ -14,19 +16,24 @@ __all__ = ["PassReporter", "Watch"]
 
 _LOG = logging.getLogger("kplus")
 
-_LOOK_SECONDS = 0.01
+_LOOK_SECONDS = 0.05
 
 
 class SparingMeter(Meter):
-    """A meter for batches of a stream, which may take less than looks at memory."""
+    """A meter for batches of streams: looks at memory would cost more than some take.
 
-    _next = 0.0
+    A look serves all batches of the moments after it.
+    """
+
+    looked: ClassVar[tuple[float, int]] = (-math.inf, 0)  # when, and what was seen
 
     def look(self) -> None:
         now = time.monotonic()
-        if now >= self._next:
-            super().look()
-            self._next = now + _LOOK_SECONDS
+        when, seen = SparingMeter.looked
+        if now - when >= _LOOK_SECONDS:
+            seen = resident_bytes()
+            SparingMeter.looked = now, seen
+        self.peak = max(self.peak, seen)
 
 
 class Watch:
