@@ -103,11 +103,15 @@ def test_the_base_gets_the_means_back(Z):
     X = LEVEL + Z @ A
     mean, scale = X.mean(axis=0), X.std(axis=0)
     components = np.vstack([LEVEL - mean, A]) / scale
-    model = SimpleNamespace(components_=components, n_components_=3)
+    model = SimpleNamespace(
+        components_=components, n_components_=3, transform=lambda part: base
+    )
     profile = Profile(np.full(4, 90.0), mean, scale)
     source = ArrayBlocks((X - mean) / scale)
     rows = Rows(source, NAMES, None, profile, scaled=True)
-    table = pl.from_arrow(Features(model, rows, base).tables()["components"])
+    findings = Features(model, rows, source)
+    assert len(list(findings.pieces())) == 1
+    table = pl.from_arrow(findings.tables()["components"])
     values = table.select(NAMES).to_numpy()
     np.testing.assert_allclose(values, np.vstack([LEVEL, A]), atol=1e-9)
 

@@ -1,17 +1,20 @@
 """The clusters of a fit: one record each, as JSON, as a table and as a picture."""
 
 import math
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.cli.console import count
 from kplus.cli.summary import (
     Rows,
     column_words,
     finite,
+    label_pieces,
     largest,
     print_table,
     telling,
@@ -26,13 +29,15 @@ _MAX_DRAWN = 5000
 class Clusters:
     """What a clusterer found; see `Findings`."""
 
-    picture = "clusters.png"
+    main, picture = "labels", "clusters.png"
 
     def __init__(self, model: Any, rows: Rows) -> None:
         self._model, self._rows = model, rows
         self._n = int(model.n_clusters_)
         self._labels: IntArray = model.labels_
-        self.answers = {"labels": self._labels}
+
+    def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
+        return label_pieces(self._labels)
 
     def tables(self) -> dict[str, Any]:
         return {}

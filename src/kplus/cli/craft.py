@@ -1,5 +1,6 @@
 """The clusters of a mixed table, and the features that tell them."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -7,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from kplus.cli.console import count
-from kplus.cli.summary import Rows, finite, largest, print_table
-from kplus.core.types import IntArray
+from kplus.cli.summary import Rows, finite, label_pieces, largest, print_table
 from kplus.estimators._craft_report import Trait, describe
 
 __all__ = ["DescribedClusters"]
@@ -21,13 +22,14 @@ _MAX_PRINTED = 8  # features of a cluster, and columns with gaps
 class DescribedClusters:
     """What `CRAFT` found; see `Findings`."""
 
-    picture = "clusters.png"
+    main, picture = "labels", "clusters.png"
 
     def __init__(self, model: Any, rows: Rows) -> None:
         self._model, self._rows = model, rows
         self._n = int(model.n_clusters_)
-        labels: IntArray = model.labels_
-        self.answers = {"labels": labels}
+
+    def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
+        return label_pieces(self._model.labels_)
 
     def tables(self) -> dict[str, Any]:
         """The description, a line for each cluster and each of its features."""

@@ -8,6 +8,7 @@ feature is in all rows, none of them can hold the means: rows are then the means
 `offset` in JSON, `scaling_["mean"]` in the model file) plus their features.
 """
 
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.cli.console import count
+from kplus.cli.models import feature_answers
 from kplus.cli.summary import (
     Rows,
     column_words,
@@ -25,7 +27,9 @@ from kplus.cli.summary import (
     print_table,
     telling,
 )
-from kplus.core.types import Array
+from kplus.cli.tally import FeatureTally
+from kplus.core.types import Array, IntArray
+from kplus.io.answers import parts_of
 from kplus.plots.features import (
     FeatureDisplay,
     in_deviations,
@@ -46,19 +50,46 @@ class Features:
     model : BPMeans or KFeatures
     rows : Rows
         Of the fit.
-    Z : array of shape (n_rows, n_components_)
-        Zeros and ones: the features of each row.
+    X : object
+        The same, as the model takes them.
     """
 
-    picture = "features.png"
+    main, picture = "features", "features.png"
 
-    def __init__(self, model: Any, rows: Rows, Z: NDArray[Any]) -> None:
-        self._model, self._rows, self._Z = model, rows, Z
+    def __init__(self, model: Any, rows: Rows, X: Any) -> None:
+        self._model, self._rows, self._X = model, rows, X
         self._n = int(model.n_components_)
-        self._counts = np.count_nonzero(Z, axis=0)
-        self._shares = self._counts / len(Z)
-        self._base = _base(rows, Z)
-        self.answers = {"features": Z}
+        self._tally = FeatureTally(self._n)
+
+    def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
+        _, parts = parts_of(self._model, self._X)
+        for part in parts:
+            answers = feature_answers(self._model, part)
+            self._add(answers)
+            yield answers
+
+    def _add(self, answers: dict[str, NDArray[Any]]) -> None:
+        """Count what the next rows have."""
+        Z, start = answers["features"], self._tally.n_rows
+        self._tally.add(Z)
+        for own, rows in self._rows.between(start, start + len(Z)):
+            self._tally.add_values(rows, Z[own])
+            self._add_values(rows, {kind: said[own] for kind, said in answers.items()})
+
+    def _add_values(self, rows: Array, answers: dict[str, NDArray[Any]]) -> None:
+        """Add up more that a model tells of the values of rows."""
+
+    @property
+    def _counts(self) -> IntArray:
+        return self._tally.counts
+
+    @property
+    def _shares(self) -> Array:
+        return self._counts / self._tally.n_rows
+
+    @property
+    def _base(self) -> int | None:
+        return self._tally.base
 
     def tables(self) -> dict[str, Any]:
         columns = {
@@ -119,7 +150,7 @@ class Features:
                 {
                     "features": np.flatnonzero(pattern).tolist(),
                     "rows": int(number),
-                    "share": float(number / len(self._Z)),
+                    "share": float(number / self._tally.n_rows),
                 }
                 for pattern, number in zip(
                     patterns[:_MAX_COMBINATIONS], counts, strict=False
@@ -217,16 +248,9 @@ class Features:
         return float(self._model.reconstruction_err_) ** 2
 
     @cached_property
-    def _combinations(self) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _combinations(self) -> tuple[NDArray[Any], IntArray]:
         """The combinations of features that occur, the most frequent first."""
-        bits = np.packbits(self._Z.astype(bool), axis=1)
-        if self._n == 0:
-            return self._Z[:1], np.array([len(self._Z)])
-        _, first, counts = np.unique(
-            bits, axis=0, return_index=True, return_counts=True
-        )
-        order = np.lexsort((first, -counts))
-        return self._Z[first[order]], counts[order]
+        return self._tally.combinations()
 
     @cached_property
     def _records(self) -> list[dict[str, Any]]:
@@ -249,13 +273,3 @@ class Features:
                 self._rows.names, values, deviations, strict=True
             )
         ]
-
-
-def _base(rows: Rows, Z: NDArray[Any]) -> int | None:
-    """The feature that all rows with some value have."""
-    everywhere = np.ones(Z.shape[1], dtype=bool)
-    for part, own in rows.parts(Z):
-        seen = ~np.isnan(part).all(axis=1)
-        everywhere &= own[seen].all(axis=0)
-    # Features with equal rows are one, so that no two are everywhere.
-    return int(everywhere.argmax()) if everywhere.any() else None

@@ -6,12 +6,9 @@ What is common is here; the classes of `Findings` know what differs.
 import json
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from numpy.typing import NDArray
 
 from kplus.cli.clusters import Clusters
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
@@ -29,7 +26,6 @@ from kplus.cli.models import (
     FitOptions,
     accepted,
     check_model,
-    feature_answers,
     finds_features,
     has_buffet,
     make_model,
@@ -52,7 +48,6 @@ from kplus.cli.scaling import (
 )
 from kplus.cli.summary import Findings, Rows
 from kplus.cli.tables import Choice, Table, column_names, read_table
-from kplus.io.answers import PART_ROWS
 
 __all__ = ["FitOptions", "fit"]
 
@@ -207,9 +202,9 @@ def _fit_model(options: FitOptions, model: Any, X: Any) -> tuple[float, bool]:
 
 def _findings(options: FitOptions, model: Any, rows: Rows, X: Any) -> Findings:
     if has_buffet(model):
-        return BuffetFindings(model, rows, feature_answers(model, X))
+        return BuffetFindings(model, rows, X)
     if finds_features(model):
-        return Features(model, rows, feature_answers(model, X)["features"])
+        return Features(model, rows, X)
     if options.model == "craft":
         return DescribedClusters(model, rows)
     return Clusters(model, rows)
@@ -221,10 +216,10 @@ def _write(
     """Write all files to `folder`; return where they will be in the end."""
     from kplus.io.save import save
 
-    main = next(iter(findings.answers))
+    main = findings.main
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
-        write_rows(table, _pieces(findings.answers), file, options.format)
+        write_rows(table, findings.pieces(), file, options.format)
     for kind, part in findings.tables().items():
         names[kind] = f"{kind}.csv"
         with open(folder / names[kind], "xb") as file:
@@ -235,14 +230,6 @@ def _write(
         names["plot"] = findings.picture
         findings.draw(folder / names["plot"])
     return {kind: str(options.outdir / name) for kind, name in names.items()}
-
-
-def _pieces(answers: dict[str, NDArray[Any]]) -> Iterator[dict[str, NDArray[Any]]]:
-    """The answers for some rows after the other."""
-    n_rows = len(next(iter(answers.values())))
-    for start in range(0, n_rows, PART_ROWS):
-        rows = slice(start, start + PART_ROWS)
-        yield {kind: values[rows] for kind, values in answers.items()}
 
 
 def _tell(options: FitOptions, findings: Findings) -> None:

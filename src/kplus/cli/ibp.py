@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import count
 from kplus.cli.features import Features
-from kplus.cli.summary import Rows, finite
+from kplus.cli.summary import finite
 from kplus.core.types import Array
 
 __all__ = ["BuffetFindings"]
@@ -25,17 +25,20 @@ class BuffetFindings(Features):
     model : MEIBP, IBPGibbs or IBPVariational
     rows : Rows
         Of the fit.
-    answers : dict of str to array
-        "features" of each row, zeros and ones, and their "probabilities" if the model
-        has them.
+    X : object
+        The same, as the model takes them.
     """
 
-    def __init__(
-        self, model: Any, rows: Rows, answers: dict[str, NDArray[Any]]
-    ) -> None:
-        super().__init__(model, rows, answers["features"])
-        self.answers = answers
-        self._expected = answers.get("probabilities", answers["features"])
+    _left = 0.0
+
+    def _add_values(self, rows: Array, answers: dict[str, NDArray[Any]]) -> None:
+        expected = answers.get("probabilities", answers["features"])
+        left = rows - self._model.inverse_transform(expected)
+        self._left += float(np.nansum(np.square(left)))
+
+    @property
+    def _squared_error(self) -> float:
+        return self._left
 
     def notes(self) -> list[str]:
         if self._offset is None:
@@ -78,11 +81,3 @@ class BuffetFindings(Features):
         if not self._rows.scaled:
             return np.asarray(offset)
         return np.asarray(found.mean + found.scale * offset)
-
-    @property
-    def _squared_error(self) -> float:
-        total = 0.0
-        for part, own in self._rows.parts(self._expected):
-            left = part - self._model.inverse_transform(own)
-            total += float(np.nansum(np.square(left)))
-        return total

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kplus.cli.scaling import Profile, number_columns, read_once
 from kplus.core.types import Array, Blocks, IntArray
+from kplus.io import answers
 from kplus.sources.categories import Coding
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Rows",
     "column_words",
     "finite",
+    "label_pieces",
     "largest",
     "print_table",
     "telling",
@@ -58,21 +60,37 @@ class Rows:
         for start, rows in read_once(self.source):
             yield rows, values[start : start + len(rows)]
 
+    def between(self, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
+        """Rows from `start` to `stop`, block by block: where among them, and which."""
+        size = self.source.block_rows
+        for first in range(start // size * size, stop, size):
+            rows = self.source.read(first // size)
+            begin, end = max(first, start), min(first + len(rows), stop)
+            yield slice(begin - start, end - start), rows[begin - first : end - first]
+            if hasattr(self.source, "release"):
+                self.source.release(first, first + len(rows))
+
 
 class Findings(Protocol):
     """What ``kplus fit`` writes and tells; the class for a kind of model knows how.
 
     Attributes
     ----------
-    answers : dict of str to array
-        What is said of each row; `output.row_table` knows the keys. The first key
-        names the file.
+    main : str
+        Name of the file with what is said of each row.
     picture : str
         Name of the file with the picture.
     """
 
-    answers: dict[str, NDArray[Any]]
+    main: str
     picture: str
+
+    def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """What is said of each row, some of them after the other.
+
+        `output.write_rows` knows the keys. Run through it once before all else: what
+        there is to tell may be added up on the way.
+        """
 
     def tables(self) -> dict[str, Any]:
         """Arrow tables to write as CSV beside the answers, by the stems of files."""
@@ -97,6 +115,12 @@ class Findings(Protocol):
 
     def print(self, title: str) -> None:
         """Print what was found."""
+
+
+def label_pieces(labels: IntArray) -> Iterator[dict[str, NDArray[Any]]]:
+    """The labels of some rows after the other; see `Findings.pieces`."""
+    for start in range(0, len(labels), answers.PART_ROWS):
+        yield {"labels": labels[start : start + answers.PART_ROWS]}
 
 
 def finite(value: Any) -> float | None:
