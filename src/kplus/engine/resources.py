@@ -60,14 +60,15 @@ def resources(
     memory_limit: int | str | None = None,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Iterator[None]:
-    """Say what fits may use; for all of them inside a ``with`` block.
+    """Say what fits and fitted models may use, for all inside a ``with`` block.
 
     Parameters
     ----------
     memory_limit : int or str, optional
         How much memory the process may take, in bytes or as in ``"2 GB"``. What a fit
-        remembers of each row goes to scratch files when it would take more. The rows
-        themselves must be in files, too: give a path to `fit`.
+        or `predict` remembers of each row goes to scratch files when it would take
+        more. The rows themselves must be in files, too: give a path. So must answers
+        that are large: see `kplus.write_answers`.
     scratch : path-like, optional
         A folder for such files, the one for temporary files by default. With workers
         on several machines it must be one that all of them reach under this name.

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from kplus.engine.resources import resources_now
 from kplus.io.atomic import atomic_file
 from kplus.sources.anything import as_table
 from kplus.sources.categories import Coding
@@ -22,6 +23,8 @@ __all__ = ["parts_of", "write_answers"]
 PART_ROWS = 2**17
 """Rows of a part: whole blocks of any size that is chosen by default."""
 
+_MOST_WORKERS = 8  # that share a part: this process holds the answers of all of it
+
 _NAMES = {"predict": "cluster", "predict_proba": "share", "transform": "feature"}
 
 
@@ -30,8 +33,9 @@ def write_answers(
 ) -> None:
     """Write what a fitted model says of each row to a file, part by part.
 
-    Memory holds the answers of some 100,000 rows, never those of all. The file has them
-    in the order of the rows, and is there whole or not at all.
+    Memory holds the answers of some 100,000 rows, with the workers of a Dask client of
+    so many for each of up to eight, never those of all. The file has them in the order
+    of the rows, and is there whole or not at all.
 
     Parameters
     ----------
@@ -133,11 +137,20 @@ def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
 
 
 def _runs(blocks: Any, coding: Coding | None) -> Iterator[BlockRun]:
-    step = -(-PART_ROWS // blocks.block_rows) * blocks.block_rows
+    step = -(-_part_rows(blocks) // blocks.block_rows) * blocks.block_rows
     for start, stop in _cuts(blocks.n_rows, step):
         run = BlockRun(blocks, start, stop, coding)
         yield run
         run.release(0, run.n_rows)  # who maps files need not keep all of them
+
+
+def _part_rows(blocks: Any) -> int:
+    """More where workers read them, so that each has something to do."""
+    client = resources_now().client
+    if client is None or not getattr(blocks, "remote", False):
+        return PART_ROWS
+    n_workers = len(client.scheduler_info(n_workers=-1)["workers"])
+    return PART_ROWS * min(max(1, n_workers), _MOST_WORKERS)
 
 
 def _cuts(n_rows: int, step: int) -> Iterator[tuple[int, int]]:
