@@ -2,7 +2,10 @@
 
 import multiprocessing
 import os
+import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +19,7 @@ from every_estimator import (
     bits,
     seeded,
 )
-from kplus import DPMeans, DPMixture
+from kplus import BPMeans, DPMeans, DPMixture
 from kplus.engine.blas import SINGLE_THREAD
 
 MANY = np.tile(ROWS, (4, 1)) + np.random.default_rng(0).normal(0, 0.01, (240, 5))
@@ -216,3 +219,91 @@ def test_joblib():
     )
     for model in found:
         assert_same_attributes(model.set_params(n_jobs=1), expected)
+
+
+# ------------------------------------------------------------------------ workers
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers of one thread each.
+
+    No daemons: joblib takes any n_jobs for 1 in those, and there were nothing to see.
+    """
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
+    cloudpickle = pytest.importorskip("cloudpickle")
+    here = sys.modules[__name__]  # which workers may not be able to import
+    cloudpickle.register_pickle_by_value(here)
+    with (
+        dask.config.set({"distributed.worker.daemon": False}),
+        distributed.LocalCluster(
+            n_workers=2,
+            threads_per_worker=1,
+            dashboard_address=None,
+            worker_dashboard_address=None,
+        ) as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+    cloudpickle.unregister_pickle_by_value(here)
+
+
+def threads_of_workers(client):
+    return np.array([count for _, count in sorted(client.run(n_threads).items())])
+
+
+def fit_by_workers(client, model, path):
+    with client.as_current():
+        return model.fit(path)
+
+
+def fit_in_a_task(model, X):
+    """On a worker: the fit, threads that came meanwhile and that were left."""
+    before = n_threads()
+    with Watcher() as watcher:
+        model.fit(X)
+    return model, watcher.more, (n_threads() - before).tolist()
+
+
+def outcome(model, X):
+    return [model._history.tobytes(), bits(model.score(X))]
+
+
+@pytest.mark.dask
+@pytest.mark.filterwarnings("ignore")  # those of distributed are many
+class TestWorkers:
+    @pytest.mark.parametrize(
+        "model", [DPMeans(penalty=1.0), DPMixture(), BPMeans()], ids=str
+    )
+    def test_get_no_threads(self, model, client, tmp_path):
+        """Whatever n_jobs says: their number is that of the cluster."""
+        path = tmp_path / "rows.npy"
+        np.save(path, MANY)
+        fit_by_workers(client, many_blocks(model, 4), path)  # BLAS makes its own
+        most = before = threads_of_workers(client)
+        with ThreadPoolExecutor(1) as pool:
+            fit = pool.submit(fit_by_workers, client, many_blocks(model, 4), path)
+            while not fit.done():
+                time.sleep(0.01)
+                most = np.maximum(most, threads_of_workers(client))
+        assert fit.result().fit_report_.n_workers == 2
+        assert np.all(most - before <= LINGERING)
+
+    @pytest.mark.parametrize("n_jobs", [1, 2, -1])
+    @pytest.mark.parametrize("model", [DPMeans(penalty=1.0), DPMixture()], ids=str)
+    def test_fit_as_a_task(self, model, n_jobs, client):
+        """It does not wait for others, has its own threads and gives them back."""
+        expected = outcome(many_blocks(model, 1).fit(MANY), MANY)
+        fits = [many_blocks(model, n_jobs) for _ in range(4)]
+        # The lambda is sent by value, which a function of this file would not be.
+        for _ in range(2):  # BLAS makes its own threads in the first round
+            futures = client.map(lambda fit: fit_in_a_task(fit, MANY), fits, pure=False)
+            answers = [future.result(timeout=120) for future in futures]
+        allowed = os.cpu_count() if n_jobs == -1 else n_jobs
+        if n_jobs == 2:  # there were threads to give back
+            assert any(more[0] >= 1 for _, more, _ in answers)
+        for fitted, more, left in answers:
+            assert outcome(fitted, MANY) == expected
+            assert max(more) <= allowed + LINGERING
+            assert max(left) <= LINGERING
