@@ -89,7 +89,7 @@ class Stream:
     """An estimator, its data, and between what its measure per row must be.
 
     `why` says where the limits come from; without limits, the measure must stay
-    within a quarter of its range over the first turn.
+    within a quarter of its range over the first turn. `note` stands below the table.
     """
 
     estimator: str
@@ -99,6 +99,7 @@ class Stream:
     lowest: float | None = None
     highest: float | None = None
     why: str = "the range of the first turn, and a quarter of it"
+    note: str = ""
 
 
 STREAMS = {
@@ -109,6 +110,10 @@ STREAMS = {
         lowest=0.0,
         highest=PENALTY,
         why="a row costs at most the penalty, as a cluster of its own would",
+        note="At a fixed penalty the number of clusters grows with the rows, and so it "
+        "does at the optimum of the objective: sooner or later noise puts a row beyond "
+        "√penalty of all centres, and to join two clusters would cost more than the "
+        "penalty.",
     ),
     "DPMixture": Stream(
         "DPMixture",
@@ -248,14 +253,15 @@ def case_of(name: str, sizes: Sizes) -> CaseResult:
         for one, before in zip(chosen, [None, *chosen[:-1]], strict=True)
     ]
     about = STREAMS[name]
+    text = (
+        f"Batches of {BATCH} rows; the data repeat themselves every {sizes.turn:,} "
+        f"batches. Warm-up: the first third."
+    )
     return CaseResult(
         f"A stream of {notes[-1]['batches'] * BATCH:,} drifting rows through {name}",
         rows,
         checks_of(about, notes, sizes.turn),
-        [
-            f"Batches of {BATCH} rows; the data repeat themselves every {sizes.turn:,} "
-            f"batches. Warm-up: the first third."
-        ],
+        [f"{text} {about.note}".strip()],
         answer.versions,
     )
 
