@@ -49,6 +49,7 @@ FITS = {
     "no text": lambda fit: fit | {"params": {1: 2}},
     "value of another kind": lambda fit: fit | {"params": fit["params"] | {"tol": "x"}},
     "no number": lambda fit: fit | {"params": fit["params"] | {"batch_size": [1]}},
+    "no threads": lambda fit: fit | {"params": fit["params"] | {"n_jobs": 0}},
     "a list": lambda fit: [fit],
     "nothing": lambda fit: None,
     "no class": lambda fit: fit | {"class": None},
@@ -133,6 +134,31 @@ def test_what_does_not_fit_together(crashed, change):
     with pytest.raises(CheckpointError, match=r"go on from .*here.*fit anew") as caught:
         type(model).resume(here, X)
     assert caught.value.__cause__ is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda records: [3],
+        lambda records: [*records, None],
+        lambda records: [replace(records[0], target=5)],
+        lambda records: [replace(records[0], iteration=[[]])],
+        lambda records: [replace(records[0], change="x")],
+    ],
+)
+def test_records_of_moves(tmp_path, crash_after, change):
+    crash_after(2)
+    model = DPMixture(batch_size=64, random_state=0)
+    with pytest.raises(crashes.Crash):
+        model.fit(X, checkpoint=tmp_path)
+
+    def changed(entries):
+        chance, records = entries[1].memories
+        return {1: replace(entries[1], memories=[chance, change(records)])}
+
+    forge(max(tmp_path.glob("part*")), changed)
+    with pytest.warns(CheckpointWarning, match="the one before it is used"):
+        DPMixture.resume(tmp_path, X)
 
 
 @pytest.mark.parametrize("spawned", [2**40, None, "x", -5.5])

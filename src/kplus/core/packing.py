@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterable
 from importlib import import_module
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,8 @@ class _Packer:
         name = f"{cls.__module__}:{cls.__qualname__}"
         if not _may_hold(name) or not dataclasses.is_dataclass(value):
             raise TypeError(f"a checkpoint cannot hold a {name}.")
-        names = [f.name for f in dataclasses.fields(value) if f.init]
-        return ["c", name, *self._nodes((getattr(value, n) for n in names), depth)]
+        values = (getattr(value, field.name) for field in _given(value))
+        return ["c", name, *self._nodes(values, depth)]
 
 
 def _may_hold(name: str) -> bool:
@@ -198,5 +199,13 @@ def _made(name: str, values: list[Any]) -> Any:
     cls: Any = getattr(import_module(module), path)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
         raise ModelFormatError(f"it holds a {name[:60]!r}, which no fit has.")
-    names = [f.name for f in dataclasses.fields(cls) if f.init]
-    return cls(**dict(zip(names, values, strict=True)))
+    given = {}
+    for field, value in zip(_given(cls), values, strict=True):
+        if field.type is int and not isinstance(value, Integral):
+            raise ModelFormatError(f"{field.name} of a {name[:60]!r} is no number.")
+        given[field.name] = value
+    return cls(**given)
+
+
+def _given(cls: Any) -> list[Any]:
+    return [field for field in dataclasses.fields(cls) if field.init]

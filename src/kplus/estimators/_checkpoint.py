@@ -4,6 +4,8 @@ import os
 from numbers import Integral
 from typing import Any
 
+from joblib import effective_n_jobs
+
 from kplus import __version__
 from kplus.core.errors import CheckpointError
 from kplus.core.types import Array, Blocks
@@ -72,6 +74,7 @@ def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:
         made = cls(**params)
         made._validate_params()
         made._check_settings()
+        effective_n_jobs(made.n_jobs)
     except (TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} does not hold the parameters of a {cls.__name__} ({error}). It "

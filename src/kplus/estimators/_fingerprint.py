@@ -23,7 +23,7 @@ class Fingerprint:
     is a digest of some blocks, spread evenly from the first to the last: all of small
     tables, 32 MB of others. The digest of all rows is made before the first checkpoint
     is written. Sizes and times of change tell whether files are the same, too; so with
-    them it is put off until it is a hundredth of the time at most.
+    them it is put off until it takes less than a hundredth of the time.
 
     Attributes
     ----------

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Integral, Real
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -26,6 +27,7 @@ from kplus.engine.engine import State
 from kplus.engine.shelves import read_states
 from kplus.io.archive import open_archive, write_archive
 from kplus.loop import Pending, Standing
+from kplus.moves.records import MoveRecord
 from kplus.search.journal import Done, Kept
 
 __all__ = ["Checkpoint", "CheckpointWarning", "has_begun", "read_fit", "remove_unused"]
@@ -177,7 +179,8 @@ class Checkpoint:
         """Searches side by side may ask for it."""
         with self._lock:
             passed = time.monotonic() - self._opened
-            most = passed / SHARE - self.seconds if SHARE else math.inf
+            # Half of the time there is: it may take longer than was expected.
+            most = (passed / SHARE - self.seconds) / 2 if SHARE else math.inf
             if self.complete is not None and self.complete(most):
                 write_archive(self.folder / _FIT, {}, pack(self.fit), KIND)
                 self.complete = None
@@ -286,9 +289,27 @@ def _check(right: bool) -> None:
 
 def _checked(entry: Any, rows: Path) -> Done | Kept:
     _check(isinstance(entry, (Done, Kept)) and isinstance(entry.memories, list))
+    for memory in entry.memories:
+        if isinstance(memory, list):
+            _check_records(memory)
     if isinstance(entry, Kept) and isinstance(entry.standing, Standing):
         return replace(entry, standing=_checked_standing(entry.standing, rows))
     return entry
+
+
+def _check_records(records: list[Any]) -> None:
+    """They go into attributes as they are, when the fit has ended."""
+    for one in records:
+        _check(isinstance(one, MoveRecord) and isinstance(one.target, tuple))
+        _check(0 < len(one.target) <= 2 and isinstance(one.kind, str))
+        _check(_are_numbers(one.iteration, *one.target, one.accepted))
+        _check(isinstance(one.change, Real))
+
+
+def _are_numbers(*values: Any) -> bool:
+    """Whether they are whole, and fit into an array."""
+    whole = all(isinstance(value, (Integral, np.bool_)) for value in values)
+    return whole and all(abs(int(value)) < 2**63 for value in values)
 
 
 def _checked_standing(standing: Standing, rows: Path) -> Standing:
@@ -298,6 +319,10 @@ def _checked_standing(standing: Standing, rows: Path) -> Standing:
     if pending is not None:
         _check(isinstance(pending, Pending))
         _check(pending.move in range(len(standing.memories)))
+        _check(isinstance(pending.objective, float))
+        if pending.note is not None:  # becomes a record
+            iteration, targets, *more = pending.note
+            _check(_are_numbers(iteration, *([targets] if more else targets)))
         if pending.snapshots is not None:
             sums, state = pending.snapshots
             pending = replace(pending, snapshots=(sums, _checked_state(state, rows)))

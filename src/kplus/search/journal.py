@@ -165,6 +165,8 @@ def _memories(others: Sequence[Remembering]) -> list[Any]:
 
 def _remind(others: Sequence[Remembering], memories: Sequence[Any]) -> None:
     for other, memory in zip(others, memories, strict=True):
+        if type(memory) is not type(other.memory):
+            raise TypeError(f"a {type(memory).__name__} to remember")
         other.memory = memory
 
 
