@@ -175,6 +175,16 @@ def test_random_numbers(crashed, spawned):
         type(model).resume(here, X)
 
 
+def test_chains_go_on(tmp_path, crash_after):
+    """They have no threads."""
+    crash_after(2)
+    model = IBPGibbs(burn_in=3, n_samples=3, random_state=0)
+    with pytest.raises(crashes.Crash):
+        model.fit(X[:40], checkpoint=tmp_path)
+    found = IBPGibbs.resume(tmp_path, X[:40])
+    assert found.log_joint_ == IBPGibbs(**model.get_params()).fit(X[:40]).log_joint_
+
+
 @pytest.mark.parametrize("change", [3, "x", None, []])
 def test_chains(tmp_path, crash_after, change):
     rows = X[:40]
@@ -183,7 +193,7 @@ def test_chains(tmp_path, crash_after, change):
         IBPGibbs(burn_in=3, n_samples=3, random_state=0).fit(rows, checkpoint=tmp_path)
     for path in tmp_path.glob("part*"):
         forge(path, lambda entries: {1: Kept(1, [change] * len(entries[1].memories))})
-    with pytest.raises(CheckpointError, match="fit anew"):
+    with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
         IBPGibbs.resume(tmp_path, rows)
 
 

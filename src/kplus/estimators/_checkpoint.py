@@ -74,7 +74,7 @@ def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:
         made = cls(**params)
         made._validate_params()
         made._check_settings()
-        effective_n_jobs(made.n_jobs)
+        effective_n_jobs(getattr(made, "n_jobs", None))
     except (TypeError, ValueError, AttributeError) as error:
         raise CheckpointError(
             f"{path} does not hold the parameters of a {cls.__name__} ({error}). It "
