@@ -136,27 +136,35 @@ def test_what_does_not_fit_together(crashed, change):
     assert caught.value.__cause__ is not None
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda records: [3],
-        lambda records: [*records, None],
-        lambda records: [replace(records[0], target=5)],
-        lambda records: [replace(records[0], iteration=[[]])],
-        lambda records: [replace(records[0], change="x")],
-    ],
-)
-def test_records_of_moves(tmp_path, crash_after, change):
+def forge_records(folder, crash_after, change):
+    """Crash, and let the latest file have other records of moves."""
     crash_after(2)
-    model = DPMixture(batch_size=64, random_state=0)
     with pytest.raises(crashes.Crash):
-        model.fit(X, checkpoint=tmp_path)
+        DPMixture(batch_size=64, random_state=0).fit(X, checkpoint=folder)
 
     def changed(entries):
         chance, records = entries[1].memories
         return {1: replace(entries[1], memories=[chance, change(records)])}
 
-    forge(max(tmp_path.glob("part*")), changed)
+    forge(max(folder.glob("part*")), changed)
+
+
+@pytest.mark.parametrize("change", [lambda records: [3], lambda rs: [*rs, None]])
+def test_no_records_of_moves(tmp_path, crash_after, change):
+    forge_records(tmp_path, crash_after, change)
+    with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
+        DPMixture.resume(tmp_path, X)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("target", 5), ("iteration", [[]]), ("change", "x")]
+)
+def test_records_of_moves(tmp_path, crash_after, name, value):
+    def change(records):
+        setattr(records[0], name, value)
+        return records
+
+    forge_records(tmp_path, crash_after, change)
     with pytest.warns(CheckpointWarning, match="the one before it is used"):
         DPMixture.resume(tmp_path, X)
 

@@ -94,11 +94,13 @@ def _forget_command(folder: Path) -> None:
 def read_command(folder: Path) -> FitOptions:
     """The command whose checkpoint is in a folder."""
     if not (folder / _FILE).is_file():
-        python = "; this one is of a fit in Python" if _has_begun(folder) else ""
-        raise CommandError(
-            f"{folder} holds no checkpoint of kplus fit: there never was one, or the "
-            f"fit ended{python}."
-        )
+        if _has_begun(folder):
+            why = "there is one of a fit in Python"
+        else:
+            from kplus.io.checkpoint import why_none
+
+            why = why_none(folder)
+        raise CommandError(f"{folder} holds no checkpoint of kplus fit: {why}.")
     try:
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
         for name in _PATHS:

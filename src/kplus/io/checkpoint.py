@@ -14,7 +14,6 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from numbers import Integral, Real
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -27,10 +26,16 @@ from kplus.engine.engine import State
 from kplus.engine.shelves import read_states
 from kplus.io.archive import open_archive, write_archive
 from kplus.loop import Pending, Standing
-from kplus.moves.records import MoveRecord
 from kplus.search.journal import Done, Kept
 
-__all__ = ["Checkpoint", "CheckpointWarning", "has_begun", "read_fit", "remove_unused"]
+__all__ = [
+    "Checkpoint",
+    "CheckpointWarning",
+    "has_begun",
+    "read_fit",
+    "remove_unused",
+    "why_none",
+]
 
 KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
@@ -221,7 +226,7 @@ def remove_unused(folder: Path) -> None:
 def read_fit(folder: Path) -> dict[str, Any]:
     """What fit the checkpoint in a folder is of; see `Checkpoint`."""
     if not has_begun(folder):
-        raise CheckpointError(f"{folder} holds no checkpoint: {_why_none(folder)}")
+        raise CheckpointError(f"{folder} holds no checkpoint: {why_none(folder)}.")
     try:
         fit = _read(folder / _FIT)
     except ModelFormatError as error:
@@ -235,12 +240,13 @@ def read_fit(folder: Path) -> dict[str, Any]:
     return fit
 
 
-def _why_none(folder: Path) -> str:
+def why_none(folder: Path) -> str:
+    """Why a folder may hold no checkpoint."""
     if folder.is_dir():
-        return "there never was one, or the fit ended."
+        return "there never was one, or the fit ended"
     if folder.exists():
-        return "this is a file; give the folder that was named as checkpoint."
-    return "there is no such folder. The path is another one, or the fit ended."
+        return "this is a file; give the folder that was named as checkpoint"
+    return "there is no such folder; the path is another one, or the fit ended"
 
 
 def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
@@ -289,27 +295,9 @@ def _check(right: bool) -> None:
 
 def _checked(entry: Any, rows: Path) -> Done | Kept:
     _check(isinstance(entry, (Done, Kept)) and isinstance(entry.memories, list))
-    for memory in entry.memories:
-        if isinstance(memory, list):
-            _check_records(memory)
     if isinstance(entry, Kept) and isinstance(entry.standing, Standing):
         return replace(entry, standing=_checked_standing(entry.standing, rows))
     return entry
-
-
-def _check_records(records: list[Any]) -> None:
-    """They go into attributes as they are, when the fit has ended."""
-    for one in records:
-        _check(isinstance(one, MoveRecord) and isinstance(one.target, tuple))
-        _check(0 < len(one.target) <= 2 and isinstance(one.kind, str))
-        _check(_are_numbers(one.iteration, *one.target, one.accepted))
-        _check(isinstance(one.change, Real))
-
-
-def _are_numbers(*values: Any) -> bool:
-    """Whether they are whole, and fit into an array."""
-    whole = all(isinstance(value, (Integral, np.bool_)) for value in values)
-    return whole and all(abs(int(value)) < 2**63 for value in values)
 
 
 def _checked_standing(standing: Standing, rows: Path) -> Standing:
@@ -320,9 +308,6 @@ def _checked_standing(standing: Standing, rows: Path) -> Standing:
         _check(isinstance(pending, Pending))
         _check(pending.move in range(len(standing.memories)))
         _check(isinstance(pending.objective, float))
-        if pending.note is not None:  # becomes a record
-            iteration, targets, *more = pending.note
-            _check(_are_numbers(iteration, *([targets] if more else targets)))
         if pending.snapshots is not None:
             sums, state = pending.snapshots
             pending = replace(pending, snapshots=(sums, _checked_state(state, rows)))

@@ -1,5 +1,6 @@
 """A record of every proposal of a fit."""
 
+import operator
 from dataclasses import dataclass, field
 
 __all__ = ["MoveRecord", "MoveRecords"]
@@ -29,6 +30,12 @@ class MoveRecord:
     accepted: bool
     change: float
 
+    def __post_init__(self) -> None:
+        """Plain values, also of a record from a file, or an error."""
+        self.iteration, self.kind = operator.index(self.iteration), str(self.kind)
+        self.target = tuple(map(operator.index, self.target))
+        self.accepted, self.change = bool(self.accepted), float(self.change)
+
 
 @dataclass
 class MoveRecords:
@@ -42,6 +49,8 @@ class MoveRecords:
 
     @memory.setter
     def memory(self, value: list[MoveRecord]) -> None:
+        if any(not isinstance(entry, MoveRecord) for entry in value):
+            raise TypeError("there is something else among the records of moves")
         self.entries[:] = value
 
     def note(
