@@ -310,6 +310,28 @@ def impatient(monkeypatch):
     monkeypatch.setattr(watch, "ATTEMPTS", 2)
 
 
+def test_short_of_memory_is_said(active):
+    cluster = Cluster(active)
+    assert cluster.troubles() == ""
+    address, *_ = cluster.workers()
+    active.run(pause, workers=[address])
+    end = time.monotonic() + 20  # the scheduler is told a little later
+    while not cluster.troubles() and time.monotonic() < end:
+        time.sleep(0.05)
+    try:
+        assert cluster.troubles() == f"; {address} is paused, as it is short of memory"
+    finally:
+        active.run(go_on, workers=[address])
+
+
+def pause(dask_worker):
+    dask_worker.status = distributed.core.Status.paused
+
+
+def go_on(dask_worker):
+    dask_worker.status = distributed.core.Status.running
+
+
 def test_whoever_is_at_work_is_waited_for(active, impatient):
     answers = list(Watch(Cluster(active)).run(time.sleep, [Call("a nap", 3.0)]))
     assert answers[0].seconds >= 3.0
@@ -398,10 +420,11 @@ def test_without_workers_or_scheduler_there_is_a_named_error(
 
 def test_workers_elsewhere_need_a_folder():
     class Client:
-        def scheduler_info(self, n_workers):
-            return {"workers": {"tcp://10.9.8.7:1": {"host": "10.9.8.7"}}}
+        def nthreads(self, callback_timeout):
+            return {"tcp://127.0.0.1:5": 1, "inproc://10.9.8.6/3": 1, far: 2}
 
-    with pytest.raises(WorkersError, match=r"another machine.*scratch"):
+    far = "tcp://10.9.8.7:1"
+    with pytest.raises(WorkersError, match=rf"{far} is on another machine.*scratch"):
         watching.check_shared(Client())
 
 

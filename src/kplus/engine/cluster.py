@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 from kplus.core.errors import WorkersError
 
@@ -53,8 +54,8 @@ def active_client() -> Any:
 def check_shared(client: Any) -> None:
     """Refuse workers on other machines, where nobody said which folder is shared."""
     here = {"127.0.0.1", "localhost", "::1", socket.gethostname(), _own_address()}
-    for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
-        if worker.get("host", "") not in here and "inproc" not in address:
+    for address in Cluster(client).workers():
+        if urlsplit(address).hostname not in here and "inproc" not in address:
             raise WorkersError(
                 f"The worker {address} is on another machine. Name a folder that all "
                 f"workers reach: with kplus.resources(scratch=...), or --scratch."
@@ -150,14 +151,18 @@ class Cluster:
             there = zip(held.items(), replies, strict=True)
             return {address: set(own) for (address, own), ping in there if _came(ping)}
 
-        there = self.client.sync(ask, callback_timeout=NO_WORKERS_SECONDS)
+        try:
+            there = self.client.sync(ask, callback_timeout=NO_WORKERS_SECONDS)
+        except (TimeoutError, OSError):  # `check` tells what is wrong
+            there = {}
         return keys & set().union(*there.values()), set(there)
 
     def troubles(self) -> str:
         """What workers say of their condition, if it is not good."""
         with contextlib.suppress(Exception):
-            workers = self.client.scheduler_info(n_workers=-1)["workers"]
-            for address, worker in workers.items():
+            identity = partial(self.client.scheduler.identity, n_workers=-1)
+            found = self.client.sync(identity, callback_timeout=_PING_SECONDS)
+            for address, worker in found["workers"].items():
                 if worker.get("status") == "paused":
                     return f"; {address} is paused, as it is short of memory"
         return ""
