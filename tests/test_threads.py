@@ -21,6 +21,7 @@ from every_estimator import (
 )
 from kplus import BPMeans, DPMeans, DPMixture
 from kplus.engine.blas import SINGLE_THREAD
+from workers import two_workers
 
 MANY = np.tile(ROWS, (4, 1)) + np.random.default_rng(0).normal(0, 0.01, (240, 5))
 MANY = np.abs(MANY)
@@ -230,20 +231,13 @@ def client():
 
     No daemons: joblib takes any n_jobs for 1 in those, and there were nothing to see.
     """
-    distributed = pytest.importorskip("distributed")
     dask = pytest.importorskip("dask")
     cloudpickle = pytest.importorskip("cloudpickle")
     here = sys.modules[__name__]  # which workers may not be able to import
     cloudpickle.register_pickle_by_value(here)
     with (
         dask.config.set({"distributed.worker.daemon": False}),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
+        two_workers() as client,
     ):
         yield client
     cloudpickle.unregister_pickle_by_value(here)

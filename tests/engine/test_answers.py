@@ -17,6 +17,7 @@ from kplus.engine.resources import Resources
 from kplus.search.job import Job
 from kplus.search.restarts import best_of
 from kplus.search.runs import gathered
+from workers import two_workers
 
 # Others score rows block by block, and remember nothing of them; "full" is one block.
 ASKED = [
@@ -126,17 +127,7 @@ def test_starts_side_by_side_share_the_memory(n_init, threads, sharers):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=False,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+    with two_workers(processes=False) as client:
         yield client
 
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -26,26 +25,13 @@ from kplus.engine.watch import Call, Watch
 from kplus.sources.blocks import ArrayBlocks
 from kplus.sources.files import open_files
 from loop_fits import FITS
+from workers import two_workers
 
 distributed = pytest.importorskip("distributed")
 pytestmark = [
     pytest.mark.dask,
     pytest.mark.filterwarnings("ignore"),  # those of distributed are many
 ]
-
-
-@contextmanager
-def two_workers():
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="module")

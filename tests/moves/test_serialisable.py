@@ -37,6 +37,7 @@ from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.sources.blocks import ArrayBlocks
 from kplus.sources.files import open_files
+from workers import two_workers
 
 CLUSTER_LIST, FEATURE_LIST = 512, 32
 ENGINES = {
@@ -357,16 +358,7 @@ def test_no_row_is_left_without_a_feature(weigh, table, engine, monkeypatch):
 
 @pytest.fixture(scope="module")
 def client():
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        distributed.Client(cluster, set_as_default=False) as client,
-    ):
+    with two_workers() as client:
         yield client
 
 
