@@ -1,9 +1,7 @@
 """Ways to hurt a file."""
 
-import dataclasses
 import random
 import re
-from typing import Any
 
 _NUMBERS = [b"0", b"-1", b"1", b"255", b"2147483648", b"9" * 18, b"1e999", b"nan", b""]
 _WORDS = [0, 1, 2**7, 2**8, 2**15, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, -1]
@@ -103,49 +101,3 @@ _ALL = (
     *(flip, byte, insert, delete, truncate, repeat, splice, cross, word, number),
     *(flip, number),
 )
-
-
-# ------------------------------------------------- values in place of other values
-
-_LEAVES = (None, True, 0, -1, 7, 2**70, 0.5, float("nan"), "", "x", (), [], {}, [[]])
-
-
-def forge(value: Any, rng: random.Random) -> Any:
-    """The same with something else somewhere in it, mostly near the surface."""
-    return _forged(value, rng, list(_inside(value)), rng.randrange(1, 7))
-
-
-def _parts(value):
-    if dataclasses.is_dataclass(value):
-        return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return value
-    if isinstance(value, (list, tuple)):
-        return dict(enumerate(value))
-    return {}
-
-
-def _inside(value):
-    for part in _parts(value).values():
-        yield part
-        yield from _inside(part)
-
-
-def _forged(value, rng, others, depth):
-    parts = _parts(value)
-    if not parts or depth == 0:
-        return rng.choice((*_LEAVES, *others))
-    name = rng.choice(list(parts))
-    if dataclasses.is_dataclass(value):
-        new = _forged(parts[name], rng, others, depth - 1)
-        return dataclasses.replace(value, **{name: new})
-    parts = dict(parts)
-    action = rng.randrange(6)
-    if action == 0:
-        del parts[name]
-    elif action == 1:
-        more = len(parts) if isinstance(name, int) else f"{name} again"
-        parts[more] = rng.choice((*_LEAVES, *others))
-    else:
-        parts[name] = _forged(parts[name], rng, others, depth - 1)
-    return parts if isinstance(value, dict) else type(value)(parts.values())
