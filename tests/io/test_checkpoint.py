@@ -233,6 +233,7 @@ def test_before_there_was_time_to_look_at_all_rows(tmp_path, crash_after, monkey
     np.save(path, X)
     crash_after(2)
     monkeypatch.setattr(checkpoint, "SHARE", 10**12)
+    monkeypatch.setattr(checkpoint, "_BYTES_A_SECOND", np.inf)
     keep = checkpoint.Checkpoint.keep
 
     def keeping(self, *arguments):
@@ -388,3 +389,14 @@ def test_a_process_that_is_killed(tmp_path):
     process.stdout.close()
     again = DPMixture.resume(folder, X)
     assert_same(DPMixture(**again.get_params()).fit(X), again)
+
+
+def test_a_large_first_file_waits_until_it_takes_a_hundredth(tmp_path, monkeypatch):
+    now = [100.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0])
+    monkeypatch.setattr(checkpoint, "time", clock)
+    kept = checkpoint.Checkpoint.begin(tmp_path / "here", {})
+    for passed, n_files in ((11.0, 0), (19.0, 0), (21.0, 1), (30.0, 1), (32.0, 2)):
+        now[0] = 100.0 + passed
+        kept.keep(1, lambda: [np.zeros(7_500_000)])  # 60 MB, in .2 s
+        assert len(list((tmp_path / "here").glob("part*"))) == n_files

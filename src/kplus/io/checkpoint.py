@@ -23,7 +23,7 @@ import numpy as np
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.packing import pack, unpack
 from kplus.engine.engine import State
-from kplus.engine.shelves import read_states
+from kplus.engine.shelves import bytes_of, read_states
 from kplus.io.archive import open_archive, write_archive
 from kplus.loop import Pending, Standing
 from kplus.search.journal import Done, Kept
@@ -40,6 +40,7 @@ __all__ = [
 KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
 SHARE = 100  # times as long as writing takes, at the least
+_BYTES_A_SECOND = 3e8  # that a slow disk takes
 _FIT = "fit.kplus"
 _FIT_HAS = {"class": str, "kplus": str, "params": dict, "rows": dict}
 _LOG = logging.getLogger("kplus")
@@ -151,7 +152,15 @@ class Checkpoint:
             self._tell(error)
             self._written(begun)
         else:
-            self.write(number, made, begun)
+            if begun >= self._soonest(made):
+                self.write(number, made, begun)
+
+    def _soonest(self, entry: Any) -> float:
+        """When a first file may be written, as nobody knows yet how long it takes."""
+        if self._serial == 0:
+            expected = bytes_of(entry) / _BYTES_A_SECOND
+            self._due = max(self._due, self._opened + SHARE * expected)
+        return self._due
 
     def part(self, number: int) -> "Checkpoint":
         found = Checkpoint(self.folder, self.fit, number + 1)
