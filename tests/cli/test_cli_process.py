@@ -77,7 +77,9 @@ def test_reader_that_leaves_early(kplus, data, out):
 def test_signals_leave_nothing_behind(data, tmp_path, number, code):
     """Interrupt a fit as soon as its hidden folder is there."""
     script = (
-        "import kplus.cli.fit as f, time, sys\n"
+        "import kplus.cli.fit as f, signal, time, sys\n"
+        # Where the tests run in the background, it would be ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "f._fit_model = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
         "from kplus.cli import main\n"
         "main(sys.argv[1:])\n"
