@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 NO_WORKERS_SECONDS = 20.0  # without any worker before a fit is given up
-FETCH_SECONDS = 20.0  # for an answer to come
+FETCH_SECONDS = 20.0  # for an answer to come, of workers or of the scheduler
 _TRANSFER_SECONDS = 600.0  # for a part of a collection
 _PING_SECONDS = 5.0
 _TELL_SECONDS = 2.0
@@ -103,7 +103,7 @@ class Cluster:
         """Addresses and threads of workers, as they were at most `age` seconds ago."""
         if time.monotonic() - self._seen[0] > age:
             try:
-                found = self.client.nthreads(callback_timeout=NO_WORKERS_SECONDS)
+                found = self.client.nthreads(callback_timeout=FETCH_SECONDS)
             except TimeoutError:
                 raise WorkersError(
                     f"The scheduler {self} does not answer; a fit with a checkpoint "
@@ -152,7 +152,7 @@ class Cluster:
             return {address: set(own) for (address, own), ping in there if _came(ping)}
 
         try:
-            there = self.client.sync(ask, callback_timeout=NO_WORKERS_SECONDS)
+            there = self.client.sync(ask, callback_timeout=FETCH_SECONDS)
         except (TimeoutError, OSError):  # `check` tells what is wrong
             there = {}
         return keys & set().union(*there.values()), set(there)
