@@ -200,7 +200,8 @@ class Cluster:
         with contextlib.suppress(Exception):  # there may be nobody to tell any more
             packed = packed_call(function, argument)
             told = self.submit([packed] * len(addresses), addresses)
-            wait(told, timeout=_TELL_SECONDS)
+            with self.client.as_current():
+                wait(told, timeout=_TELL_SECONDS)
 
     def cancel(self, futures: Sequence[Any]) -> None:
         if futures and self.client.status == "running":
@@ -228,7 +229,7 @@ class Cluster:
         finished = [future for future in futures if future.status != "pending"]
         if not finished:
             # Time is up, or a future was cancelled: statuses tell.
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), self.client.as_current():
                 wait(futures, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
             finished = [future for future in futures if future.status != "pending"]
         return finished

@@ -38,6 +38,7 @@ class Watch:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._longest = 0.0
+        self._quiet: set[str] = set()
 
     def run(
         self, function: Callable[..., Any], calls: Sequence[Call]
@@ -98,7 +99,10 @@ class Watch:
         working, there = self.cluster.at_work(list(pending))
         if seconds > max(AT_WORK_SECONDS, patience):
             working = set()
-        silent = [future for future in pending if future.key not in working]
+        quiet = {future.key for future in pending if future.key not in working}
+        # Twice, as one that has just ended is at work no more, nor told of yet.
+        silent = [future for future in pending if future.key in quiet & self._quiet]
+        self._quiet = quiet
         self.cluster.cancel(silent)
         return {pending.pop(future): "nothing was heard" for future in silent}, there
 
