@@ -42,7 +42,7 @@ $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build $(VENV)/.coverage $(VEN
 # --- for users --------------------------------------------------------------------------
 
 demo: $(VENV)/.app ## cluster the bundled wine data and draw the result
-	$(BIN)/kplus fit src/kplus/data/wine.csv --model dp-means --scale --plot --force -o $(DEMO)
+	$(BIN)/kplus fit src/kplus/datasets/wine.csv --model dp-means --scale --plot --force -o $(DEMO)
 	@echo "Look at $(DEMO)/clusters.png"
 
 # --- for contributors -------------------------------------------------------------------

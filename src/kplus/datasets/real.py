@@ -1,4 +1,4 @@
-"""Two small real data sets, bundled as CSV files (see data/README.md)."""
+"""Two small real data sets, bundled as CSV files (see README.md)."""
 
 import csv
 from dataclasses import dataclass
@@ -93,7 +93,7 @@ def csv_path(name: str) -> Path:
     """
     if name not in ("wine", "banknote"):
         raise ValueError(f"name must be 'wine' or 'banknote', got {name!r}.")
-    return Path(str(files("kplus"))) / "data" / f"{name}.csv"
+    return Path(str(files("kplus"))) / "datasets" / f"{name}.csv"
 
 
 def _load(name: str) -> Dataset:
