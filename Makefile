@@ -14,11 +14,11 @@ export MPLBACKEND := Agg
 # Two pips in one environment would get in each other's way under `make -j`.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-slow test-bounds coverage mutants lint format types layers docs wheel bench-peers bench clean
+.PHONY: help demo test test-slow test-benchmarks test-bounds coverage mutants lint format types layers docs wheel bench-peers bench clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
-	while IFS='	' read -r target text; do printf '  make %-12s %s\n' "$$target" "$$text"; done
+	while IFS='	' read -r target text; do printf '  make %-15s %s\n' "$$target" "$$text"; done
 
 # --- environments: one stamp file for each set of packages -----------------------------
 
@@ -52,6 +52,9 @@ test: $(VENV)/.test ## run the test suite and the docstring examples
 
 test-slow: $(VENV)/.test ## run the tests that take longer
 	$(BIN)/python -m pytest -n 2 -q -m slow
+
+test-benchmarks: $(VENV)/.test ## run the tests of the benchmark scripts
+	$(BIN)/python -m pytest -n 2 -q benchmarks/tests
 
 # Compiled loops do not notice an index out of range; this compilation does.
 test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[1]
 # Of each benchmark the modules that run jobs, and the cases that take a moment.
 QUICK = {
     "dp_mixture": (

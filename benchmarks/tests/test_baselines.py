@@ -1,17 +1,8 @@
 """The small implementations that kplus is compared with find planted structure."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
-
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def _benchmarks_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
 
 
 @pytest.fixture

@@ -3,16 +3,8 @@
 import importlib
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def _benchmarks_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
 
 
 @pytest.fixture

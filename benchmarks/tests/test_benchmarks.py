@@ -10,13 +10,6 @@ import pytest
 
 from kplus.observations import Gaussian
 
-BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
-
-
-@pytest.fixture(autouse=True)
-def _benchmarks_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(BENCHMARKS)
-
 
 @pytest.fixture
 def runner():
