@@ -12,7 +12,7 @@ import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, seeded
 from kplus import CRAFT, DPMeans, DPMixture, IBPGibbs, engine
 from kplus.core.errors import DataError
-from kplus.engine import shelves
+from kplus.engine import state_store
 from kplus.engine.resources import Resources
 from kplus.search.job import Job
 from kplus.search.restarts import best_of
@@ -48,13 +48,13 @@ def same(found, expected):
 def written(monkeypatch):
     """The states that went to files."""
     kept = []
-    write = shelves.write_states
+    write = state_store.write_states
 
     def noting(folder, states):
         kept.extend(states)
         return write(folder, states)
 
-    monkeypatch.setattr(shelves, "write_states", noting)
+    monkeypatch.setattr(state_store, "write_states", noting)
     return kept
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_remembered_but_the_label(model, tmp_path, written):
     fitted = small(model).fit(ROWS)
     with kplus.resources(memory_limit=1, scratch=tmp_path):
         labels = fitted.predict(ROWS)
-    assert shelves.bytes_of(written) == labels.nbytes == 4 * len(ROWS)
+    assert state_store.bytes_of(written) == labels.nbytes == 4 * len(ROWS)
 
 
 def test_labels_at_the_end_of_a_fit_go_to_files_too(tmp_path, written):

@@ -18,7 +18,7 @@ from kplus.core.errors import DataError, WorkersError
 from kplus.core.types import Block
 from kplus.datasets import make_gaussian_blobs
 from kplus.engine import cluster as watching
-from kplus.engine import errands, make_engine, watch
+from kplus.engine import make_engine, remote_tasks, watch
 from kplus.engine.cluster import Cluster
 from kplus.engine.dask import DaskEngine
 from kplus.engine.resources import Resources
@@ -218,7 +218,7 @@ def test_calls_go_home_unless_too_many_would():
 
 
 def remembered():
-    return len(errands._REMEMBERED._kept)
+    return len(remote_tasks._REMEMBERED._kept)
 
 
 def test_workers_remember_states_until_the_fit_ends(active, tmp_path, scratch):
@@ -351,9 +351,11 @@ def missing(argument):
 def test_workers_of_another_version_are_refused(active, tmp_path, monkeypatch):
     source = open_files(saved(tmp_path, np.ones((60, 4)))).cut(5)
     with make_engine(source, None, 1, Resources(client=active)) as engine:
-        errand = engine._errand
+        task = engine._remote_task
         monkeypatch.setattr(
-            engine, "_errand", lambda *given: replace(errand(*given), version="0.0.1")
+            engine,
+            "_remote_task",
+            lambda *given: replace(task(*given), version="0.0.1"),
         )
         with pytest.raises(WorkersError, match=r"the fit has kplus 0\.0\.1"):
             engine.sweep(Slow(), 1.0, range(12))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kplus
-from kplus.engine import LimitedShelf, make_engine
+from kplus.engine import LimitedStore, make_engine
 from kplus.engine.memory import resident_bytes
 from kplus.engine.resources import Resources, ScratchFolder, as_bytes, resources_now
 from kplus.sources.blocks import ArrayBlocks
@@ -149,11 +149,11 @@ class TestFolder:
 
 class TestEngines:
     def test_have_a_limit_only_if_told(self):
-        assert not isinstance(make_engine(ArrayBlocks(X, 10)).shelf, LimitedShelf)
+        assert not isinstance(make_engine(ArrayBlocks(X, 10)).store, LimitedStore)
         limit = resident_bytes() + 2**30
         engine = make_engine(ArrayBlocks(X, 10), None, 2, Resources(limit))
-        assert isinstance(engine.shelf, LimitedShelf)
-        assert 0 < engine.shelf._limit < 2**30
+        assert isinstance(engine.store, LimitedStore)
+        assert 0 < engine.store._limit < 2**30
 
     def test_that_work_side_by_side_share_what_is_left(self, monkeypatch):
         monkeypatch.setattr("kplus.engine.resident_bytes", lambda: 10**8)
@@ -162,12 +162,12 @@ class TestEngines:
             for n in (1, 4)
         )
         thread = 64 * 2**20
-        assert one.shelf._limit + thread == 9 * 10**8
-        assert 4 * (four.shelf._limit + thread) == 9 * 10**8
+        assert one.store._limit + thread == 9 * 10**8
+        assert 4 * (four.store._limit + thread) == 9 * 10**8
 
     def test_nothing_fits_where_the_limit_is_below_what_there_is(self):
         engine = make_engine(ArrayBlocks(X, 10), None, 1, Resources(1))
-        assert engine.shelf._limit == 0
+        assert engine.store._limit == 0
 
     def test_memory_is_counted(self):
         before = resident_bytes()

@@ -14,7 +14,7 @@ from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seed
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
 from kplus.core.packing import unpack
-from kplus.engine import shelves
+from kplus.engine import state_store
 from kplus.io import checkpoint
 from kplus.io.archive import open_archive
 from kplus.io.checkpoint import CheckpointWarning
@@ -39,13 +39,13 @@ def scratch(tmp_path):
 def written(monkeypatch):
     """The state files that were written."""
     names = []
-    write = shelves.write_states
+    write = state_store.write_states
 
     def noting(folder, states):
         names.append(write(folder, states))
         return names[-1]
 
-    monkeypatch.setattr(shelves, "write_states", noting)
+    monkeypatch.setattr(state_store, "write_states", noting)
     return names
 
 
@@ -82,9 +82,9 @@ def test_fits_of_which_a_part_is_in_memory(scratch, written, monkeypatch):
     X = np.random.default_rng(0).normal(size=(3000, 3))
     X[::2] += 5
     expected = DPMeans(penalty=8.0, batch_size=100, random_state=0).fit(X)
-    make = shelves.LimitedShelf
+    make = state_store.LimitedStore
     monkeypatch.setattr(
-        "kplus.engine.LimitedShelf", lambda limit, folder: make(20_000, folder)
+        "kplus.engine.LimitedStore", lambda limit, folder: make(20_000, folder)
     )
     with kplus.resources(memory_limit=1, scratch=scratch):
         found = DPMeans(penalty=8.0, batch_size=100, random_state=0).fit(X)
@@ -98,14 +98,14 @@ class Broken(Exception):
 
 @by_class
 def test_nothing_is_left_after_an_error(model, scratch, written, monkeypatch):
-    write = shelves.write_states
+    write = state_store.write_states
 
     def failing(folder, states):
         if len(written) == 5:
             raise Broken
         return write(folder, states)
 
-    monkeypatch.setattr(shelves, "write_states", failing)
+    monkeypatch.setattr(state_store, "write_states", failing)
     with kplus.resources(memory_limit=1, scratch=scratch):
         with pytest.raises(Broken) as caught:
             small(model).fit(ROWS)
@@ -114,7 +114,7 @@ def test_nothing_is_left_after_an_error(model, scratch, written, monkeypatch):
 
 
 def test_a_state_file_that_is_deleted_under_way(scratch, written, monkeypatch):
-    write = shelves.write_states
+    write = state_store.write_states
 
     def losing(folder, states):
         name = write(folder, states)
@@ -122,7 +122,7 @@ def test_a_state_file_that_is_deleted_under_way(scratch, written, monkeypatch):
             (folder / name).unlink()
         return name
 
-    monkeypatch.setattr(shelves, "write_states", losing)
+    monkeypatch.setattr(state_store, "write_states", losing)
     with (
         kplus.resources(memory_limit=1, scratch=scratch),
         pytest.raises(DataError, match="is gone: do not delete"),
@@ -164,7 +164,7 @@ def states_of(path):
     with open_archive(path, checkpoint.KIND) as archive:
         entries = unpack({name: archive.read(name) for name in archive.specs})
     return {
-        Path(file) for entry in entries.values() for file in entry.standing.rows.put
+        Path(file) for entry in entries.values() for file in entry.standing.rows.handles
     }
 
 

@@ -17,7 +17,7 @@ from fuzz.mutations import mutate
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.packing import pack, unpack
 from kplus.core.reading import n_blocks
-from kplus.engine.shelves import read_states, write_states
+from kplus.engine.state_store import read_states, write_states
 from kplus.io import checkpoint
 from kplus.sources.coded import Coder
 from kplus.sources.files import number_blocks, open_files

@@ -337,7 +337,7 @@ def test_states_that_do_not_reach_the_disk(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-    monkeypatch.setattr("kplus.engine.shelves._sync", full)
+    monkeypatch.setattr("kplus.engine.state_store._sync", full)
     model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
     with (
         kplus.resources(memory_limit=1, scratch=tmp_path),

@@ -9,7 +9,7 @@ from kplus.engine.memory import resident_bytes
 from kplus.engine.meter import Meter
 from kplus.engine.resources import Resources
 from kplus.engine.serial import SerialEngine
-from kplus.engine.shelves import FolderShelf, LimitedShelf, Shelf
+from kplus.engine.state_store import FolderStore, LimitedStore, StateStore
 from kplus.engine.threads import ThreadEngine
 
 __all__ = ["BlockEngine", "SerialEngine", "ThreadEngine", "make_engine"]
@@ -33,23 +33,23 @@ def make_engine(
     few = source.n_rows <= source.block_rows
     if resources.client is not None and getattr(source, "remote", False) and not few:
         return _dask_engine(source, weights, resources, meter)
-    shelf = _limited(resources, n_threads)
+    store = _limited(resources, n_threads)
     engine: BlockEngine
     if n_threads == 1 or few:
-        engine = SerialEngine(source, weights, shelf=shelf, meter=meter)
+        engine = SerialEngine(source, weights, store=store, meter=meter)
     else:
         engine = ThreadEngine(
-            source, weights, n_threads=n_threads, shelf=shelf, meter=meter
+            source, weights, n_threads=n_threads, store=store, meter=meter
         )
     engine.sparing = resources.memory_limit is not None
     return engine
 
 
-def _limited(resources: Resources, n_threads: int) -> Shelf | None:
+def _limited(resources: Resources, n_threads: int) -> StateStore | None:
     limit = resources.memory_limit
     if limit is None:
         return None
-    scratch: list[Any] = []  # kept for as long as the shelf is
+    scratch: list[Any] = []  # kept for as long as the store is
 
     def folder() -> Path:
         scratch.append(resources.folder())
@@ -58,7 +58,7 @@ def _limited(resources: Resources, n_threads: int) -> Shelf | None:
 
     share = (limit - resident_bytes()) // resources.sharers
     spare = share - n_threads * _THREAD_BYTES
-    return LimitedShelf(max(0, spare), folder)
+    return LimitedStore(max(0, spare), folder)
 
 
 def _dask_engine(
@@ -70,12 +70,12 @@ def _dask_engine(
     if resources.scratch is None:
         check_shared(resources.client)
     scratch = resources.folder()
-    shelf = FolderShelf(scratch.path)
+    store = FolderStore(scratch.path)
     return DaskEngine(
         source,
         weights,
         client=resources.client,
-        shelf=shelf,
+        store=store,
         scratch=scratch,
         meter=meter,
     )

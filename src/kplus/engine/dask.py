@@ -9,9 +9,9 @@ from typing import Any
 from kplus.core.types import Array, Block, Blocks
 from kplus.engine.cluster import SEEN_SECONDS, Cluster
 from kplus.engine.engine import BlockEngine, Portion, Tasks
-from kplus.engine.errands import Errand, end_errands, run_errand
 from kplus.engine.meter import Meter
-from kplus.engine.shelves import Filed, FolderShelf
+from kplus.engine.remote_tasks import RemoteTask, end_remote_tasks, run_remote_task
+from kplus.engine.state_store import FolderStore, OnDisk
 from kplus.engine.terminal import own_terminal
 from kplus.engine.watch import Call, Watch
 
@@ -35,12 +35,12 @@ class DaskEngine(BlockEngine):
     source : Blocks
         In files, or another source that workers can open by themselves.
     client : distributed.Client
-    shelf : FolderShelf
+    store : FolderStore
     scratch : object
         Kept for as long as the engine is.
     """
 
-    shelf: FolderShelf
+    store: FolderStore
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class DaskEngine(BlockEngine):
         weights: Array | None = None,
         *,
         client: Any,
-        shelf: FolderShelf,
+        store: FolderStore,
         scratch: Any = None,
         meter: Meter | None = None,
     ) -> None:
-        super().__init__(source, weights, shelf=shelf, meter=meter)
+        super().__init__(source, weights, store=store, meter=meter)
         self._scratch = scratch
         self._packed = pickle.dumps(source, 5)
         self._read_seconds = 0.0
@@ -63,7 +63,7 @@ class DaskEngine(BlockEngine):
 
     def __exit__(self, kind: Any, *exc: object) -> None:
         super().__exit__(kind, *exc)
-        self._cluster.tell_all(end_errands, self.shelf.folder)
+        self._cluster.tell_all(end_remote_tasks, self.store.folder)
 
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the number and the sum of some tasks, again and again, in order."""
@@ -73,21 +73,21 @@ class DaskEngine(BlockEngine):
         calls = [
             Call(
                 _described(bundle),
-                self._errand(model, params, start, bundle),
+                self._remote_task(model, params, start, bundle),
                 self._homes.get(bundle[0][0]),
             )
             for start, bundle in zip(cuts[:-1], bundles, strict=True)
         ]
         spent = 0.0
         self.n_workers = max(self.n_workers, threads)
-        results = self._watch.run(run_errand, calls)
+        results = self._watch.run(run_remote_task, calls)
         for bundle, answer in zip(bundles, results, strict=True):
             spent += answer.seconds
             self._homes[bundle[0][0]] = answer.worker
             self._read_seconds += answer.value.read_seconds
-            put, first = self.shelf.filed(answer.value.name), 0
+            handle, first = self.store.on_disk(answer.value.name), 0
             for task in bundle:
-                self.visited(task, put, first)
+                self.visited(task, handle, first)
                 first += len(task)
             self.look_at_memory()
             yield from answer.value.portions
@@ -115,8 +115,10 @@ class DaskEngine(BlockEngine):
         inner = [round(i * n_tasks / n_calls / grain) * grain for i in range(n_calls)]
         return [*inner, n_tasks]
 
-    def _errand(self, model: Any, params: Any, start: int, tasks: Tasks) -> Errand:
-        return Errand(
+    def _remote_task(
+        self, model: Any, params: Any, start: int, tasks: Tasks
+    ) -> RemoteTask:
+        return RemoteTask(
             self._packed,
             model,
             params,
@@ -124,14 +126,14 @@ class DaskEngine(BlockEngine):
             [[_alone(self.block(index)) for index in task] for task in tasks],
             [[_file_of(place) for place in self.places(task)] for task in tasks],
             [self.missed(task) for task in tasks],
-            self.shelf.folder,
+            self.store.folder,
             own_terminal(),
         )
 
 
 def _file_of(place: tuple[Any, int]) -> tuple[str | None, int]:
-    put, position = place
-    return (put.path.name if isinstance(put, Filed) else None), position
+    handle, position = place
+    return (handle.path.name if isinstance(handle, OnDisk) else None), position
 
 
 def _alone(block: Block) -> Block:

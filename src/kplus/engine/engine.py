@@ -11,7 +11,7 @@ from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.meter import Meter, TimedBlocks
-from kplus.engine.shelves import MemoryShelf, Put, Shelf
+from kplus.engine.state_store import Handle, MemoryStore, StateStore
 
 __all__ = ["BlockEngine", "Portion", "Snapshot", "State", "Tasks", "run_blocks"]
 
@@ -20,7 +20,7 @@ _TASK_ROWS = 2**22  # rows of a task then
 _KEPT_PINS = 6  # two a checkpoint, two checkpoints, and one that is being written
 
 Renumbering = tuple[IntArray, int]
-Place = tuple[Put | None, int]
+Place = tuple[Handle | None, int]
 Tasks = list[Sequence[int]]
 Portion = tuple[int, Any]
 
@@ -38,10 +38,10 @@ class Snapshot:
 class State:
     """A snapshot as plain values: all that a new engine on the same rows needs.
 
-    `places` are, for each block, the number of what was `put` and the position in it.
+    `places` are, for each block, the number of its handle and the position in it.
     """
 
-    put: list[Any]
+    handles: list[Any]
     places: list[tuple[int, int]]
     versions: list[int]
     renumberings: list[Renumbering]
@@ -60,7 +60,7 @@ class BlockEngine:
     ----------
     source : Blocks
     weights : (n_rows,) or None
-    shelf : Shelf or None
+    store : StateStore or None
         Where states are kept; in memory by default.
     meter : Meter or None
         Told at the end what was done.
@@ -75,7 +75,7 @@ class BlockEngine:
         source: Blocks,
         weights: Array | None = None,
         *,
-        shelf: Shelf | None = None,
+        store: StateStore | None = None,
         meter: Meter | None = None,
     ) -> None:
         self.source = source
@@ -83,12 +83,12 @@ class BlockEngine:
         self._timed = TimedBlocks(source)
         self._rows = 0
         self.weights = weights
-        self.shelf = MemoryShelf() if shelf is None else shelf
+        self.store = MemoryStore() if store is None else store
         self.n_blocks = n_blocks(source)
         self._places: list[Place] = [(None, 0)] * self.n_blocks
         self._versions = [0] * self.n_blocks
         self._renumberings: list[Renumbering] = []
-        self._pins: deque[list[Put]] = deque()
+        self._pins: deque[list[Handle]] = deque()
 
     def __enter__(self) -> Self:
         SINGLE_THREAD.take()
@@ -128,7 +128,7 @@ class BlockEngine:
         summary, states = run_blocks(
             model, params, blocks, self.loaded(task), self.missed(task)
         )
-        self.visited(task, self.shelf.put(states))
+        self.visited(task, self.store.put(states))
         self.look_at_memory()
         if self.sparing and hasattr(self.source, "release"):
             self.source.release(blocks[0].start, blocks[-1].stop)
@@ -170,10 +170,10 @@ class BlockEngine:
         """The renumberings since the last visit of each block."""
         return [self._renumberings[self._versions[index] :] for index in task]
 
-    def visited(self, task: Sequence[int], put: Put, first: int = 0) -> None:
+    def visited(self, task: Sequence[int], handle: Handle, first: int = 0) -> None:
         """Note that blocks were visited, and where their new states are."""
         for position, index in enumerate(task, first):
-            self._places[index] = put, position
+            self._places[index] = handle, position
             self._versions[index] = len(self._renumberings)
         rows = self.source.block_rows
         self._rows += min((task[-1] + 1) * rows, self.source.n_rows) - task[0] * rows
@@ -184,14 +184,14 @@ class BlockEngine:
 
     def locals(self) -> Iterator[Any]:
         """Yield the per-row state of each block, in order."""
-        last: Put | None = None
+        last: Handle | None = None
         states: list[Any] = []
-        for put, position in self._places:
-            if put is None:
+        for handle, position in self._places:
+            if handle is None:
                 yield None
                 continue
-            if put is not last:
-                last, states = put, put.load()
+            if handle is not last:
+                last, states = handle, handle.load()
             yield states[position]
 
     def snapshot(self) -> Snapshot:
@@ -208,7 +208,7 @@ class BlockEngine:
 
     def state(self, snapshot: Snapshot) -> State:
         """A snapshot as plain values, for a new engine on the same rows."""
-        put: dict[int, Put] = {}
+        handles: dict[int, Handle] = {}
         numbers: dict[int, int] = {}
         places = []
         for one, position in snapshot.places:
@@ -216,19 +216,19 @@ class BlockEngine:
                 places.append((-1, 0))
                 continue
             numbers.setdefault(id(one), len(numbers))
-            put[id(one)] = one
+            handles[id(one)] = one
             places.append((numbers[id(one)], position))
-        self._pin(list(put.values()))
-        described = [one.describe() for one in put.values()]
+        self._pin(list(handles.values()))
+        described = [one.describe() for one in handles.values()]
         known = self._renumberings[: snapshot.known]
         return State(described, places, snapshot.versions, known)
 
     def found(self, state: State) -> Snapshot:
         """The snapshot that a state describes."""
-        put = [self.shelf.find(described) for described in state.put]
-        self._pin(put)
+        handles = [self.store.find(described) for described in state.handles]
+        self._pin(handles)
         places: list[Place] = [
-            (None, 0) if number < 0 else (put[number], position)
+            (None, 0) if number < 0 else (handles[number], position)
             for number, position in state.places
         ]
         return Snapshot(places, state.versions, len(state.renumberings))
@@ -238,11 +238,11 @@ class BlockEngine:
         self._renumberings = list(state.renumberings)
         self.restore(self.found(state))
 
-    def _pin(self, put: list[Put]) -> None:
+    def _pin(self, handles: list[Handle]) -> None:
         """Keep what a checkpoint refers to, until some later ones are written."""
-        for one in put:
+        for one in handles:
             one.pin()
-        self._pins.append(put)
+        self._pins.append(handles)
         if len(self._pins) > _KEPT_PINS:
             still = {id(one) for pins in list(self._pins)[1:] for one in pins}
             for one in self._pins.popleft():
@@ -254,13 +254,13 @@ def loaded_states(places: Sequence[Place]) -> list[Any]:
     """The states at some places; None where there is none yet."""
     loaded: dict[int, list[Any]] = {}
     states: list[Any] = []
-    for put, position in places:
-        if put is None:
+    for handle, position in places:
+        if handle is None:
             states.append(None)
             continue
-        if id(put) not in loaded:
-            loaded[id(put)] = put.load()
-        states.append(loaded[id(put)][position])
+        if id(handle) not in loaded:
+            loaded[id(handle)] = handle.load()
+        states.append(loaded[id(handle)][position])
     return states
 
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 from kplus.core.types import Array, Blocks
 from kplus.engine.engine import BlockEngine, Portion, Tasks
 from kplus.engine.meter import Meter
-from kplus.engine.shelves import Shelf
+from kplus.engine.state_store import StateStore
 
 __all__ = ["ThreadEngine"]
 
@@ -22,10 +22,10 @@ class ThreadEngine(BlockEngine):
         weights: Array | None = None,
         *,
         n_threads: int,
-        shelf: Shelf | None = None,
+        store: StateStore | None = None,
         meter: Meter | None = None,
     ) -> None:
-        super().__init__(source, weights, shelf=shelf, meter=meter)
+        super().__init__(source, weights, store=store, meter=meter)
         self.n_threads = self.n_workers = n_threads
 
     def __enter__(self) -> Self:

@@ -23,7 +23,7 @@ import numpy as np
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.packing import pack, unpack
 from kplus.engine.engine import State
-from kplus.engine.shelves import bytes_of, read_states
+from kplus.engine.state_store import bytes_of, read_states
 from kplus.io.archive import open_archive, write_archive
 from kplus.loop import Pending, Standing
 from kplus.search.journal import Done, Kept
@@ -325,16 +325,16 @@ def _checked_standing(standing: Standing, rows: Path) -> Standing:
 
 def _checked_state(state: Any, rows: Path) -> State:
     """With the files where they are now: the folder may have been moved."""
-    _check(isinstance(state, State) and isinstance(state.put, list))
-    put: list[Any] = []
+    _check(isinstance(state, State) and isinstance(state.handles, list))
+    handles: list[Any] = []
     sizes = []
-    for described in state.put:
+    for described in state.handles:
         states = described
         if isinstance(described, str):
             described = str(rows.absolute() / Path(described).name)
             states = _read_rows(Path(described))
         _check(isinstance(states, list))
-        put.append(described)
+        handles.append(described)
         sizes.append(len(states))
     for number, position in state.places:
         _check(number == -1 or (number >= 0 and 0 <= position < sizes[number]))
@@ -342,7 +342,7 @@ def _checked_state(state: Any, rows: Path) -> State:
     most = len(state.renumberings)
     _check(all(0 <= version <= most for version in state.versions))
     _check(all(isinstance(into, np.ndarray) for into, _ in state.renumberings))
-    return replace(state, put=put)
+    return replace(state, handles=handles)
 
 
 def _read_rows(path: Path) -> list[Any]:

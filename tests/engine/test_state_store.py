@@ -1,4 +1,4 @@
-"""Shelves: what is put away comes back, what nobody needs is gone."""
+"""State stores: what is stored comes back, what nobody needs is gone."""
 
 import gc
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.engine import SerialEngine, ThreadEngine, shelves
+from kplus.engine import SerialEngine, ThreadEngine, state_store
 from kplus.engine.engine import BlockEngine, State
-from kplus.engine.shelves import (
-    FolderShelf,
-    LimitedShelf,
-    MemoryShelf,
+from kplus.engine.state_store import (
+    FolderStore,
+    LimitedStore,
+    MemoryStore,
     read_states,
     write_states,
 )
@@ -39,49 +39,56 @@ def files(folder):
 
 
 def limited(tmp_path, limit):
-    return LimitedShelf(limit, lambda: tmp_path)
+    return LimitedStore(limit, lambda: tmp_path)
 
 
 @pytest.fixture(params=["memory", "folder", "limited, fits", "limited, does not fit"])
-def shelf(request, tmp_path):
+def store(request, tmp_path):
     return {
-        "memory": MemoryShelf(),
-        "folder": FolderShelf(tmp_path / "new" / "folder"),
+        "memory": MemoryStore(),
+        "folder": FolderStore(tmp_path / "new" / "folder"),
         "limited, fits": limited(tmp_path, 10**6),
         "limited, does not fit": limited(tmp_path, 0),
     }[request.param]
 
 
 class TestEveryShelf:
-    def test_gives_back_what_was_put(self, shelf):
-        assert same(shelf.put(STATES).load(), STATES)
+    def test_gives_back_what_was_put(self, store):
+        assert same(store.put(STATES).load(), STATES)
 
-    def test_finds_it_by_its_description(self, shelf):
-        put = shelf.put(STATES)
-        assert same(shelf.find(put.describe()).load(), STATES)
+    def test_finds_it_by_its_description(self, store):
+        handle = store.put(STATES)
+        assert same(store.find(handle.describe()).load(), STATES)
 
-    def test_others_find_it(self, shelf, tmp_path):
-        put = shelf.put(STATES)
+    def test_others_find_it(self, store, tmp_path):
+        handle = store.put(STATES)
         for other in (
-            MemoryShelf(),
-            FolderShelf(tmp_path / "elsewhere"),
+            MemoryStore(),
+            FolderStore(tmp_path / "elsewhere"),
             limited(tmp_path, 10**6),
             limited(tmp_path, 0),
         ):
-            assert same(other.find(put.describe()).load(), STATES)
-        assert same(put.load(), STATES)
+            assert same(other.find(handle.describe()).load(), STATES)
+        assert same(handle.load(), STATES)
 
-    def test_pins_change_nothing(self, shelf):
-        put = shelf.put(STATES)
-        for action in (put.pin, put.pin, put.unpin, put.unpin, put.pin, put.unpin):
+    def test_pins_change_nothing(self, store):
+        handle = store.put(STATES)
+        for action in (
+            handle.pin,
+            handle.pin,
+            handle.unpin,
+            handle.unpin,
+            handle.pin,
+            handle.unpin,
+        ):
             action()
-            assert same(put.load(), STATES)
+            assert same(handle.load(), STATES)
 
 
 class TestFolder:
     def test_files_go_with_those_who_refer_to_them(self, tmp_path):
-        shelf = FolderShelf(tmp_path)
-        first, second = shelf.put(STATES), shelf.put(STATES)
+        store = FolderStore(tmp_path)
+        first, second = store.put(STATES), store.put(STATES)
         assert len(files(tmp_path)) == 2
         del first
         gc.collect()
@@ -92,21 +99,21 @@ class TestFolder:
 
     def test_a_file_found_twice_is_one(self, tmp_path):
         """Two that delete the same file would take it from each other."""
-        shelf = FolderShelf(tmp_path)
-        put = shelf.put(STATES)
-        found = shelf.find(put.describe())
-        assert found is put
-        assert shelf.filed(put.path.name) is put
+        store = FolderStore(tmp_path)
+        handle = store.put(STATES)
+        found = store.find(handle.describe())
+        assert found is handle
+        assert store.on_disk(handle.path.name) is handle
 
     def test_pinned_files_stay_until_unpinned(self, tmp_path):
-        shelf = FolderShelf(tmp_path)
-        put = shelf.put(STATES)
-        put.pin()
-        described = put.describe()
-        del put
+        store = FolderStore(tmp_path)
+        handle = store.put(STATES)
+        handle.pin()
+        described = handle.describe()
+        del handle
         gc.collect()
         assert len(files(tmp_path)) == 1
-        found = shelf.find(described)
+        found = store.find(described)
         found.unpin()
         del found
         gc.collect()
@@ -115,36 +122,36 @@ class TestFolder:
     def test_pinned_files_are_on_the_disk_once_each(self, tmp_path, monkeypatch):
         """Else a checkpoint, which is, could refer to empty ones after a power cut."""
         synced = []
-        monkeypatch.setattr(shelves, "_sync", synced.append)
-        shelf = FolderShelf(tmp_path)
-        first, second = shelf.put(STATES), shelf.put(STATES)
+        monkeypatch.setattr(state_store, "_sync", synced.append)
+        store = FolderStore(tmp_path)
+        first, second = store.put(STATES), store.put(STATES)
         assert not synced
-        for put in (first, second, first):
-            put.pin()
+        for handle in (first, second, first):
+            handle.pin()
         assert synced == [first.path, tmp_path, second.path]  # both are in the folder
         first.unpin()
         first.pin()
-        third = shelf.put(STATES)
+        third = store.put(STATES)
         third.pin()
         assert synced[3:] == [third.path, tmp_path]
 
     def test_what_is_deleted_is_not_remembered(self, tmp_path):
-        shelf = FolderShelf(tmp_path)
+        store = FolderStore(tmp_path)
         for _ in range(5):
-            shelf.put(STATES)
+            store.put(STATES)
         gc.collect()
-        assert not shelf._fresh
+        assert not store._fresh
 
     def test_a_file_that_is_gone_can_be_pinned(self, tmp_path):
-        put = FolderShelf(tmp_path).put(STATES)
-        put.path.unlink()
-        put.pin()
+        handle = FolderStore(tmp_path).put(STATES)
+        handle.path.unlink()
+        handle.pin()
 
     def test_a_folder_that_was_moved(self, tmp_path):
-        put = FolderShelf(tmp_path / "a").put(STATES)
-        put.pin()
+        handle = FolderStore(tmp_path / "a").put(STATES)
+        handle.pin()
         (tmp_path / "a").rename(tmp_path / "b")
-        assert same(FolderShelf(tmp_path / "b").find(put.describe()).load(), STATES)
+        assert same(FolderStore(tmp_path / "b").find(handle.describe()).load(), STATES)
 
     def test_names_are_never_used_twice(self, tmp_path):
         assert len({write_states(tmp_path, STATES) for _ in range(20)}) == 20
@@ -153,28 +160,28 @@ class TestFolder:
         def full(*arguments):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(shelves.os, "replace", full)
+        monkeypatch.setattr(state_store.os, "replace", full)
         with pytest.raises(OSError, match=r"No space left.*room.*scratch=") as caught:
-            FolderShelf(tmp_path).put(STATES)
+            FolderStore(tmp_path).put(STATES)
         assert caught.value.errno == 28
         assert files(tmp_path) == []
 
     def test_what_cannot_be_packed_leaves_nothing(self, tmp_path):
         with pytest.raises(TypeError):
-            FolderShelf(tmp_path).put([object()])
+            FolderStore(tmp_path).put([object()])
         assert files(tmp_path) == []
 
 
 class TestDamage:
     def test_a_file_that_is_gone(self, tmp_path):
-        put = FolderShelf(tmp_path).put(STATES)
-        put.path.unlink()
+        handle = FolderStore(tmp_path).put(STATES)
+        handle.path.unlink()
         with pytest.raises(DataError, match=r"is gone: do not delete"):
-            put.load()
+            handle.load()
         with pytest.raises(DataError, match="is gone"):
-            FolderShelf(tmp_path).find(put.describe())
+            FolderStore(tmp_path).find(handle.describe())
         with pytest.raises(DataError, match="is gone"):
-            MemoryShelf().find(put.describe())
+            MemoryStore().find(handle.describe())
 
     @pytest.mark.parametrize(
         "damage",
@@ -189,10 +196,10 @@ class TestDamage:
         ],
     )
     def test_a_damaged_file(self, tmp_path, damage):
-        put = FolderShelf(tmp_path).put(STATES)
-        put.path.write_bytes(damage(put.path.read_bytes()))
+        handle = FolderStore(tmp_path).put(STATES)
+        handle.path.write_bytes(damage(handle.path.read_bytes()))
         with pytest.raises(DataError, match=r"state of rows, is damaged"):
-            put.load()
+            handle.load()
 
     @pytest.mark.parametrize("value", [np.zeros(3), np.array([{}], dtype=object)])
     def test_an_array_or_a_pickle(self, tmp_path, value):
@@ -213,42 +220,42 @@ class Record:
 
 
 def kinds(held):
-    return [type(put).__name__ for put in held]
+    return [type(handle).__name__ for handle in held]
 
 
 class TestLimit:
     def test_bytes_are_counted(self):
         inside = (np.zeros(10), [np.zeros(5, np.int8), None, "text"])
-        assert shelves.bytes_of([Record(np.zeros((3, 4)), inside)]) == 96 + 80 + 5
-        assert shelves.bytes_of(MemoryShelf()) == 0
+        assert state_store.bytes_of([Record(np.zeros((3, 4)), inside)]) == 96 + 80 + 5
+        assert state_store.bytes_of(MemoryStore()) == 0
 
     def test_what_is_beyond_goes_to_files(self, tmp_path):
-        shelf = limited(tmp_path, 200)
-        held = [shelf.put([np.zeros(10)]) for _ in range(4)]
+        store = limited(tmp_path, 200)
+        held = [store.put([np.zeros(10)]) for _ in range(4)]
         assert len(files(tmp_path)) == 2
-        assert [type(put).__name__ for put in held] == [
-            "Held",
-            "Held",
-            "Filed",
-            "Filed",
+        assert [type(handle).__name__ for handle in held] == [
+            "InMemory",
+            "InMemory",
+            "OnDisk",
+            "OnDisk",
         ]
 
     def test_bytes_are_released(self, tmp_path):
-        shelf = limited(tmp_path, 200)
-        held = [shelf.put([np.zeros(10)]) for _ in range(4)]
+        store = limited(tmp_path, 200)
+        held = [store.put([np.zeros(10)]) for _ in range(4)]
         del held[0]
         gc.collect()
-        assert shelf._held == 80
-        assert type(shelf.put([np.zeros(10)])).__name__ == "Held"
+        assert store._held == 80
+        assert type(store.put([np.zeros(10)])).__name__ == "InMemory"
         del held
         gc.collect()
-        assert shelf._held == 0
+        assert store._held == 0
         assert files(tmp_path) == []
 
     def test_small_states_fit_where_a_large_one_did_not(self, tmp_path):
-        shelf = limited(tmp_path, 100)
-        put = [shelf.put([np.zeros(n)]) for n in (13, 14, 1)]
-        assert kinds(put) == ["Filed", "Filed", "Held"]
+        store = limited(tmp_path, 100)
+        handles = [store.put([np.zeros(n)]) for n in (13, 14, 1)]
+        assert kinds(handles) == ["OnDisk", "OnDisk", "InMemory"]
 
     def test_the_folder_is_asked_for_when_needed_and_once(self, tmp_path):
         asked = []
@@ -257,10 +264,10 @@ class TestLimit:
             asked.append(1)
             return tmp_path
 
-        shelf = LimitedShelf(100, folder)
-        held = [shelf.put([np.zeros(10)])]
+        store = LimitedStore(100, folder)
+        held = [store.put([np.zeros(10)])]
         assert not asked
-        held += [shelf.put([np.zeros(10)]) for _ in range(3)]
+        held += [store.put([np.zeros(10)]) for _ in range(3)]
         assert asked == [1]
 
 
@@ -288,11 +295,11 @@ class TestEngine:
     @pytest.mark.parametrize("limit", [0, 1000, 10**6])
     def test_states_of_replaced_visits_are_gone(self, make, tmp_path, limit):
         blocks = ArrayBlocks(np.zeros((300, 2)), 10)
-        with make(blocks, shelf=limited(tmp_path, limit)) as engine:
+        with make(blocks, store=limited(tmp_path, limit)) as engine:
             self.swept(engine, 5)
             gc.collect()
             assert self.visits(engine) == [5] * 30
-            held = engine.shelf._held
+            held = engine.store._held
             assert held <= limit
             assert len(files(tmp_path)) * 160 + held == 30 * 160
         del engine
@@ -301,7 +308,7 @@ class TestEngine:
 
     def test_snapshots_keep_theirs(self, make, tmp_path):
         blocks = ArrayBlocks(np.zeros((300, 2)), 10)
-        with make(blocks, shelf=limited(tmp_path, 1000)) as engine:
+        with make(blocks, store=limited(tmp_path, 1000)) as engine:
             self.swept(engine, 2)
             snapshot = engine.snapshot()
             self.swept(engine, 3)
@@ -312,14 +319,14 @@ class TestEngine:
     def test_other_engines_go_on(self, make, tmp_path):
         blocks = ArrayBlocks(np.zeros((300, 2)), 10)
         engine: BlockEngine
-        with make(blocks, shelf=limited(tmp_path / "a", 1000)) as engine:
+        with make(blocks, store=limited(tmp_path / "a", 1000)) as engine:
             self.swept(engine, 2)
             state = engine.state(engine.snapshot())
         assert isinstance(state, State)
         del engine  # as after a crash
         gc.collect()
-        for other in (None, FolderShelf(tmp_path / "b"), limited(tmp_path / "c", 0)):
-            with make(blocks, shelf=other) as engine:
+        for other in (None, FolderStore(tmp_path / "b"), limited(tmp_path / "c", 0)):
+            with make(blocks, store=other) as engine:
                 engine.resume(state)
                 self.swept(engine)
                 assert self.visits(engine) == [3] * 30

@@ -19,13 +19,13 @@ from kplus.core.errors import DataError, ModelFormatError
 from kplus.core.packing import pack_parts, unpack
 
 __all__ = [
-    "Filed",
-    "FolderShelf",
-    "Held",
-    "LimitedShelf",
-    "MemoryShelf",
-    "Put",
-    "Shelf",
+    "FolderStore",
+    "Handle",
+    "InMemory",
+    "LimitedStore",
+    "MemoryStore",
+    "OnDisk",
+    "StateStore",
     "bytes_of",
     "read_states",
     "write_states",
@@ -38,11 +38,11 @@ _START = struct.Struct("<8sIQ")  # magic, check sum of all that follows, bytes o
 _BUFFER = 1 << 20  # bytes written at once; states come in small arrays
 
 
-class Put(Protocol):
-    """The states of some blocks, put away; they are never changed, only replaced."""
+class Handle(Protocol):
+    """The stored states of some blocks; they are never changed, only replaced."""
 
     def load(self) -> list[Any]:
-        """The states, one a block."""
+        """The states, one per block."""
 
     def describe(self) -> list[Any] | str:
         """For a checkpoint: the states as plain values, or the path of a file."""
@@ -54,16 +54,16 @@ class Put(Protocol):
         """It does not any more."""
 
 
-class Shelf(Protocol):
-    """Puts states away."""
+class StateStore(Protocol):
+    """Keeps the states of rows between two visits."""
 
-    def put(self, states: list[Any]) -> Put: ...
+    def put(self, states: list[Any]) -> Handle: ...
 
-    def find(self, described: list[Any] | str) -> Put:
-        """What was put away, here or on another shelf, by its description."""
+    def find(self, described: list[Any] | str) -> Handle:
+        """The states that another handle described, of this store or another."""
 
 
-class Held:
+class InMemory:
     """States in memory."""
 
     def __init__(self, states: list[Any]) -> None:
@@ -82,17 +82,17 @@ class Held:
         """Nothing is to be done."""
 
 
-class MemoryShelf:
+class MemoryStore:
     """Keeps states in memory."""
 
-    def put(self, states: list[Any]) -> Held:
-        return Held(states)
+    def put(self, states: list[Any]) -> InMemory:
+        return InMemory(states)
 
-    def find(self, described: list[Any] | str) -> Held:
-        return Held(_states(described))
+    def find(self, described: list[Any] | str) -> InMemory:
+        return InMemory(_states(described))
 
 
-class Filed:
+class OnDisk:
     """States in a file, which is deleted when nobody refers to it any more.
 
     Names are never used twice, so that a task that was given up for lost and comes
@@ -129,54 +129,54 @@ class Filed:
             self._end = weakref.finalize(self, _delete, self.path, self._fresh)
 
 
-class FolderShelf:
+class FolderStore:
     """Keeps states in a folder that all who work on the rows can reach."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._known: weakref.WeakValueDictionary[str, Filed] = (
+        self._known: weakref.WeakValueDictionary[str, OnDisk] = (
             weakref.WeakValueDictionary()
         )
         self._fresh: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
-    def put(self, states: list[Any]) -> Filed:
-        return self.filed(write_states(self.folder, states))
+    def put(self, states: list[Any]) -> OnDisk:
+        return self.on_disk(write_states(self.folder, states))
 
-    def filed(self, name: str) -> Filed:
-        """States that were written by somebody else."""
+    def on_disk(self, name: str) -> OnDisk:
+        """The handle of a file that another process wrote."""
         found = self._known.get(name)
         if found is None:
-            found = self._known[name] = Filed(self.folder / name, self._fresh)
+            found = self._known[name] = OnDisk(self.folder / name, self._fresh)
         return found
 
-    def find(self, described: list[Any] | str) -> Filed:
+    def find(self, described: list[Any] | str) -> OnDisk:
         if isinstance(described, str) and (self.folder / Path(described).name).exists():
-            return self.filed(Path(described).name)
+            return self.on_disk(Path(described).name)
         return self.put(_states(described))
 
 
-class LimitedShelf:
+class LimitedStore:
     """Keeps states in memory up to a number of bytes, and in a folder beyond it."""
 
     def __init__(self, limit: int, folder: Callable[[], Path]) -> None:
         self._limit, self._folder = limit, folder
         self._held = 0
-        self._files: FolderShelf | None = None
-        self._lock = RLock()  # states may be let go while one is put away
+        self._files: FolderStore | None = None
+        self._lock = RLock()  # states may be released while others are stored
 
-    def put(self, states: list[Any]) -> Put:
+    def put(self, states: list[Any]) -> Handle:
         size = bytes_of(states)
         with self._lock:
             fits = self._held + size <= self._limit
             if fits:
                 self._held += size
             elif self._files is None:
-                self._files = FolderShelf(self._folder())
+                self._files = FolderStore(self._folder())
         if not fits:
             assert self._files is not None
             return self._files.put(states)
-        held = Held(states)
+        held = InMemory(states)
         weakref.finalize(held, self._released, size)
         return held
 
@@ -184,7 +184,7 @@ class LimitedShelf:
         with self._lock:
             self._held -= size
 
-    def find(self, described: list[Any] | str) -> Put:
+    def find(self, described: list[Any] | str) -> Handle:
         return self.put(_states(described))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kplus.engine.errands import Remembered
+from kplus.engine.remote_tasks import Remembered
 
 
 @pytest.fixture

@@ -16,23 +16,23 @@ from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.engine import Portion, Renumbering, run_blocks
 from kplus.engine.memory import keeping_freed
 from kplus.engine.meter import TimedBlocks
-from kplus.engine.shelves import bytes_of, read_states, write_states
+from kplus.engine.state_store import bytes_of, read_states, write_states
 from kplus.engine.terminal import Terminal, heed_interrupts, ignore_interrupts
 
-__all__ = ["Errand", "Outcome", "end_errands", "run_errand"]
+__all__ = ["RemoteResult", "RemoteTask", "end_remote_tasks", "run_remote_task"]
 
 _REMEMBERED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
-class Errand:
+class RemoteTask:
     """Some tasks, as a worker is sent to do them.
 
     Attributes
     ----------
     source : bytes
         Blocks, pickled without rows: a worker opens the files itself, and keeps them
-        open for the next errand.
+        open for the next task.
     start : int
         The place of the first task in the sweep.
     tasks : list of lists of Block
@@ -62,7 +62,7 @@ class Errand:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RemoteResult:
     """What a worker brings back: sums of tasks, and a file with all new states."""
 
     portions: list[Portion]
@@ -70,32 +70,30 @@ class Outcome:
     read_seconds: float
 
 
-def run_errand(errand: Errand) -> Outcome:
+def run_remote_task(task: RemoteTask) -> RemoteResult:
     """On a worker: do the tasks."""
-    if errand.version != __version__:
+    if task.version != __version__:
         raise WorkersError(
-            f"Workers have kplus {__version__}, the fit has kplus {errand.version}; "
+            f"Workers have kplus {__version__}, the fit has kplus {task.version}; "
             f"install the same version there."
         )
-    ignore_interrupts(errand.terminal)
-    sums = PairwiseSum(errand.start)
+    ignore_interrupts(task.terminal)
+    sums = PairwiseSum(task.start)
     new: list[Any] = []
     read: dict[str, list[Any]] = {}
-    source = TimedBlocks(_opened(errand.source))
+    source = TimedBlocks(_opened(task.source))
     with SINGLE_THREAD, keeping_freed():
         for blocks, files, missed in zip(
-            errand.tasks, errand.files, errand.missed, strict=True
+            task.tasks, task.files, task.missed, strict=True
         ):
             own = [_with_source(block, source) for block in blocks]
-            states = _states(errand.folder, files, read)
-            summary, states = run_blocks(
-                errand.model, errand.params, own, states, missed
-            )
+            states = _states(task.folder, files, read)
+            summary, states = run_blocks(task.model, task.params, own, states, missed)
             sums.add(summary)
             new += states
-        name = write_states(errand.folder, new)
-    _REMEMBERED.keep(errand.folder / name, new)
-    return Outcome(sums.portions, name, source.seconds)
+        name = write_states(task.folder, new)
+    _REMEMBERED.keep(task.folder / name, new)
+    return RemoteResult(sums.portions, name, source.seconds)
 
 
 @lru_cache(maxsize=2)
@@ -167,7 +165,7 @@ class Remembered:
 _REMEMBERED = Remembered(_REMEMBERED_BYTES)
 
 
-def end_errands(folder: Path) -> None:
+def end_remote_tasks(folder: Path) -> None:
     """On a worker: a fit has ended."""
     _REMEMBERED.forget(folder)
     heed_interrupts()
