@@ -5,7 +5,6 @@ A fit goes over its rows many times, and text is slow to read.
 
 import csv
 import gzip
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -41,14 +40,12 @@ _SMALL_BYTES = 2**25
 _COUNTED_BYTES = 2**20  # at a time
 _PIECE_BYTES = 2**24  # of text, so that a piece of the copy has some 100,000 rows
 # What pyarrow tries for a column, in this order; the first that takes all values is it.
-_TYPES = (
+_TYPES = [
     *(pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s")),
     *(pa.timestamp("s"), pa.timestamp("ns")),
     *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
-)
-_CONVERSION = re.compile(
-    r"In CSV column #(\d+):.*? conversion error to ([^:]+):[^']*'(.*)'", re.S
-)
+]
+_FIRST_ROWS = 1000
 
 
 def are_small(paths: Sequence[Path]) -> bool:
@@ -118,9 +115,8 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
     """Copy a CSV file of any length to an Arrow file, a part at a time.
 
     Columns get the types that `read_csv` gives them. The first part tells most; where
-    it was wrong, the copy is made anew, with types found in a pass over all of the file
-    if more than one column is concerned. A field with nothing in it is null, in columns
-    of text, too.
+    a value does not suit, the types are found in a pass over the whole file, and the
+    copy is made anew. A field with nothing in it is null, in columns of text, too.
 
     Parameters
     ----------
@@ -133,87 +129,78 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
         header = _header(path)
         types = _as_text(header, text)
         try:
-            n_rows = _copy_or_widen(path, copy, header, types)
+            n_rows = _copy(path, copy, header, types)
         except pa.ArrowInvalid as error:
             raise _explained(path, error) from error
     if n_rows == 0:
         raise DataError(f"{path} has a header but no rows.")
 
 
-def _copy_or_widen(
-    path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]
-) -> int:
-    try:
-        return _copy(path, copy, header, types)
-    except pa.ArrowInvalid as error:
-        wider = types | _wider(header, error)
-    try:
-        return _copy(path, copy, header, wider)
-    except pa.ArrowInvalid as error:
-        _wider(header, error)  # raises what is wrong otherwise
-    return _copy(path, copy, header, _find_types(path, header, types))
+def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
+    """Copy with types that take all values; returns the number of rows."""
+    while True:
+        try:
+            with _open_parts(path, types) as reader:
+                types = dict(zip(header, reader.schema.types, strict=True))
+                return _write(reader, copy)
+        except pa.ArrowInvalid:
+            wider = _wider(path, header, types)
+            if wider == types:  # something else is wrong
+                raise
+            types = wider
 
 
-def _wider(header: Sequence[str], error: Exception) -> dict[str, Any]:
-    """The next type of a column that takes the value which it was found to hold."""
-    match = _CONVERSION.search(str(error))
-    tried = [str(dtype) for dtype in _TYPES[:-1]]
-    if match is None or match[2] not in tried:
-        raise error
-    left = _TYPES[tried.index(match[2]) + 1 :]
-    return {header[int(match[1])]: _fitting(pa.array([match[3]]), left)[0]}
-
-
-def _find_types(
-    path: Path, header: Sequence[str], known: dict[str, Any]
-) -> dict[str, Any]:
-    """The types of all columns, found in one pass over their text."""
-    left = {name: (known[name],) if name in known else _TYPES for name in header}
+def _open_parts(path: Path, types: dict[str, Any], **convert: Any) -> Any:
+    """A reader of parts; columns without a type get that of the first part."""
     read_options = ReadOptions(block_size=_PIECE_BYTES)
-    as_text = _options(dict.fromkeys(header, pa.string()))
-    with open_csv(path, read_options, **as_text) as reader:
-        for batch in reader:
-            for name, column in zip(header, batch.columns, strict=True):
-                if len(left[name]) > 1:
-                    left[name] = _fitting(column, left[name])
-    return {name: types[0] for name, types in left.items()}
+    return open_csv(path, read_options, **_options(types, **convert))
 
 
-def _fitting(column: Any, types: Sequence[Any]) -> tuple[Any, ...]:
-    """Those of some types that take all values of a column of text; text always does.
+def _wider(path: Path, header: Sequence[str], types: dict[str, Any]) -> dict[str, Any]:
+    """The types that columns need, found in a pass over their text.
 
-    Only the reader itself knows what it takes, hence it gets them as a file again.
+    A part whose values do not suit the type so far tells the next one, of those that
+    suit the first rows. If parts in between do not, the copy will tell.
     """
+    left = [_TYPES[_TYPES.index(types.get(name, _TYPES[0])) :] for name in header]
+    as_text = dict.fromkeys(header, pa.string())
+    with _open_parts(path, as_text, strings_can_be_null=True) as reader:
+        for number, batch in enumerate(reader):
+            for j, column in enumerate(batch.columns):
+                if number == 0:
+                    left[j] = [t for t in left[j] if _takes(t, column[:_FIRST_ROWS])]
+                while not _takes(left[j][0], column):
+                    del left[j][0]
+    return {name: fitting[0] for name, fitting in zip(header, left, strict=True)}
+
+
+def _takes(dtype: Any, column: Any) -> bool:
+    """Whether the reader of CSV files makes values of a type of a column of text."""
+    if dtype == pa.string():
+        return True
+    try:
+        if dtype in (pa.int64(), pa.float64()):
+            column.cast(dtype)  # quick; the reader takes this, and blanks around it
+            return True
+    except pa.ArrowInvalid:
+        pass
     file = pa.BufferOutputStream()
     write_csv(pa.table({"x": column}), file)
-    text = file.getvalue()
-    return *(t for t in types[:-1] if _takes(t, text)), types[-1]
-
-
-def _takes(dtype: Any, text: Any) -> bool:
     try:
-        _read(pa.BufferReader(text), **_options({"x": dtype}))
+        _read(pa.BufferReader(file.getvalue()), **_options({"x": dtype}))
     except pa.ArrowInvalid:
         return False
     return True
 
 
-def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
-    names = [name.strip() for name in header]
+def _write(reader: Any, copy: Path) -> int:
+    names = [name.strip() for name in reader.schema.names]
+    schema = pa.schema(zip(names, reader.schema.types, strict=True))
     n_rows = 0
-    read_options = ReadOptions(block_size=_PIECE_BYTES)
-    with open_csv(path, read_options, **_options(types)) as reader:
-        schema = pa.schema(
-            [
-                pa.field(name, field.type)
-                for name, field in zip(names, reader.schema, strict=True)
-            ]
-        )
-        with pa.OSFile(str(copy), "wb") as file, pa.ipc.new_file(file, schema) as out:
-            for batch in reader:
-                n_rows += batch.num_rows
-                part = blank_to_null(pa.table(batch.columns, schema=schema))
-                out.write_table(part)
+    with pa.OSFile(str(copy), "wb") as file, pa.ipc.new_file(file, schema) as out:
+        for batch in reader:
+            n_rows += batch.num_rows
+            out.write_table(blank_to_null(pa.table(batch.columns, schema=schema)))
     return n_rows
 
 
@@ -243,11 +230,11 @@ def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _options(types: dict[str, Any]) -> dict[str, Any]:
+def _options(types: dict[str, Any], **convert: Any) -> dict[str, Any]:
     return {
         # Quoted line breaks are rare, but without this they tear a row.
         "parse_options": ParseOptions(newlines_in_values=True),
-        "convert_options": ConvertOptions(column_types=types),
+        "convert_options": ConvertOptions(column_types=types, **convert),
     }
 
 
