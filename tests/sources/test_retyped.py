@@ -9,7 +9,7 @@ from kplus.sources.files import open_files
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.sources.retyped import as_missing, as_text  # noqa: E402
+from kplus.sources.arrow import as_missing, as_text  # noqa: E402
 
 
 @pytest.fixture

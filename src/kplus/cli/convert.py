@@ -8,9 +8,9 @@ from typing import Any
 from kplus.cli.console import CommandError, count, note, status
 from kplus.cli.tables import Choice
 from kplus.io.convert import check_target, convert
+from kplus.sources.arrow import as_text
 from kplus.sources.files import has_columns, open_files
 from kplus.sources.paths import unknown_column
-from kplus.sources.retyped import as_text
 
 __all__ = ["ConvertOptions", "convert_table"]
 

@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -29,6 +29,8 @@ __all__ = [
     "ColumnFiles",
     "Columns",
     "InMemory",
+    "as_missing",
+    "as_text",
     "is_categorical",
     "is_number",
     "is_single",
@@ -56,7 +58,7 @@ class Columns(ABC):
     """
 
     def __init__(self, schema: Any, counts: Sequence[int]) -> None:
-        self.schema = schema
+        self.schema = self._common = schema
         self.counts = list(counts)
         self._chosen: list[str] | None = None
         self.stamps: Stamps | None = None
@@ -67,8 +69,17 @@ class Columns(ABC):
         return False
 
     @abstractmethod
+    def _column(self, piece: int, name: str, as_dictionary: bool) -> Any:
+        """A column of a piece as it is stored; text may be a dictionary if asked."""
+
     def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
         """A column of a piece; text as a dictionary if asked, which is quicker."""
+        common, wanted = (t.field(name).type for t in (self._common, self.schema))
+        column = self._column(piece, name, as_dictionary and common == wanted)
+        if as_dictionary and column.type == pa.dictionary(pa.int32(), wanted):
+            return column
+        column = _cast(_cast(column, common), wanted)
+        return column.dictionary_encode() if as_dictionary else column
 
     @property
     def n_rows(self) -> int:
@@ -100,6 +111,16 @@ class Columns(ABC):
         chosen._chosen = list(names)
         return chosen
 
+    def retype(self, types: dict[str, Any]) -> Self:
+        """The same table with other types of some columns."""
+        if not types:
+            return self
+        other = copy(self)
+        for name, dtype in types.items():
+            place = other.schema.get_field_index(name)
+            other.schema = other.schema.set(place, pa.field(name, dtype))
+        return other
+
     def parts(self, name: str) -> Iterator[Any]:
         """A column, piece by piece."""
         for piece in range(len(self.counts)):
@@ -118,6 +139,19 @@ class Columns(ABC):
         return pa.table(whole, schema=pa.schema(fields))
 
 
+def as_text(files: Columns, names: Iterable[str]) -> Columns:
+    """Numbers and dates that are to be categories as text, as CSV files have them."""
+    types = {name: files.schema.field(name).type for name in names}
+    return files.retype(
+        {name: pa.string() for name, t in types.items() if not is_categorical(t)}
+    )
+
+
+def as_missing(files: Columns, names: Iterable[str]) -> Columns:
+    """Columns without any value as numbers, all of them missing."""
+    return files.retype(dict.fromkeys(names, pa.float64()))
+
+
 class ColumnFiles(Columns):
     """Columns in one or several files.
 
@@ -134,17 +168,17 @@ class ColumnFiles(Columns):
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = tuple(paths)
         self._places: list[tuple[int, int]] = []  # of each piece: file, number in it
-        self._schemas: list[Any] = []
+        schemas: list[Any] = []
         counts: list[int] = []
         for number, path in enumerate(self.paths):
             with self._damage(path):
                 schema, own = self._look(number)
                 names = schema.names
             refuse_twice(str(path), names)
-            self._schemas.append(schema)
+            schemas.append(schema)
             self._places += [(number, part) for part in range(len(own))]
             counts += own
-        super().__init__(_common_schema(self.paths, self._schemas), counts)
+        super().__init__(_common_schema(self.paths, schemas), counts)
 
     def __str__(self) -> str:
         return shown(self.paths)
@@ -157,14 +191,11 @@ class ColumnFiles(Columns):
     def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
         """A column of a piece of a file."""
 
-    def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
+    def _column(self, piece: int, name: str, as_dictionary: bool) -> Any:
         number, part = self._places[piece]
         with self._damage(self.paths[number]):
             column = self._read(number, part, name, as_dictionary)
             column.validate(full=True)  # as Arrow trusts offsets, and UTF-8
-        wanted = self.schema.field(name).type
-        if self._schemas[number].field(name).type != wanted:
-            column = column.cast(wanted)
         return column
 
     @contextmanager
@@ -193,8 +224,7 @@ class InMemory(ColumnFiles):
         return table.schema, [table.num_rows]
 
     def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
-        column = self._tables[number].column(name)
-        return column.dictionary_encode() if as_dictionary else column
+        return self._tables[number].column(name)
 
 
 class ParquetFiles(ColumnFiles):
@@ -260,9 +290,7 @@ class ArrowFiles(ColumnFiles):
     def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
         with pa.memory_map(str(self._mapped[number])) as mapped:
             batch = pa.ipc.open_file(mapped).get_batch(part)
-            column = pa.chunked_array([batch.column(name)])
-            column.validate(full=True)  # what follows would crash otherwise
-        return column.dictionary_encode() if as_dictionary else column
+            return pa.chunked_array([batch.column(name)])
 
 
 # ------------------------------------------------------------------- types
@@ -293,6 +321,12 @@ def is_categorical(dtype: Any) -> bool:
 
 def is_single(dtype: Any) -> bool:
     return dtype in (pa.float16(), pa.float32())
+
+
+def _cast(column: Any, dtype: Any) -> Any:
+    if column.null_count == len(column):  # of any type
+        return pa.chunked_array([pa.nulls(len(column), dtype)])
+    return column if column.type == dtype else column.cast(dtype)
 
 
 def _is_text(dtype: Any) -> bool:

@@ -103,15 +103,11 @@ class DaskColumns(Columns):
     def remote(self) -> bool:
         return self._remote
 
-    def column(self, piece: int, name: str, *, as_dictionary: bool = False) -> Any:
+    def _column(self, piece: int, name: str, as_dictionary: bool) -> Any:
         if getattr(self._last, "piece", None) != piece:
             self._last.table = self._table(compute(self.delayed[piece]))
             self._last.piece = piece
-        column = self._last.table.column(name)
-        wanted = self.schema.field(name).type
-        if column.type != wanted:
-            column = column.cast(wanted)
-        return column.dictionary_encode() if as_dictionary else column
+        return self._last.table.column(name)
 
     def _table(self, frame: Any) -> Any:
         frame = frame.set_axis(self._names, axis=1)
