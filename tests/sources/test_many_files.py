@@ -166,11 +166,6 @@ class TestMistakes:
         with pytest.raises(DataError, match=r"readme\.txt"):
             open_files(tmp_path)
 
-    def test_folders_inside_are_not_left_out_silently(self, tmp_path):
-        write_parts(tmp_path / "year=2026", ".parquet")
-        with pytest.raises(DataError, match=r"'year=2026'.*pattern"):
-            open_files(tmp_path)
-
     def test_matrices_of_other_widths(self, tmp_path):
         np.save(tmp_path / "a.npy", X)
         np.save(tmp_path / "b.npy", X[:, :2])

@@ -42,9 +42,11 @@ UNNAMED = ""
 """Name of a first column without one: the row names that pandas and R write."""
 
 
-def open_columns(kind: str, paths: Sequence[Path]) -> "ColumnFiles":
+def open_columns(
+    kind: str, paths: Sequence[Path], folders: Sequence[dict[str, Any]] = ()
+) -> "ColumnFiles":
     """Open files of a kind, "parquet" or "arrow", as one table of columns."""
-    return (ParquetFiles if kind == "parquet" else ArrowFiles)(paths)
+    return (ParquetFiles if kind == "parquet" else ArrowFiles)(paths, folders)
 
 
 class Columns(ABC):
@@ -161,18 +163,25 @@ class ColumnFiles(Columns):
     ----------
     paths : sequence of Path
         Local files, in the order of their rows.
+    folders : sequence of dict
+        Of each file, the columns that the names of its folders hold: a scalar each.
     """
 
     _FORMAT = "a table"
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(
+        self, paths: Sequence[Path], folders: Sequence[dict[str, Any]] = ()
+    ) -> None:
         self.paths = tuple(paths)
+        self._folders = list(folders) or [{} for _ in paths]
         self._places: list[tuple[int, int]] = []  # of each piece: file, number in it
         schemas: list[Any] = []
         counts: list[int] = []
         for number, path in enumerate(self.paths):
             with self._damage(path):
                 schema, own = self._look(number)
+                for name, value in self._folders[number].items():
+                    schema = schema.append(pa.field(name, value.type))
                 names = schema.names
             refuse_twice(str(path), names)
             schemas.append(schema)
@@ -193,6 +202,9 @@ class ColumnFiles(Columns):
 
     def _column(self, piece: int, name: str, as_dictionary: bool) -> Any:
         number, part = self._places[piece]
+        if name in self._folders[number]:
+            value = self._folders[number][name]
+            return pa.chunked_array([pa.repeat(value, self.counts[piece])])
         with self._damage(self.paths[number]):
             column = self._read(number, part, name, as_dictionary)
             column.validate(full=True)  # as Arrow trusts offsets, and UTF-8
@@ -215,9 +227,9 @@ class ColumnFiles(Columns):
 class InMemory(ColumnFiles):
     """Arrow tables that were read from files whole."""
 
-    def __init__(self, paths: Sequence[Path], tables: Sequence[Any]) -> None:
+    def __init__(self, tables: Sequence[Any], *where: Any) -> None:
         self._tables = list(tables)
-        super().__init__(paths)
+        super().__init__(*where)
 
     def _look(self, number: int) -> tuple[Any, list[int]]:
         table = self._tables[number]
@@ -232,9 +244,9 @@ class ParquetFiles(ColumnFiles):
 
     _FORMAT = "Parquet"
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, *where: Any) -> None:
         self._metadata: list[Any] = []
-        super().__init__(paths)
+        super().__init__(*where)
 
     @property
     def remote(self) -> bool:
@@ -267,10 +279,10 @@ class ArrowFiles(ColumnFiles):
 
     _FORMAT = "an Arrow file"
 
-    def __init__(self, paths: Sequence[Path], spool: Any = None) -> None:
+    def __init__(self, paths: Sequence[Path], *where: Any, spool: Any = None) -> None:
         self._spool = spool
         self._mapped = paths if spool is None else spool.copies(len(paths))
-        super().__init__(paths)
+        super().__init__(paths, *where)
 
     @property
     def remote(self) -> bool:

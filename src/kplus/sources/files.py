@@ -51,13 +51,17 @@ def open_files(
     path : str or path-like
         A file, a folder of files of one kind, a Zarr array, or a pattern such as
         ``"data/part-*.parquet"``. Rows are taken in the order of names, in which
-        numbers count as such: ``part-2`` before ``part-10``.
+        numbers count as such: ``part-2`` before ``part-10``. Folders inside a folder
+        are read, too, and names such as ``year=2026`` (Hive partitions) become columns
+        after those of the files: integers if all values are, else text. A pattern,
+        such as ``"data/**/*.parquet"``, leaves such columns out.
     columns : sequence of str, optional
         The columns to use, in this order. By default all; the index that pandas stored
         in a Parquet file, and a first column of a CSV file without a name, are left
         out.
     text : sequence of str
-        Columns of CSV files to keep as they are written, whatever they look like.
+        Columns of CSV files, or of the names of their folders, to keep as they are
+        written, whatever they look like.
 
     Returns
     -------
@@ -99,8 +103,10 @@ def open_files(
     if found.kind == "csv":
         return _open_csv(found, text).select(columns)
     from kplus.sources.arrow import open_columns
+    from kplus.sources.partitions import folder_columns
 
-    table = open_columns(found.kind, found.paths).select(columns)
+    folders = folder_columns(found.folders)
+    table = open_columns(found.kind, found.paths, folders).select(columns)
     table.stamps = Stamps(found.paths)
     if not table.names:
         raise DataError(f"{found} has no columns to read.")
@@ -124,14 +130,16 @@ def _open_converted(found: Found, columns: Sequence[str] | None) -> Blocks:
 def _open_csv(found: Found, text: Sequence[str]) -> "Columns":
     from kplus.sources.arrow import ArrowFiles, InMemory
     from kplus.sources.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
+    from kplus.sources.partitions import folder_columns
 
+    folders = folder_columns(found.folders, text)
     if are_small(found.paths):
         tables = [blank_to_null(read_csv(path, text)) for path in found.paths]
-        return InMemory(found.paths, tables)
+        return InMemory(tables, found.paths, folders)
     spool = Spool()
     for path, copy in zip(found.paths, spool.copies(len(found.paths)), strict=True):
         copy_csv(path, copy, text)
-    return ArrowFiles(found.paths, spool)
+    return ArrowFiles(found.paths, folders, spool=spool)
 
 
 def has_columns(table: Any) -> TypeGuard["Columns"]:
@@ -155,6 +163,13 @@ def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
 
 
 def _open_matrices(found: Found) -> Cut:
+    for folder in found.folders:
+        if "=" in str(folder):
+            raise DataError(
+                f"{found} is in a folder {folder}, which names a column, but matrices "
+                f"have no such columns. Leave it out by a pattern, such as "
+                f"{found.root}/**/*.{found.kind}."
+            )
     if found.kind == "zarr":
         from kplus.sources.zarr import ZarrBlocks
 

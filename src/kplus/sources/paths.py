@@ -4,8 +4,8 @@ import difflib
 import glob
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kplus.core.errors import DataError
@@ -31,11 +31,20 @@ _PATTERN = re.compile(r"[*?\[]")
 class Found:
     """Files of one kind, in the order of their rows.
 
-    The kind is a value of `SUFFIXES`, or "rows" for a folder of ``kplus convert``.
+    The kind is a value of `SUFFIXES`, or "rows" for a folder of ``kplus convert``. The
+    root is the folder that was named, if it was one.
     """
 
     kind: str
     paths: tuple[Path, ...]
+    root: Path | None = None
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders from the root to each file, whose names may hold columns."""
+        return [
+            path.parent.relative_to(self.root or path.parent) for path in self.paths
+        ]
 
     def __str__(self) -> str:
         return shown(self.paths)
@@ -53,9 +62,10 @@ def find_files(path: str | os.PathLike[str]) -> Found:
     Parameters
     ----------
     path : str or path-like
-        A file, a Zarr array, a folder of files of one kind, or a pattern with ``*``,
-        ``?``, ``[...]`` or ``**``. Of several files the rows are taken in the order of
-        their names, in which numbers count as such: ``part-2`` before ``part-10``.
+        A file, a Zarr array, a folder of files of one kind, also in folders inside, or
+        a pattern with ``*``, ``?``, ``[...]`` or ``**``. Of several files the rows are
+        taken in the order of their names, in which numbers count as such: ``part-2``
+        before ``part-10``.
 
     Raises
     ------
@@ -89,17 +99,23 @@ def _in_folder(folder: Path) -> Found:
         return Found("zarr", (folder,))
     if (folder / _MANIFEST).is_file():
         return Found("rows", (folder,))
-    inside = [item for item in folder.iterdir() if item.name[0] not in "._"]
-    folders = [item for item in inside if item.is_dir() and not _is_zarr(item)]
-    if folders:
-        raise DataError(
-            f"{folder} has a folder {min(folders).name!r} in it, whose rows would be "
-            f"left out: give a pattern, such as {folder / '**' / '*.parquet'}. Columns "
-            f"that are kept in the names of folders are not read."
-        )
+    inside = list(_walk(folder))
     if not inside:
         raise DataError(f"{folder} is an empty folder; give a file with data.")
-    return _found(folder, inside)
+    return replace(_found(folder, inside), root=folder)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """The files and Zarr arrays of a folder and of those in it, but no hidden ones."""
+    for item in folder.iterdir():
+        if item.name[0] in "._":
+            continue
+        if not item.is_dir() or _is_zarr(item):
+            yield item
+            continue
+        if item.is_symlink() and folder.resolve().is_relative_to(item.resolve()):
+            raise DataError(f"{item} leads back to a folder that it is in; remove it.")
+        yield from _walk(item)
 
 
 def _found(asked: Path, paths: Sequence[Path]) -> Found:
