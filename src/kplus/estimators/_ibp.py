@@ -27,7 +27,7 @@ from kplus.estimators._checks import (
 )
 from kplus.estimators._input import open_table
 from kplus.search.ibp.survey import Survey, survey
-from kplus.sources.shifted import ShiftedBlocks
+from kplus.sources.wrapped import ShiftedBlocks
 
 __all__ = ["BuffetFeatures", "as_array", "given"]
 

@@ -151,15 +151,6 @@ class RecodedBlocks(WrappedBlocks):
             if here is not None and there is not None and here != there:
                 self._codes[j] = _new_codes(here, there)
 
-    def read(self, index: int) -> Array:
-        start, stop = self.bounds(index)
-        if self.block_rows != self._source.block_rows:
-            return self.take(np.arange(start, stop))
-        return self._recoded(self._source.read(index), start)
-
-    def take(self, rows: IntArray) -> Array:
-        return self._recoded(self._source.take(rows), rows)
-
     def check(self) -> None:
         """Read everything if some categories are unknown, to refuse them now."""
         if self._unknown == "error" and any(
@@ -168,7 +159,7 @@ class RecodedBlocks(WrappedBlocks):
             for index in range(n_blocks(self)):
                 self.read(index)
 
-    def _recoded(self, part: Array, rows: int | IntArray) -> Array:
+    def _change(self, part: Array, rows: int | IntArray) -> Array:
         out = part.astype(np.float64)
         for j, codes in self._codes.items():
             missing = np.isnan(part[:, j])

@@ -2,14 +2,16 @@
 
 from typing import Any
 
-from kplus.core.types import Blocks
+import numpy as np
+
+from kplus.core.types import Array, Blocks, IntArray
 from kplus.sources.blocks import Cut
 
-__all__ = ["WrappedBlocks"]
+__all__ = ["ShiftedBlocks", "WrappedBlocks"]
 
 
 class WrappedBlocks(Cut):
-    """As many rows as those of `source`, which can be sent where those can."""
+    """The rows of `source`, changed in `_change`; they can be sent where those can."""
 
     def __init__(self, source: Blocks) -> None:
         super().__init__(source.n_rows, source.n_features, source.block_rows)
@@ -17,7 +19,31 @@ class WrappedBlocks(Cut):
         self.remote = getattr(source, "remote", False)
         self.stamps = getattr(source, "stamps", None)
 
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        if self.block_rows != self._source.block_rows:
+            return self.take(np.arange(start, stop))
+        return self._change(self._source.read(index), start)
+
+    def take(self, rows: IntArray) -> Array:
+        return self._change(self._source.take(rows), rows)
+
+    def _change(self, part: Array, rows: int | IntArray) -> Array:
+        """Some rows of the source as they shall be: their numbers, or the first one."""
+        raise NotImplementedError
+
     def release(self, start: int, stop: int) -> None:
         """Let go of the memory of some mapped rows; they can be read again."""
         if hasattr(self._source, "release"):
             self._source.release(start, stop)
+
+
+class ShiftedBlocks(WrappedBlocks):
+    """The blocks of another table, less an offset for each column; float64."""
+
+    def __init__(self, source: Blocks, offset: Array) -> None:
+        super().__init__(source)
+        self._offset = offset
+
+    def _change(self, part: Array, rows: int | IntArray) -> Array:
+        return part.astype(np.float64) - self._offset

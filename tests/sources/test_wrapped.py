@@ -1,11 +1,11 @@
-"""Blocks less an offset."""
+"""Blocks that are made of others: less an offset."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from kplus.sources.blocks import ArrayBlocks, SparseBlocks
-from kplus.sources.shifted import ShiftedBlocks
+from kplus.sources.wrapped import ShiftedBlocks
 
 X = np.random.default_rng(0).normal(size=(20, 3))
 OFFSET = np.array([1.0, -2.5, 1e8])
@@ -51,3 +51,16 @@ def test_sparse_rows_fortran_order_and_gaps():
 def test_the_minimum_becomes_zero():
     shifted = ShiftedBlocks(ArrayBlocks(X, 50), X.min(axis=0)).read(0)
     np.testing.assert_array_equal(shifted.min(axis=0), 0.0)
+
+
+def test_mapped_rows_are_released():
+    released = []
+    source = ArrayBlocks(X, 7)
+    source.release = lambda start, stop: released.append((start, stop))
+    ShiftedBlocks(source, OFFSET).release(3, 9)
+    assert released == [(3, 9)]
+
+
+def test_other_blocks_hold_the_same_rows():
+    shifted = ShiftedBlocks(ArrayBlocks(X, 7), OFFSET).cut(6)
+    np.testing.assert_array_equal(shifted.read(1), X[6:12] - OFFSET)
