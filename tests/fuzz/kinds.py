@@ -19,8 +19,7 @@ from kplus.core.packing import pack, unpack
 from kplus.core.reading import n_blocks
 from kplus.engine.state_store import read_states, write_states
 from kplus.io import checkpoint
-from kplus.sources.coded import Coder
-from kplus.sources.files import number_blocks, open_files
+from kplus.sources.open import Coder, open_numbers
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 X[20:] += 9.0
@@ -242,10 +241,10 @@ def states(folder: Path) -> Kind:
 
 def read_table(path: Path) -> None:
     """Read a table as mixtures and CRAFT do, and if it has numbers only, as others."""
-    opened, coding = Coder(block_rows=16).open_table(path)
+    opened, coding = Coder(block_rows=16).open(path)
     _read_blocks(opened)
     if coding is None:
-        _read_blocks(number_blocks(open_files(path), 16))
+        _read_blocks(open_numbers(path, 16))
 
 
 def _read_blocks(blocks: Any) -> None:

@@ -49,6 +49,20 @@ class TestClusters:
         legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert legend[0] == f"0: {display.sizes[0]} ({display.sizes[0] / 60:.0%})"
 
+    def test_blocks_without_take(self):
+        X, _ = blobs(2)
+
+        class Own:
+            n_rows, n_features, block_rows = 60, 2, 16
+
+            def read(self, index):
+                return X[index * 16 : (index + 1) * 16]
+
+        model = DPMeans(n_clusters=3, random_state=0).fit(Own())
+        display = ClusterDisplay.from_estimator(model, Own(), max_points=20)
+        assert drawn_points(display) == 20
+        assert all(point in X for point in display.points)
+
     def test_two_columns_are_drawn_as_they_are(self):
         X, labels = blobs(2)
         frame = pd.DataFrame(X, columns=["width", "height"])

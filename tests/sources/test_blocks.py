@@ -17,6 +17,7 @@ from kplus.sources.blocks import (
     default_block_rows,
 )
 from kplus.sources.files import open_files
+from kplus.sources.open import open_numbers
 
 X = np.round(np.random.default_rng(0).normal(size=(23, 3)), 3)
 X[X < -0.5] = 0.0
@@ -112,7 +113,7 @@ def test_booleans_and_small_integers_are_numbers():
 @pytest.mark.parametrize("column", [["x", "y"], [b"x", b"y"], [[1], [2]]])
 def test_other_columns_are_refused_by_name(column):
     with pytest.raises(DataError, match="'bad'"):
-        FrameBlocks(pl.DataFrame({"good": [1, 2], "bad": column}))
+        open_numbers(pl.DataFrame({"good": [1, 2], "bad": column}))
 
 
 def test_feature_names():

@@ -10,9 +10,9 @@ from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE
-from kplus.sources.coded import Coder
 from kplus.sources.converted import ConvertedRows, refuse_categories
-from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.files import has_columns, number_blocks
+from kplus.sources.open import Coder, open_data
 from kplus.sources.paths import unknown_column
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def column_names(table: Table) -> list[str]:
 def read_table(path: Path, choice: Choice) -> Table:
     """Open input files and pick their columns."""
     named = [] if choice.index is None else [choice.index]
-    data = open_files(path, text=[*named, *choice.categorical])
+    data = open_data(path, text=[*named, *choice.categorical])
     if has_columns(data):
         return _pick(path, data, choice)
     if isinstance(data, ConvertedRows):
@@ -148,13 +148,13 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
     if choice.accepts == "numbers":
         refuse_categories(data.coding)
     coder = Coder(coding=choice.coding, unknown=choice.unknown)
-    source, coding = coder.open_table(data)
+    source, coding = coder.open(data)
     if choice.accepts == "numbers":
         coding = None
     names = getattr(data, "feature_names", None)
     if data.index_path is None:
         return Table(source, data, names, coding=coding)
-    files = open_files(data.index_path)
+    files = open_data(data.index_path)
     assert has_columns(files)
     if files.n_rows != data.n_rows or data.index_name not in files.schema.names:
         raise DataError(
@@ -202,7 +202,7 @@ def _chosen_columns(
         coding=choice.coding,
         unknown=choice.unknown,
     )
-    source, coding = coder.open_table(files)
+    source, coding = coder.open(files)
     if coding is not None and choice.coding is None and not every:
         refuse_row_names(files, coding, choice.categorical)
     return source, files, coding

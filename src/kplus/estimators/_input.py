@@ -1,9 +1,8 @@
-"""From what users pass to blocks: arrays, sparse matrices, frames, paths."""
+"""From what users pass to blocks, with the columns noted on the estimator."""
 
-import os
+from collections.abc import Callable
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import (
@@ -14,12 +13,10 @@ from sklearn.utils.validation import (
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.anything import as_table
-from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
+from kplus.sources.blocks import FrameBlocks
 from kplus.sources.categories import Coding
-from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.sources.coded import Coder, no_names
-from kplus.sources.files import number_blocks, open_files
+from kplus.sources.chosen import FROM_DTYPE, Choice
+from kplus.sources.open import Coder, no_names, open_data, open_numbers
 
 __all__ = [
     "open_mixed_table",
@@ -36,41 +33,38 @@ def open_table(
     With `reset` the number and names of columns are noted on the estimator,
     otherwise compared with what was noted.
     """
-    if (table := _as_table(X)) is not None:
-        blocks = number_blocks(table, block_rows)
-        _note_columns(estimator, blocks, reset)
-        return blocks
-    if nw.dependencies.is_into_dataframe(X):
-        _check_feature_names(estimator, X, reset=reset)
-        frame = FrameBlocks(X, block_rows)
-        _refuse_empty(estimator, frame)
-        _check_n_features(estimator, X, reset=reset)
-        return frame
-    X = _check_array(estimator, X, reset, "numeric")
-    if X.dtype.kind not in "biuf":
-        raise DataError(f"X holds {X.dtype}, not numbers; turn it into numbers first.")
-    if sp.issparse(X):
-        return SparseBlocks(X, block_rows)
-    return ArrayBlocks(X, block_rows)
+    check = _array_check(estimator, reset, "numeric")
+    table = open_data(X, as_matrix=check)
+    _check_names_of_frame(estimator, X, table, reset)
+    blocks = open_numbers(table, block_rows)
+    _note_columns(estimator, X, table, blocks, reset)
+    return blocks
 
 
-def _as_table(X: Any, open_paths: bool = True) -> Any:
-    """A table in files, or blocks of people's own; None: it is something else."""
-    if isinstance(X, (str, os.PathLike)):
-        return open_files(X) if open_paths else X
-    return as_table(X)
+def _array_check(
+    estimator: Any, reset: bool, dtype: str | None
+) -> Callable[[Any], Any]:
+    """How scikit-learn checks arrays and sparse matrices."""
 
+    def check(X: Any) -> Any:
+        checked = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            dtype=dtype,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            ensure_all_finite=False,
+        )
+        if (dtype == "numeric" or sp.issparse(checked)) and (
+            checked.dtype.kind not in "biuf"
+        ):
+            raise DataError(
+                f"X holds {checked.dtype}, not numbers; turn it into numbers first."
+            )
+        return checked
 
-def _check_array(estimator: Any, X: Any, reset: bool, dtype: str | None) -> Any:
-    return validate_data(
-        estimator,
-        X,
-        reset=reset,
-        dtype=dtype,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        ensure_all_finite=False,
-    )
+    return check
 
 
 def open_mixed_table(
@@ -113,22 +107,18 @@ def open_mixed_table(
         None where all columns are numbers.
     """
     coder = Coder(reset, categorical, coding, unknown, block_rows)
-    if (table := _as_table(X, open_paths=False)) is not None:
-        blocks, coding = coder.open_table(table)
-        _note_columns(estimator, blocks, reset)
-        return blocks, coding
-    if nw.dependencies.is_into_dataframe(X):
-        _check_feature_names(estimator, X, reset=reset)
-        blocks, coding = coder.open_frame(X)
-        _refuse_empty(estimator, blocks)
-        _check_n_features(estimator, X, reset=reset)
-        return blocks, coding
-    if coding is not None and not coding.by_position:
-        raise no_names(coding, "X has no column names")
-    X = _check_array(estimator, _without_loss(X), reset, None)
-    if sp.issparse(X):
-        return _open_sparse(X, coder), None
-    return coder.open_array(X)
+    check = _array_check(estimator, reset, None)
+
+    def as_matrix(X: Any) -> Any:
+        if coding is not None and not coding.by_position:
+            raise no_names(coding)
+        return check(_without_loss(X))
+
+    table = coder.open_data(X, as_matrix=as_matrix)
+    _check_names_of_frame(estimator, X, table, reset)
+    blocks, coding = coder.open(table)
+    _note_columns(estimator, X, table, blocks, reset)
+    return blocks, coding
 
 
 def _without_loss(X: Any) -> Any:
@@ -142,21 +132,19 @@ def _without_loss(X: Any) -> Any:
     return np.array(X, dtype=object) if turned else X
 
 
-def _open_sparse(X: Any, coder: Coder) -> Blocks:
-    asked = coder.reset and chosen_columns(coder.categorical, X.shape[1]).any()
-    if asked or coder.coding is not None:
-        raise DataError(
-            "Columns of a sparse matrix cannot be categories (categorical_features): "
-            "give a dense array or a data frame."
-        )
-    if X.dtype.kind not in "biuf":
-        raise DataError(f"X holds {X.dtype}, not numbers; turn it into numbers first.")
-    return SparseBlocks(X, coder.block_rows)
+def _check_names_of_frame(estimator: Any, X: Any, table: Any, reset: bool) -> None:
+    if isinstance(table, FrameBlocks):
+        _check_feature_names(estimator, X, reset=reset)
 
 
-def _note_columns(estimator: Any, blocks: Blocks, reset: bool) -> None:
-    """Note or compare the columns of a file."""
+def _note_columns(
+    estimator: Any, X: Any, table: Any, blocks: Blocks, reset: bool
+) -> None:
+    """Note or compare the columns; those of frames as scikit-learn does."""
     _refuse_empty(estimator, blocks)
+    if isinstance(table, FrameBlocks):
+        _check_n_features(estimator, X, reset=reset)
+        return
     names = getattr(blocks, "feature_names", None)
     if reset:
         estimator.n_features_in_ = blocks.n_features

@@ -5,17 +5,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from kplus.engine.resources import resources_now
 from kplus.io.atomic import atomic_file
-from kplus.sources.anything import as_table
 from kplus.sources.categories import Coding
-from kplus.sources.coded import Coder
-from kplus.sources.files import number_blocks, open_files
+from kplus.sources.open import Coder, is_stored, open_numbers, row_slices
 from kplus.sources.run import BlockRun
 
 __all__ = ["parts_of", "write_answers"]
@@ -122,24 +119,16 @@ def _write_parquet(
 
 def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
     """The number of rows, and the rows part by part, as a fitted model takes them."""
+    if not is_stored(X):
+        return row_slices(X, PART_ROWS)
     blocks, coding = _blocks(model, X)
-    if blocks is not None:
-        return blocks.n_rows, _runs(blocks, coding)
-    if nw.dependencies.is_into_dataframe(X):
-        frame: Any = nw.from_native(X, eager_only=True)
-        cuts = _cuts(len(frame), PART_ROWS)
-        return len(frame), (frame[i:j].to_native() for i, j in cuts)
-    rows = X.tocsr() if sp.issparse(X) else X
-    if not (sp.issparse(rows) or isinstance(rows, np.ndarray)):
-        return len(rows), iter([rows])
-    n = rows.shape[0]
-    return n, (rows[i:j] for i, j in _cuts(n, PART_ROWS))
+    return blocks.n_rows, _runs(blocks, coding)
 
 
 def _runs(blocks: Any, coding: Coding | None) -> Iterator[BlockRun]:
     step = -(-_part_rows(blocks) // blocks.block_rows) * blocks.block_rows
-    for start, stop in _cuts(blocks.n_rows, step):
-        run = BlockRun(blocks, start, stop, coding)
+    for start in range(0, blocks.n_rows, step):
+        run = BlockRun(blocks, start, min(start + step, blocks.n_rows), coding)
         yield run
         run.release(0, run.n_rows)  # who maps files need not keep all of them
 
@@ -153,22 +142,13 @@ def _part_rows(blocks: Any) -> int:
     return PART_ROWS * min(max(1, n_workers), _MOST_WORKERS)
 
 
-def _cuts(n_rows: int, step: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, n_rows, step):
-        yield start, min(start + step, n_rows)
-
-
 def _blocks(model: Any, X: Any) -> tuple[Any, Coding | None]:
-    """Blocks of what is not in memory, coded as the model has it; None for the rest."""
-    is_path = isinstance(X, (str, os.PathLike))
-    table = X if is_path else as_table(X)
-    if table is None:
-        return None, None
+    """Blocks of what is not in memory, coded as the model has it."""
     size = getattr(model, "batch_size", None)
     coding: Coding | None = getattr(model, "_coding", None)
     if coding is None:
-        return number_blocks(open_files(X) if is_path else table, size), None
+        return open_numbers(X, size), None
     unknown = getattr(model, "handle_unknown", "error")
     coder = Coder(reset=False, coding=coding, unknown=unknown, block_rows=size)
-    blocks, _ = coder.open_table(table)
+    blocks, _ = coder.open(X)
     return blocks, coding

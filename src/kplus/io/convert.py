@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
-from kplus.sources.anything import as_table
 from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
-from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.files import has_columns, number_blocks
+from kplus.sources.open import is_stored, open_data
 from kplus.sources.paths import find_files, unknown_column
 
 __all__ = ["convert"]
@@ -94,17 +94,13 @@ def convert(
     check_target(folder, force)
     if dtype not in (None, "float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', not {dtype!r}.")
-    named = [] if index is None else [index]
-    if isinstance(data, (str, os.PathLike)):
-        sources = find_files(data).paths
-        table: Any = open_files(data, text=named)
-    else:
-        table, sources = as_table(data), getattr(data, "paths", ())
-    if table is None:
+    if not is_stored(data):
         raise DataError(
             f"convert takes the path of a table, or one that is open, not a "
             f"{type(data).__name__}; tables in memory need no converting."
         )
+    table = open_data(data, text=[] if index is None else [index])
+    sources = _paths_of(data)
     if not has_columns(table):
         _refuse_choice(columns, drop, index, categorical)
         return _write_matrix(table.cut(None), sources, folder, dtype)
@@ -116,6 +112,13 @@ def convert(
         if index is not None:
             _write_index(stage / INDEX, table, index)
         return _write_manifest(stage, blocks, made, coding, index, sources)
+
+
+def _paths_of(data: Any) -> Sequence[Path]:
+    """The files of a table, if it has some."""
+    if isinstance(data, (str, os.PathLike)):
+        return find_files(data).paths
+    return getattr(data, "paths", ())
 
 
 def check_target(folder: Path, force: bool) -> None:

@@ -1,18 +1,14 @@
 """A picture of clusters."""
 
-import os
 from collections.abc import Sequence
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from kplus.plots.display import Display
 from kplus.plots.style import cluster_style
-from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.sources.files import has_columns, number_blocks, open_files
+from kplus.sources.open import open_numbers
 
 __all__ = ["ClusterDisplay"]
 
@@ -300,20 +296,6 @@ def _flatten(
 
 def _dense(X: Any, rows: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
     """Some rows of a table of any kind as floats, and the names of its columns."""
-    blocks = _as_blocks(X)
+    blocks = open_numbers(X)
     numbers = [f"column {i}" for i in range(blocks.n_features)]
     return blocks.take(rows), getattr(blocks, "feature_names", numbers)
-
-
-def _as_blocks(X: Any) -> Any:
-    if isinstance(X, str | os.PathLike):
-        X = open_files(X)
-    if has_columns(X):
-        return number_blocks(X)
-    if hasattr(X, "block_rows"):
-        return X
-    if sp.issparse(X):
-        return SparseBlocks(X)
-    if nw.dependencies.is_into_dataframe(X):
-        return FrameBlocks(X)
-    return ArrayBlocks(np.asarray(X))

@@ -178,23 +178,31 @@ class SparseBlocks(Cut):
 
 
 class FrameBlocks(Cut):
-    """Blocks of a pandas, polars or Arrow table with number columns only."""
+    """Blocks of a pandas, polars or Arrow table; only numbers can be read."""
 
     def __init__(self, frame: Any, block_rows: int | None = None) -> None:
-        self._frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        _refuse_non_numbers(self._frame)
-        super().__init__(*self._frame.shape, block_rows)
+        self.frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        super().__init__(*self.frame.shape, block_rows)
+
+    def refuse_non_numbers(self) -> None:
+        """Refuse columns that hold anything else."""
+        for name, dtype in self.frame.schema.items():
+            if not (dtype.is_numeric() or dtype == nw.Boolean):
+                raise DataError(
+                    f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode "
+                    f"it as numbers first (e.g. with scikit-learn's OneHotEncoder)."
+                )
 
     @property
     def feature_names(self) -> list[str]:
-        return [str(name) for name in self._frame.columns]
+        return [str(name) for name in self.frame.columns]
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
-        return self._numbers(self._frame[start:stop])
+        return self._numbers(self.frame[start:stop])
 
     def take(self, rows: IntArray) -> Array:
-        return self._numbers(self._frame[rows])
+        return self._numbers(self.frame[rows])
 
     @staticmethod
     def _numbers(part: "nw.DataFrame[Any]") -> Array:
@@ -206,12 +214,3 @@ class FrameBlocks(Cut):
 def as_float_column(column: Series[Any]) -> Array:
     """A column of numbers as float64; a null of any kind becomes NaN."""
     return column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)
-
-
-def _refuse_non_numbers(frame: "nw.DataFrame[Any]") -> None:
-    for name, dtype in frame.schema.items():
-        if not (dtype.is_numeric() or dtype == nw.Boolean):
-            raise DataError(
-                f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode it as "
-                f"numbers first (e.g. with scikit-learn's OneHotEncoder)."
-            )
