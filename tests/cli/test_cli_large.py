@@ -50,7 +50,7 @@ def large(monkeypatch):
 
     monkeypatch.setattr("kplus.sources.csv._SMALL_BYTES", 0)
     monkeypatch.setattr("kplus.sources.csv._PIECE_BYTES", 500)
-    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
     monkeypatch.setattr(Columns, "read", whole)
 
 

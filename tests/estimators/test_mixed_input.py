@@ -10,14 +10,12 @@ from sklearn.base import BaseEstimator
 from kplus.core.errors import DataError
 from kplus.estimators._input import open_mixed_table, open_table
 from kplus.sources.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
-from kplus.sources.categories import CodedFrameBlocks, Coding
-from kplus.sources.coded_arrays import CodedArrayBlocks
+from kplus.sources.categories import Coding
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.sources.coded_columns import CodedColumnBlocks  # noqa: E402
-from kplus.sources.column_blocks import NumberBlocks  # noqa: E402
+from kplus.sources.column_blocks import ColumnBlocks, NumberBlocks  # noqa: E402
 
 nan = np.nan
 COLUMNS = {"size": [1.5, None, 3.0], "color": ["red", None, "blue"], "room": [7, 9, 7]}
@@ -66,9 +64,6 @@ def fitted(X, **settings):
 @every_source
 def test_fit_finds_the_categories_and_predict_uses_them(make, tmp_path):
     estimator, blocks, coding = fitted(make(COLUMNS, tmp_path))
-    in_files = make in (csv_file, parquet_file)
-    expected = CodedColumnBlocks if in_files else CodedFrameBlocks
-    assert isinstance(blocks, expected)
     assert coding == CODING
     assert estimator.n_features_in_ == 3
     assert list(estimator.feature_names_in_) == list(COLUMNS)
@@ -188,9 +183,9 @@ def test_arrays_and_matrices_are_opened_as_ever(tmp_path):
 def test_large_parquet_files_stay_on_disk(tmp_path, monkeypatch):
     path = parquet_file({"a": [1.0, 2.0], "b": [1, 2]}, tmp_path)
     assert isinstance(fitted(path)[1], NumberBlocks)
-    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
     _, blocks, coding = fitted(path, categorical=[1])
-    assert isinstance(blocks, CodedColumnBlocks)
+    assert isinstance(blocks, ColumnBlocks)
     np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1]])
     later = parquet_file({"a": [1.0, 2.0], "b": [1, 3]}, tmp_path)
     with pytest.raises(DataError, match=r"'b' holds 3 \(row 1\)"):
@@ -278,7 +273,6 @@ OBJECTS = np.array([[1.5, "red", 7], [None, None, 9], [3.0, "blue", 7]], dtype=o
 @pytest.mark.parametrize("X", [OBJECTS, OBJECTS.tolist()], ids=["array", "lists"])
 def test_arrays_of_text_and_numbers(X):
     estimator, blocks, coding = fitted(X)
-    assert isinstance(blocks, CodedArrayBlocks)
     assert coding == Coding(("0", "1", "2"), CODING.categories)
     assert estimator.n_features_in_ == 3
     assert not hasattr(estimator, "feature_names_in_")
@@ -303,7 +297,6 @@ def test_arrays_with_categories_on_request(choice, tmp_path):
     np.save(tmp_path / "X.npy", X)
     for source in (X, X.astype(object), X.tolist(), tmp_path / "X.npy"):
         _, blocks, coding = fitted(source, categorical=choice)
-        assert isinstance(blocks, CodedArrayBlocks)
         assert coding.categories == (None, (70, 90))
         np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1], [3, 0]])
 

@@ -10,13 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from coded_tables import coded, coding_of
 from kplus.core.errors import DataError
-from kplus.sources.categories import CodedFrameBlocks, Coding
-from kplus.sources.coded_arrays import (
-    CodedArrayBlocks,
-    array_coding,
-    objects_to_numbers,
-)
+from kplus.sources.categories import Coding
+from kplus.sources.open import open_numbers
 
 nan = np.nan
 OBJECTS = np.array(
@@ -30,7 +27,11 @@ CODED = [[1.5, 1, 1, 7], [nan, 0, nan, 9], [3, nan, 0, nan]]
 def size(request, monkeypatch):
     """Blocks of small tables are kept, those of large ones made anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+        monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
+
+
+def numbers_of(X):
+    return open_numbers(X).read(0)
 
 
 def all_rows(blocks):
@@ -43,10 +44,10 @@ def all_rows(blocks):
 
 @pytest.mark.parametrize("block_rows", [1, 2, None])
 def test_objects(block_rows, size):
-    coding = array_coding(OBJECTS)
+    coding = coding_of(OBJECTS)
     assert coding.names == ("0", "1", "2", "3")
     assert coding.categories == (None, ("blue", "red"), (False, True), None)
-    blocks = CodedArrayBlocks(OBJECTS, coding, block_rows)
+    blocks = coded(OBJECTS, coding, block_rows)
     np.testing.assert_array_equal(all_rows(blocks), CODED)
     taken = blocks.take(np.array([0, 2]))
     np.testing.assert_array_equal(taken, np.array(CODED)[[0, 2]])
@@ -55,29 +56,27 @@ def test_objects(block_rows, size):
 
 
 def test_numbers_among_objects_are_categories_on_request():
-    coding = array_coding(OBJECTS, [3])
+    coding = coding_of(OBJECTS, [3])
     assert coding.categories[3] == (7, 9)
-    codes = CodedArrayBlocks(OBJECTS, coding).read(0)
+    codes = coded(OBJECTS, coding).read(0)
     np.testing.assert_array_equal(codes[:, 3], [0, 1, nan])
 
 
 @pytest.mark.parametrize("nothing", [None, nan, np.float32(nan), pd.NA, pd.NaT])
 def test_what_counts_as_missing(nothing):
     X = np.array([["a", 1.0], [nothing, nothing]], dtype=object)
-    coding = array_coding(X)
+    coding = coding_of(X)
     assert coding.categories == (("a",), None)
-    np.testing.assert_array_equal(
-        CodedArrayBlocks(X, coding).read(0), [[0, 1], [nan] * 2]
-    )
+    np.testing.assert_array_equal(coded(X, coding).read(0), [[0, 1], [nan] * 2])
 
 
 @pytest.mark.parametrize("dtype", ["U", object, np.dtypes.StringDType()])
 def test_text(dtype):
     X = np.array([["b", "1"], ["a", "2"]]).astype(dtype)
-    coding = array_coding(X)
+    coding = coding_of(X)
     assert coding.categories == (("a", "b"), ("1", "2"))
     assert {type(value) for value in coding.categories[0]} == {str}
-    np.testing.assert_array_equal(CodedArrayBlocks(X, coding).read(0), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(coded(X, coding).read(0), [[1, 0], [0, 1]])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_text(dtype):
 def test_a_column_of_several_kinds(values, kinds):
     X = np.array([[0.0, value] for value in values], dtype=object)
     with pytest.raises(DataError, match=f"Column 1 mixes {kinds}"):
-        array_coding(X)
+        coding_of(X)
 
 
 @pytest.mark.parametrize(
@@ -113,26 +112,26 @@ def test_what_is_neither_number_nor_category(value):
     X[1, 1] = value
     name = type(value).__name__
     with pytest.raises(DataError, match=f"Column 1 holds values of type {name}"):
-        array_coding(X)
+        coding_of(X)
     with pytest.raises(TypeError, match=r"argument must be .* string.* number"):
-        CodedArrayBlocks(X, Coding(("0", "1"), (None, ("a",))))
+        coded(X, Coding(("0", "1"), (None, ("a",))))
 
 
 @pytest.mark.parametrize("nothing", [None, nan])
 def test_a_column_without_a_value(nothing):
     X = np.array([[1, nothing], [2, nothing]], dtype=object)
     with pytest.raises(DataError, match="Column 1 holds no values"):
-        array_coding(X)
-    blocks = CodedArrayBlocks(X, Coding(("0", "1"), (None, ("a",))))
+        coding_of(X)
+    blocks = coded(X, Coding(("0", "1"), (None, ("a",))))
     np.testing.assert_array_equal(blocks.read(0), [[1, nan], [2, nan]])
 
 
 def test_objects_that_are_numbers():
     X = np.array([[1, None], [np.float32(0.5), Decimal("2.5")]], dtype=object)
-    assert array_coding(X).categories == (None, None)
-    np.testing.assert_array_equal(objects_to_numbers(X), [[1, nan], [0.5, 2.5]])
+    assert coding_of(X).categories == (None, None)
+    np.testing.assert_array_equal(numbers_of(X), [[1, nan], [0.5, 2.5]])
     with pytest.raises(DataError, match="Column 1 holds numbers and text, not numbers"):
-        objects_to_numbers(np.array([[1, 2], [3, "x"]], dtype=object))
+        numbers_of(np.array([[1, 2], [3, "x"]], dtype=object))
 
 
 # ---------------------------------------------------------------- arrays of numbers
@@ -144,10 +143,10 @@ def test_objects_that_are_numbers():
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_numbers_as_categories(dtype, order, size):
     X = np.array([[3, 70], [1, 90], [2, 70], [3, 80]], dtype=dtype, order=order)
-    coding = array_coding(X, [1])
+    coding = coding_of(X, [1])
     assert coding.categories == (None, (70, 80, 90))
     assert {type(value) for value in coding.categories[1]} == {int}
-    blocks = CodedArrayBlocks(X, coding, 3)
+    blocks = coded(X, coding, 3)
     np.testing.assert_array_equal(all_rows(blocks), [[3, 0], [1, 2], [2, 0], [3, 1]])
     np.testing.assert_array_equal(blocks.take(np.array([1, 3])), [[1, 2], [3, 1]])
     assert blocks.read(0).dtype == np.float64
@@ -155,37 +154,37 @@ def test_numbers_as_categories(dtype, order, size):
 
 def test_fractions_and_gaps(size):
     X = np.array([[0.5, nan], [nan, 2.0], [-0.25, 1.0]])
-    coding = array_coding(X, [True, True])
+    coding = coding_of(X, [True, True])
     assert coding.categories == ((-0.25, 0.5), (1, 2))
-    codes = CodedArrayBlocks(X, coding).read(0)
+    codes = coded(X, coding).read(0)
     np.testing.assert_array_equal(codes, [[1, nan], [nan, 1], [0, 0]])
 
 
 def test_booleans():
     X = np.array([[True], [True]])
-    coding = array_coding(X)
+    coding = coding_of(X)
     assert coding.categories == ((False, True),)
-    np.testing.assert_array_equal(CodedArrayBlocks(X, coding).read(0), [[1], [1]])
-    later = CodedArrayBlocks(np.array([[1.0], [0.0], [nan]]), coding)
+    np.testing.assert_array_equal(coded(X, coding).read(0), [[1], [1]])
+    later = coded(np.array([[1.0], [0.0], [nan]]), coding)
     np.testing.assert_array_equal(later.read(0), [[1], [0], [nan]])
 
 
 def test_numbers_without_a_request_have_no_categories():
-    assert array_coding(np.zeros((3, 2))).categories == (None, None)
+    assert coding_of(np.zeros((3, 2))).categories == (None, None)
 
 
 def test_an_empty_column_of_numbers():
     with pytest.raises(DataError, match="Column 1 holds no values"):
-        array_coding(np.array([[1.0, nan], [2.0, nan]]), [1])
+        coding_of(np.array([[1.0, nan], [2.0, nan]]), [1])
 
 
 def test_memory_maps(tmp_path, size):
     X = np.random.default_rng(0).integers(0, 9, size=(1000, 3))
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
-    coding = array_coding(mapped, [0, 2])
-    assert coding == array_coding(X, [0, 2])
-    np.testing.assert_array_equal(all_rows(CodedArrayBlocks(mapped, coding, 64)), X)
+    coding = coding_of(mapped, [0, 2])
+    assert coding == coding_of(X, [0, 2])
+    np.testing.assert_array_equal(all_rows(coded(mapped, coding, 64)), X)
 
 
 @given(
@@ -197,13 +196,13 @@ def test_memory_maps(tmp_path, size):
 )
 def test_codes_are_those_of_a_frame(X):
     frame = pd.DataFrame(X)
-    of_frame = Coding.of(frame, [0])
+    of_frame = coding_of(frame, [0])
     for same in (X, X.astype(object)):
-        coding = array_coding(same, [0])
+        coding = coding_of(same, [0])
         assert coding == of_frame
         np.testing.assert_array_equal(
-            CodedArrayBlocks(same, coding).read(0),
-            CodedFrameBlocks(frame, of_frame).read(0),
+            coded(same, coding).read(0),
+            coded(frame, of_frame).read(0),
         )
 
 
@@ -218,27 +217,27 @@ def test_unknown_categories(X):
     coding = Coding(("0", "1"), (None, (90, 80, 70)))
     words = r"Column 1 holds 75(\.0)? \(row 1\), which is none of .*\(90, 80, 70\)"
     with pytest.raises(DataError, match=words):
-        CodedArrayBlocks(X, coding, 1)
-    codes = CodedArrayBlocks(X, coding, 1, unknown="missing").take(np.arange(3))
+        coded(X, coding, 1)
+    codes = coded(X, coding, 1, unknown="missing").take(np.arange(3))
     np.testing.assert_array_equal(codes, [[9, 2], [9, nan], [9, 1]])
 
 
 def test_unknown_categories_of_large_arrays(monkeypatch):
-    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
     coding = Coding(("0", "1"), (None, (70, 80)))
-    blocks = CodedArrayBlocks(LATER, coding, 1)
+    blocks = coded(LATER, coding, 1)
     np.testing.assert_array_equal(blocks.read(0), [[9, 0]])
     for look in (blocks.check, lambda: blocks.take(np.array([0, 1]))):
         with pytest.raises(DataError, match=r"Column 1 holds 75.0 \(row 1\)"):
             look()
-    CodedArrayBlocks(LATER, coding, 1, unknown="missing").check()
+    coded(LATER, coding, 1, unknown="missing").check()
 
 
 def test_numbers_where_the_fit_had_text():
     coding = Coding(("0",), (("a", "b"),))
     with pytest.raises(DataError, match=r"Column 0 holds 1.0 \(row 0\)"):
-        CodedArrayBlocks(np.ones((2, 1)), coding)
-    blocks = CodedArrayBlocks(np.ones((2, 1)), coding, unknown="missing")
+        coded(np.ones((2, 1)), coding)
+    blocks = coded(np.ones((2, 1)), coding, unknown="missing")
     assert np.isnan(blocks.read(0)).all()
 
 
@@ -246,4 +245,16 @@ def test_text_where_the_fit_had_numbers():
     coding = Coding(("0", "1"), (None, ("a",)))
     X = np.array([["x", "a"]], dtype=object)
     with pytest.raises(DataError, match=r"Column 0 holds text.*held numbers"):
-        CodedArrayBlocks(X, coding, unknown="missing")
+        coded(X, coding, unknown="missing")
+
+
+def test_arrays_with_more_columns_than_the_fit():
+    coding = Coding(("0", "1"), (None, (70, 80)))
+    with pytest.raises(DataError, match="X has 3 columns, but the fit had 2"):
+        coded(np.ones((2, 3)), coding)
+
+
+def test_small_tables_are_kept_and_cannot_be_changed():
+    blocks = coded(LATER, Coding(("0", "1"), (None, (70, 75, 80))), 2)
+    assert blocks.read(0).base is blocks.read(1).base
+    assert not blocks.read(0).flags.writeable

@@ -8,17 +8,14 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from coded_tables import coded, coding_of
 from kplus.core.errors import DataError
-from kplus.sources.categories import CodedFrameBlocks, Coding
+from kplus.sources.categories import Coding
 from kplus.sources.files import open_files
+from kplus.sources.open import Coder
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
-
-from kplus.sources.coded_columns import (  # noqa: E402
-    CodedColumnBlocks,
-    columns_coding,
-)
 
 nan = np.nan
 
@@ -27,15 +24,7 @@ nan = np.nan
 def size(request, monkeypatch):
     """Blocks of small files are kept, those of large ones decoded anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
-
-
-def parquet_coding(path, *choice):
-    return columns_coding(open_files(path), *choice)
-
-
-def coded(path, *args, **kwargs):
-    return CodedColumnBlocks(open_files(path), *args, **kwargs)
+        monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
 
 
 def read_table(path):
@@ -80,10 +69,10 @@ def test_codes_are_those_of_the_table_in_memory(
     tmp_path, row_group_size, block_rows, size
 ):
     path = write(tmp_path, mixed_table(), row_group_size)
-    coding = parquet_coding(path, ["room"])
-    assert coding == Coding.of(read_table(path), ["room"])
+    coding = coding_of(path, ["room"])
+    assert coding == coding_of(read_table(path), ["room"])
     blocks = coded(path, coding, block_rows)
-    expected = CodedFrameBlocks(read_table(path), coding, block_rows)
+    expected = coded(read_table(path), coding, block_rows)
     assert (blocks.n_rows, blocks.n_features) == (107, 7)
     assert blocks.block_rows == expected.block_rows
     assert blocks.feature_names == expected.feature_names
@@ -97,8 +86,8 @@ def test_codes_are_those_of_the_table_in_memory(
 @pytest.mark.parametrize("choice", [["room"], [5], np.arange(7) == 5])
 def test_categorical_by_name_number_or_mask(tmp_path, choice):
     path = write(tmp_path, mixed_table())
-    assert parquet_coding(path, choice).categories[5] == (7, 8, 9, 10, 11)
-    assert parquet_coding(path).categories[5] is None
+    assert coding_of(path, choice).categories[5] == (7, 8, 9, 10, 11)
+    assert coding_of(path).categories[5] is None
 
 
 def test_categories_come_from_all_row_groups(tmp_path, size):
@@ -109,11 +98,11 @@ def test_categories_come_from_all_row_groups(tmp_path, size):
         "kind": pa.chunked_array(chunks),
     }
     path = write(tmp_path, table, 2)
-    coding = parquet_coding(path)
+    coding = coding_of(path)
     assert coding.categories[0] == ("a", "b", "c")
-    assert coding == Coding.of(read_table(path))
+    assert coding == coding_of(read_table(path))
     blocks = coded(path, coding, 4)
-    expected = CodedFrameBlocks(read_table(path), coding)
+    expected = coded(read_table(path), coding)
     np.testing.assert_array_equal(all_rows(blocks), all_rows(expected))
 
 
@@ -121,9 +110,9 @@ def test_values_in_a_dictionary_that_do_not_occur(tmp_path):
     unused = pa.DictionaryArray.from_arrays(pa.array([1, 2]), pa.array(["c", "b", "a"]))
     path = tmp_path / "plain.parquet"
     pq.write_table(pa.table({"x": unused}), path, store_schema=False)
-    assert parquet_coding(path).categories == (("a", "b"),)
+    assert coding_of(path).categories == (("a", "b"),)
     pq.write_table(pa.table({"x": unused}), path)
-    assert parquet_coding(path).categories == (("c", "b", "a"),)
+    assert coding_of(path).categories == (("c", "b", "a"),)
 
 
 def test_declared_categories_of_pandas_and_polars(tmp_path, size):
@@ -131,19 +120,19 @@ def test_declared_categories_of_pandas_and_polars(tmp_path, size):
     frame = pd.DataFrame({"x": pd.Categorical(kinds, categories=["c", "b", "a"])})
     frame.index = ["i", "j", "k"]
     frame.to_parquet(tmp_path / "pandas.parquet")
-    coding = parquet_coding(tmp_path / "pandas.parquet")
+    coding = coding_of(tmp_path / "pandas.parquet")
     assert coding == Coding(("x",), (("c", "b", "a"),))
     codes = coded(tmp_path / "pandas.parquet", coding).read(0)
     np.testing.assert_array_equal(codes, [[1], [nan], [2]])
     enum = pl.Series("x", kinds, dtype=pl.Enum(["c", "b", "a"]))
     pl.DataFrame(enum).write_parquet(tmp_path / "polars.parquet")
     path = tmp_path / "polars.parquet"
-    assert parquet_coding(path) == Coding.of(read_table(path))
+    assert coding_of(path) == coding_of(read_table(path))
 
 
 def test_threads_read_what_one_reads(tmp_path, size):
     path = write(tmp_path, mixed_table(2000), 150)
-    coding = parquet_coding(path)
+    coding = coding_of(path)
     blocks = coded(path, coding, 64)
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(blocks.read, range(-(-2000 // 64))))
@@ -151,11 +140,11 @@ def test_threads_read_what_one_reads(tmp_path, size):
 
 
 def test_memory_holds_one_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.sources.kept.KEPT_BYTES", 0)
+    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
     path = write(tmp_path, mixed_table(400_000), 20_000)
     most = {}
     for n_groups in (5, 20):
-        blocks = coded(path, parquet_coding(path), 20_000)
+        blocks = coded(path, coding_of(path), 20_000)
         before = pa.default_memory_pool().bytes_allocated()
         for index in range(n_groups):
             blocks.read(index)
@@ -175,9 +164,8 @@ def test_unknown_categories(tmp_path, size):
     path = write(tmp_path, {"color": colors, "size": range(14)}, 5)
     message = r"'color' holds 'pink' \(row 12\).*\('blue', 'red'\)"
     with pytest.raises(DataError, match=message):
-        coded(path, CODING, 3).check()
-    blocks = coded(path, CODING, 3, unknown="missing")
-    blocks.check()
+        Coder(coding=CODING, block_rows=3).open(path)
+    blocks, _ = Coder(coding=CODING, block_rows=3, unknown="missing").open(path)
     np.testing.assert_array_equal(all_rows(blocks)[11:], [[1, 11], [nan, 12], [0, 13]])
 
 
@@ -218,7 +206,7 @@ def test_after_the_fit_columns_may_be_missing_altogether(tmp_path, dtype, size):
 )
 def test_what_is_neither_number_nor_category(tmp_path, values, what):
     path = write(tmp_path, {"a": [1.0], "x": values})
-    for find in (parquet_coding, lambda path: Coding.of(read_table(path))):
+    for find in (coding_of, lambda path: coding_of(read_table(path))):
         with pytest.raises(DataError, match=f"Column 'x' {what}"):
             find(path)
 
@@ -227,4 +215,4 @@ def test_files_cut_short_are_told(tmp_path):
     path = write(tmp_path, mixed_table())
     path.write_bytes(path.read_bytes()[:-200])
     with pytest.raises(DataError, match="cannot be read as Parquet"):
-        parquet_coding(path)
+        coding_of(path)

@@ -7,9 +7,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from coded_tables import coded, coding_of
 from kplus.core.errors import DataError
 from kplus.sources.blocks import ArrayBlocks, FrameBlocks
-from kplus.sources.categories import CodedFrameBlocks, Coding, count_levels
+from kplus.sources.categories import Coding, count_levels
 
 pa = pytest.importorskip("pyarrow")
 
@@ -34,9 +35,9 @@ NO_CATEGORIES = {
 @pytest.mark.parametrize(("frame", "what"), NO_CATEGORIES.values(), ids=NO_CATEGORIES)
 def test_what_is_neither_number_nor_category(frame, what):
     with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
-        Coding.of(frame)
+        coding_of(frame)
     with pytest.raises(DataError, match=f"Column 'x' holds .*{what}"):
-        Coding.of(frame, ["x"])
+        coding_of(frame, ["x"])
 
 
 @pytest.mark.parametrize(
@@ -51,14 +52,14 @@ def test_what_is_neither_number_nor_category(frame, what):
 def test_objects_of_several_types(values, kinds):
     frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
     with pytest.raises(DataError, match=f"Column 'x' mixes {kinds}"):
-        Coding.of(frame)
+        coding_of(frame)
 
 
 def test_numbers_kept_as_objects_are_not_guessed_at():
     frame = pd.DataFrame({"x": pd.Series([1, None, 3], dtype=object)})
     with pytest.raises(DataError, match=r"'x' holds numbers kept as objects.*astype"):
-        Coding.of(frame)
-    assert Coding.of(frame, ["x"]).categories == ((1, 3),)
+        coding_of(frame)
+    assert coding_of(frame, ["x"]).categories == ((1, 3),)
 
 
 @pytest.mark.parametrize(
@@ -73,27 +74,27 @@ def test_numbers_kept_as_objects_are_not_guessed_at():
 )
 def test_columns_without_a_value(frame):
     with pytest.raises(DataError, match="Column 'x' holds no values"):
-        Coding.of(frame)
+        coding_of(frame)
 
 
 def test_categorical_must_name_columns():
     with pytest.raises(
         DataError, match=r"categorical_features.*no column 'y'.*\['x'\]"
     ):
-        Coding.of(pl.DataFrame({"x": [1]}), ["y"])
+        coding_of(pl.DataFrame({"x": [1]}), ["y"])
 
 
 def test_unknown_things_without_a_hash():
     coding = Coding(("x",), (("a",),))
     with pytest.raises(DataError, match="Column 'x' holds values of type list"):
-        CodedFrameBlocks(pd.DataFrame({"x": [["a"], ["b"]]}), coding)
+        coded(pd.DataFrame({"x": [["a"], ["b"]]}), coding)
 
 
 @pytest.mark.parametrize("frame", [pl.DataFrame({"x": [DAY]}), pa.table({"x": [[1]]})])
 @pytest.mark.parametrize("unknown", ["error", "missing"])
 def test_dates_and_lists_are_not_taken_for_unknown_categories(frame, unknown):
     with pytest.raises(DataError, match=r"'x' holds .*neither numbers"):
-        CodedFrameBlocks(frame, Coding(("x",), (("a",),)), unknown=unknown)
+        coded(frame, Coding(("x",), (("a",),)), unknown=unknown)
 
 
 # ---------------------------------------------------------------- arrays of codes

@@ -188,7 +188,7 @@ def _chosen_columns(
 ) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
     from kplus.sources.arrow import as_missing, as_text
-    from kplus.sources.coded_columns import refuse_row_names
+    from kplus.sources.column_blocks import refuse_row_names
 
     files = as_text(files, choice.categorical)
     if choice.empty and choice.coding is None:

@@ -198,18 +198,15 @@ def _select(
 
 
 def _coded(table: Any, categorical: Choice) -> tuple[Blocks, Coding]:
-    from kplus.sources.coded_columns import (
-        CodedColumnBlocks,
-        columns_coding,
-        refuse_row_names,
-    )
+    from kplus.sources.column_blocks import FileColumns, refuse_row_names
 
-    coding = columns_coding(table, categorical)
+    table_columns = FileColumns(table)
+    coding = Coding.of(table_columns, categorical)
     chosen = chosen_columns(categorical, len(table.names), table.names)
     asked = [name for name, it in zip(table.names, chosen, strict=True) if it]
     refuse_row_names(table, coding, asked)
     if coding.has_categories:
-        return CodedColumnBlocks(table, coding), coding
+        return table_columns.coded(coding), coding
     return number_blocks(table), coding
 
 

@@ -1,49 +1,62 @@
-"""Tables with categories: how values become codes, and blocks of such tables.
+"""Categories of columns, and the codes that stand for them.
 
-In a block a category column holds the codes 0, 1, ..., and NaN where a value is
-missing. The codes of a data frame are made once, when it is opened; numbers are
-converted when a block is read, as in `kplus.sources.blocks`.
+There is one way from values to codes, whoever keeps them: `CategoryFinder` sees columns
+part by part and says what their categories are, `ColumnCoder` turns parts into codes.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.sources.blocks import as_float_column
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.factors import (
     MISSING,
+    Category,
     Column,
     Factors,
-    declared_categories,
-    encode,
-    factorize,
-)
-from kplus.sources.kept import KeptBlocks
-from kplus.sources.values import (
-    Category,
     as_category,
-    in_order,
-    kinds_of,
-    refuse_empty,
-    refuse_mixture,
+    declared_categories,
+    factorize,
+    is_missing,
+    kinds_of_objects,
 )
 
 __all__ = [
     "Category",
-    "CodedFrameBlocks",
+    "CategoryFinder",
     "Coding",
-    "check_names",
+    "ColumnCoder",
+    "TypedColumns",
+    "codes_to_floats",
     "count_levels",
-    "find_categories",
-    "holds_numbers",
 ]
+
+
+class TypedColumns(Protocol):
+    """The columns of a table, as `Coding.of` asks for them.
+
+    Attributes
+    ----------
+    names : list of str or None
+    kinds : list of str
+        What the type of each column says: "numbers", "booleans", "text", "objects"
+        (of which numbers are refused), "values" (which may be numbers) or "others".
+    labels : list of str
+        What errors call the columns.
+    """
+
+    names: list[str] | None
+    kinds: list[str]
+    labels: list[str]
+
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
+        """All values of some columns, part by part: which column, and a part of it."""
 
 
 @dataclass(frozen=True)
@@ -65,34 +78,17 @@ class Coding:
     categories : tuple of (tuple or None)
         For each column its categories, which are text, booleans, integers or floats;
         None: a column of numbers.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> frame = pl.DataFrame({"size": [1.5, 2.0], "color": ["red", "blue"]})
-    >>> coding = Coding.of(frame)
-    >>> coding.categories
-    (None, ('blue', 'red'))
-    >>> CodedFrameBlocks(frame, coding).read(0)
-    array([[1.5, 1. ],
-           [2. , 0. ]])
     """
 
     names: tuple[str, ...]
     categories: tuple[tuple[Category, ...] | None, ...]
 
     @classmethod
-    def of(cls, frame: Any, categorical: Choice = FROM_DTYPE) -> "Coding":
-        """Find the categories of a pandas, polars or Arrow table.
+    def of(cls, table: TypedColumns, categorical: Choice = FROM_DTYPE) -> "Coding":
+        """Find the categories of a table; only different values are kept in memory.
 
         Columns of text, categories and booleans are categories by themselves, also
-        where pandas keeps them as objects.
-
-        Parameters
-        ----------
-        frame : DataFrame or Table
-        categorical : "from_dtype", or names, numbers or a mask of columns
-            Further columns to take as categories, such as integers that are codes.
+        where pandas keeps them as objects; `categorical` says which others are.
 
         Raises
         ------
@@ -100,18 +96,18 @@ class Coding:
             A column holds dates, lists or the like, a mixture of text and numbers, or
             no value at all, or `categorical` asks for a column that is not there.
         """
-        table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        names = tuple(str(name) for name in table.columns)
-        chosen = chosen_columns(categorical, len(names), names)
-        return cls(
-            names,
-            tuple(
-                find_categories(column.dtype, [column], repr(name), bool(asked))
-                for name, column, asked in zip(
-                    names, table.iter_columns(), chosen, strict=True
-                )
-            ),
-        )
+        chosen = chosen_columns(categorical, len(table.kinds), table.names)
+        finders = [
+            CategoryFinder(label, kind, bool(asked))
+            for label, kind, asked in zip(
+                table.labels, table.kinds, chosen, strict=True
+            )
+        ]
+        unclear = [j for j, finder in enumerate(finders) if finder.is_unclear]
+        for j, part in table.parts(unclear):
+            finders[j].add(part)
+        names = map(str, range(len(finders))) if table.names is None else table.names
+        return cls(tuple(names), tuple(finder.categories() for finder in finders))
 
     @property
     def levels(self) -> tuple[int | None, ...]:
@@ -137,69 +133,157 @@ class Coding:
             if any(isinstance(value, str) for value in categories or ())
         ]
 
+    def coders(self, labels: Sequence[str], unknown: str) -> list["ColumnCoder | None"]:
+        """What turns each column into codes; None: a column of numbers."""
+        return [
+            None if categories is None else ColumnCoder(label, categories, unknown)
+            for label, categories in zip(labels, self.categories, strict=True)
+        ]
 
-class CodedFrameBlocks(KeptBlocks):
-    """Blocks of a pandas, polars or Arrow table with numbers and categories.
+    def named(self, names: Sequence[str] | None) -> "Coding":
+        """The coding of an array for a table of as many columns that have names."""
+        if names is None or not self.by_position or len(names) != len(self.names):
+            return self
+        return replace(self, names=tuple(str(name) for name in names))
 
-    Parameters
-    ----------
-    frame : DataFrame or Table
-        Has the columns of `coding`, in that order.
-    coding : Coding
-        Says which columns are categories, and their codes.
-    block_rows : int or None
-        Rows of a block; by default it depends on the number of columns.
-    unknown : {"error", "missing"}
-        What a value is that is none of the coding's categories.
+    def check_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
+        """Refuse columns that are not those of the coding."""
+        if n_columns != len(self.names) and names is None:
+            raise DataError(
+                f"X has {n_columns} columns, but the fit had {len(self.names)}; give "
+                f"the same columns in the same order."
+            )
+        if names is not None and list(names) != list(self.names):
+            raise DataError(
+                f"The columns {list(names)} are not those of the fit, "
+                f"{list(self.names)}; give the same columns in the same order."
+            )
 
-    Raises
-    ------
-    DataError
-        The columns are others, a number column holds something else, or a category
-        is not one of the coding's.
+
+class CategoryFinder:
+    """Finds the categories of a column, of which it is shown part after part.
+
+    For `label` and `kind` see `TypedColumns`; `asked` if numbers are categories, too.
     """
 
-    def __init__(
-        self,
-        frame: Any,
-        coding: Coding,
-        block_rows: int | None = None,
-        unknown: str = "error",
-    ) -> None:
-        table: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
-        self.feature_names = [str(name) for name in table.columns]
-        check_names(self.feature_names, coding)
-        super().__init__(*table.shape, block_rows)
-        # A column as codes, or as it is.
-        self._columns = [
-            _check_numbers(column, repr(name))
-            if categories is None
-            else encode(column, repr(name), categories, unknown)
-            for column, name, categories in zip(
-                table.iter_columns(), coding.names, coding.categories, strict=True
+    def __init__(self, label: str, kind: str, asked: bool) -> None:
+        self._label, self._kind, self._asked = label, kind, asked
+        self._found: dict[Any, None] = {}  # in the order in which values are met
+        self._kinds: set[str] = set()
+        self._n_rows, self._declared = 0, False
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether values must be looked at."""
+        return self._kind != "booleans" and (self._kind != "numbers" or self._asked)
+
+    def add(self, part: Column) -> None:
+        self._n_rows += len(part)
+        if self._kind == "values" and not self._asked:
+            kinds = kinds_of_objects(np.asarray(part).tolist(), self._label)
+            if not kinds - {"numbers"}:  # numbers are not collected
+                self._kinds |= kinds
+                return
+        # Text may come in dictionaries, too, which declare nothing then.
+        values = None if self._kind == "text" else declared_categories(part)
+        self._declared = values is not None
+        if values is None:
+            factors = factorize(part, self._label)
+            self._kinds |= factors.kinds
+            values = factors.occurring()
+        self._found.update(dict.fromkeys(values))
+
+    def categories(self) -> tuple[Category, ...] | None:
+        """The categories in the order of their codes, or None for numbers."""
+        if not self.is_unclear:
+            return (False, True) if self._kind == "booleans" else None
+        if self._n_rows and not (self._found or self._kinds):
+            raise DataError(
+                f"Column {self._label} holds no values, all are missing; drop it."
             )
+        if len(self._kinds) > 1:
+            raise DataError(
+                f"Column {self._label} mixes {' and '.join(sorted(self._kinds))}; turn "
+                f"its values into one type, e.g. all into text."
+            )
+        if self._kinds == {"numbers"} and not self._asked:
+            if self._kind == "values":
+                return None
+            if self._kind in ("objects", "text"):
+                raise DataError(
+                    f"Column {self._label} holds numbers kept as objects. Turn them "
+                    f"into a type of numbers (e.g. with astype(float)), or name the "
+                    f"column in categorical_features if they are codes."
+                )
+        values = [as_category(value, self._label) for value in self._found]
+        return tuple(values) if self._declared else self._in_order(values)
+
+    def _in_order(self, values: list[Category]) -> tuple[Category, ...]:
+        if self._kinds == {"booleans"}:
+            return (False, True)
+        ordered = sorted(values)
+        # Integers become floats where values are missing; the codes should not tell.
+        if all(isinstance(value, float) and value.is_integer() for value in ordered):
+            return tuple(int(value) for value in ordered)
+        return tuple(ordered)
+
+
+@dataclass(frozen=True)
+class ColumnCoder:
+    """Codes of the values of a column; `unknown` ones are an "error" or "missing"."""
+
+    label: str
+    categories: tuple[Category, ...]
+    unknown: str = "error"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColumnCoder, (self.label, self.categories, self.unknown)
+
+    @cached_property
+    def _code_of(self) -> dict[Category, int]:
+        return {value: code for code, value in enumerate(self.categories)}
+
+    def codes(self, column: Column | Factors, rows: int | IntArray = 0) -> IntArray:
+        """Codes, `MISSING` where there is no value.
+
+        Errors tell the row: `rows` are the numbers of all of them, or the first one.
+        """
+        factors = column
+        if not isinstance(factors, Factors):
+            factors = factorize(factors, self.label)
+        strange = MISSING - 1
+        codes = [
+            MISSING if is_missing(value) else self._code_of.get(value, strange)
+            for value in factors.values
         ]
-        self.keep_if_small()
+        narrow = np.min_scalar_type(-len(self.categories) - 2)
+        coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
+        if strange in codes:
+            unknown = coded == strange
+            if self.unknown == "error" and unknown.any():
+                i = int(np.argmax(unknown))
+                row = rows + i if isinstance(rows, int) else int(rows[i])
+                raise self._unknown(factors.values[factors.places[i]], row)
+            coded[unknown] = MISSING
+        return coded
 
-    def gather(self, rows: slice | IntArray, n_rows: int) -> Array:
-        out = np.empty((n_rows, self.n_features))
-        for j, column in enumerate(self._columns):
-            part = column[rows]
-            if isinstance(part, np.ndarray):
-                out[:, j] = part
-                out[part == MISSING, j] = np.nan
-            else:
-                out[:, j] = as_float_column(part)
-        return out
+    def floats(self, column: Column | Factors, rows: int | IntArray = 0) -> Array:
+        """As `codes`, with NaN where there is no value."""
+        return codes_to_floats(self.codes(column, rows))
 
-
-def check_names(names: list[str], coding: Coding) -> None:
-    """Refuse columns that are not those of the coding."""
-    if names != list(coding.names):
-        raise DataError(
-            f"The columns {names} are not those of the fit, {list(coding.names)}; give "
-            f"the same columns in the same order."
+    def _unknown(self, value: Any, row: int) -> DataError:
+        shown = ", ".join(repr(category)[:40] for category in self.categories[:5])
+        more = ", ..." if len(self.categories) > 5 else ""
+        value = value.item() if isinstance(value, np.generic) else value
+        return DataError(
+            f"Column {self.label} holds {repr(value)[:80]} (row {row}), which is none "
+            f"of the categories of the fit ({shown}{more}). Give it as missing, or fit "
+            f"again with a categorical dtype that declares it."
         )
+
+
+def codes_to_floats(codes: IntArray) -> Array:
+    return np.where(codes == MISSING, np.nan, codes)
 
 
 def count_levels(blocks: Blocks) -> tuple[int, ...]:
@@ -231,99 +315,3 @@ def _refuse_non_codes(blocks: Blocks, rows: Array, start: int) -> None:
         f"Column {name} holds {rows[i, j]:g} (row {start + i}), which is no code of a "
         f"category: codes are whole numbers 0, 1, 2, ..., or NaN where missing."
     )
-
-
-# ---------------------------------------------------------------- categories
-
-
-def find_categories(
-    dtype: Any, parts: Iterable[Column], label: str, asked: bool
-) -> tuple[Category, ...] | None:
-    """Categories of a column in the order of their codes, or None for numbers.
-
-    Parameters
-    ----------
-    dtype : narwhals DType
-        Type of the column.
-    parts : iterable of narwhals Series
-        Its values. Only the different ones are kept in memory.
-    label : str
-        What errors call the column.
-    asked : bool
-        Whether numbers are categories.
-    """
-    if dtype.is_numeric() and not asked:
-        return None
-    if dtype == nw.Boolean:
-        return (False, True)
-    found: dict[Any, None] = {}  # in the order in which values are met
-    types: set[type] = set()
-    n_rows, declared = 0, None
-    for part in parts:
-        n_rows += len(part)
-        # Text may come in dictionaries, too, which declare nothing then.
-        declared = None if dtype == nw.String else declared_categories(part)
-        if declared is None:
-            factors = factorize(part, label)
-            types |= _types_of(part, factors)
-            declared_or_met = factors.occurring()
-        else:
-            declared_or_met = declared
-        found.update(dict.fromkeys(declared_or_met))
-    if n_rows and not found:
-        refuse_empty(label)
-    values = [as_category(value, label) for value in found]
-    if declared is not None:
-        return tuple(values)
-    return _sorted(values, kinds_of(types), label, dtype == nw.Object and not asked)
-
-
-def _types_of(column: Column, factors: Factors) -> set[type]:
-    if column.dtype != nw.Object:
-        return set(map(type, factors.occurring()))
-    # True equals 1, so that one of them may hide behind the other.
-    objects = np.asarray(column.to_numpy(), dtype=object)
-    missing = column.is_null().to_numpy()
-    return set(map(type, objects[~missing]))
-
-
-def _sorted(
-    values: list[Category], kinds: set[str], label: str, guess: bool
-) -> tuple[Category, ...]:
-    if len(kinds) > 1:
-        refuse_mixture(label, kinds)
-    if guess and kinds == {"numbers"}:
-        raise DataError(
-            f"Column {label} holds numbers kept as objects. Turn them into a type of "
-            f"numbers (e.g. with astype(float)), or name the column in "
-            f"categorical_features if they are codes."
-        )
-    return in_order(values, kinds)
-
-
-# ---------------------------------------------------------------- numbers
-
-
-def holds_numbers(dtype: Any, parts: Iterable[Column], label: str) -> bool:
-    """Whether a column that held numbers in the fit does so; False: it has no values.
-
-    Raises
-    ------
-    DataError
-        It has values that are no numbers.
-    """
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        return True
-    if all(part.is_null().all() for part in parts):
-        return False
-    raise DataError(
-        f"Column {label} holds {dtype}, but held numbers in the fit; turn its values "
-        f"into numbers."
-    )
-
-
-def _check_numbers(column: Column, label: str) -> Any:
-    """The column if it holds numbers; all missing if it has no values at all."""
-    if holds_numbers(column.dtype, [column], label):
-        return column
-    return np.full(len(column), MISSING, dtype=np.int8)

@@ -16,10 +16,9 @@ from kplus.core.errors import DataError
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, IntArray
 from kplus.sources.blocks import ArrayBlocks, Cut, as_floats
-from kplus.sources.categories import Coding
-from kplus.sources.factors import refuse_unknown
+from kplus.sources.categories import Category, Coding, ColumnCoder
+from kplus.sources.factors import MISSING, Factors
 from kplus.sources.stamps import Stamps
-from kplus.sources.values import Category
 from kplus.sources.wrapped import WrappedBlocks
 
 __all__ = [
@@ -141,46 +140,32 @@ class RecodedBlocks(WrappedBlocks):
         super().__init__(source)
         self.feature_names = list(coding.names)
         self.coding = coding
-        self._own, self._unknown = own, unknown
-        self._codes: dict[int, Array] = {}
+        self._unknown = unknown
+        # Of columns with other codes: the values of their codes, and the new ones.
+        self._coders: dict[int, tuple[list[Category], ColumnCoder]] = {}
         for j, (here, there) in enumerate(
             zip(own.categories, coding.categories, strict=True)
         ):
             if (here is None) != (there is None):
                 _refuse_kind(own.names[j], here is None)
             if here is not None and there is not None and here != there:
-                self._codes[j] = _new_codes(here, there)
+                coder = ColumnCoder(repr(coding.names[j]), there, unknown)
+                self._coders[j] = list(here), coder
 
     def check(self) -> None:
         """Read everything if some categories are unknown, to refuse them now."""
-        if self._unknown == "error" and any(
-            np.isnan(codes[:-1]).any() for codes in self._codes.values()
-        ):
+        coders = self._coders.values()
+        strange = (set(values) - set(coder.categories) for values, coder in coders)
+        if self._unknown == "error" and any(strange):
             for index in range(n_blocks(self)):
                 self.read(index)
 
     def _change(self, part: Array, rows: int | IntArray) -> Array:
         out = part.astype(np.float64)
-        for j, codes in self._codes.items():
-            missing = np.isnan(part[:, j])
-            places = np.where(missing, len(codes) - 1, part[:, j]).astype(np.int64)
-            out[:, j] = codes[places]
-            strange = np.isnan(out[:, j]) & ~missing
-            if self._unknown == "error" and strange.any():
-                i = int(np.argmax(strange))
-                row = rows + i if isinstance(rows, int) else int(rows[i])
-                known, here = self.coding.categories[j], self._own.categories[j]
-                assert known is not None
-                assert here is not None
-                name = repr(self.feature_names[j])
-                refuse_unknown(here[places[i]], name, row, known)
+        for j, (values, coder) in self._coders.items():
+            places = np.nan_to_num(part[:, j], nan=MISSING).astype(np.int64)
+            out[:, j] = coder.floats(Factors(places, values), rows)
         return out
-
-
-def _new_codes(here: tuple[Category, ...], there: tuple[Category, ...]) -> Array:
-    """For each code the new one; NaN where there is none, and at the end."""
-    code_of = {value: float(code) for code, value in enumerate(there)}
-    return np.array([*(code_of.get(value, np.nan) for value in here), np.nan])
 
 
 def _refuse_kind(name: str, numbers: bool) -> None:

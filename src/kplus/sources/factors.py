@@ -1,40 +1,49 @@
-"""Columns as numbers of their different values, by the quickest way each library has.
+"""Columns as places in a list of their different values, whoever keeps them.
 
-Nothing here knows of a coding but `encode`, which turns those numbers into codes.
+A column is an array of numpy or a narwhals Series; each library has its own quick way.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals import Series
+from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
-from kplus.core.types import IntArray
+from kplus.core.types import Array, IntArray
 from kplus.sources.blocks import as_float_column
-from kplus.sources.values import (
-    Category,
-    as_category,
-    is_category,
-    is_missing,
-)
 
 __all__ = [
     "MISSING",
+    "Category",
     "Column",
     "Factors",
+    "as_category",
     "declared_categories",
-    "encode",
     "factorize",
-    "factorize_objects",
-    "to_codes",
+    "holds_objects",
+    "is_missing",
+    "kinds_of_objects",
+    "objects_to_numbers",
 ]
 
-Column = Series[Any]
+Category = str | int | float | bool
+Column = Series[Any] | NDArray[Any]
 
-MISSING, _UNKNOWN = -1, -2
+MISSING = -1
+
+_PLAIN = (str, bool, int, float, np.bool_, np.integer, np.floating)
+_FRACTIONS = (float, np.floating, Decimal)
+_NO_VALUE = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
+
+
+class _TypeDataError(DataError, TypeError):
+    """Data of a wrong type; scikit-learn expects a TypeError for objects."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +55,17 @@ class Factors:
     places : (n_rows,) int
         `MISSING` where there is no value.
     values : list
-        May hold values that do not occur.
+        May hold values that do not occur, and None or NaN.
+    types : set of type, optional
+        Those of all values; True equals 1, so that one may hide behind the other.
     """
 
     places: IntArray
     values: list[Any]
+    types: set[type] | None = None
 
     def occurring(self) -> list[Any]:
-        """The values that do occur."""
+        """The values that do occur, none of them missing."""
         seen = np.zeros(len(self.values) + 1, dtype=bool)
         seen[self.places] = True  # MISSING marks the last
         return [
@@ -62,66 +74,50 @@ class Factors:
             if is_there and not is_missing(value)
         ]
 
-
-def encode(
-    column: Column,
-    label: str,
-    categories: tuple[Category, ...],
-    unknown: str,
-    first_row: int = 0,
-) -> IntArray:
-    """Codes of a column, `MISSING` where it has no value.
-
-    With `unknown` "missing", so it is where the value is none of the categories;
-    otherwise this is an error, in which rows count from `first_row`.
-    """
-    return to_codes(factorize(column, label), label, categories, unknown, first_row)
+    @property
+    def kinds(self) -> set[str]:
+        """Of what kinds the values are: text, booleans, numbers."""
+        types = self.types
+        if types is None:
+            types = set(map(type, self.occurring()))
+        return {_kind(cls) for cls in types}
 
 
-def to_codes(
-    factors: Factors,
-    label: str,
-    categories: tuple[Category, ...],
-    unknown: str,
-    first_row: int = 0,
-) -> IntArray:
-    """As `encode`."""
-    code_of = {value: code for code, value in enumerate(categories)}
-    codes = [
-        MISSING if is_missing(value) else code_of.get(value, _UNKNOWN)
-        for value in factors.values
-    ]
-    narrow = np.min_scalar_type(-len(categories) - 2)
-    coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
-    if _UNKNOWN in codes:
-        strange = coded == _UNKNOWN
-        if unknown == "error" and strange.any():
-            row = int(np.argmax(strange))
-            value = factors.values[factors.places[row]]
-            refuse_unknown(value, label, first_row + row, categories)
-        coded[strange] = MISSING
-    return coded
+def _kind(cls: type) -> str:
+    if issubclass(cls, str):
+        return "text"
+    return "booleans" if issubclass(cls, (bool, np.bool_)) else "numbers"
 
 
-def refuse_unknown(
-    value: Any, label: str, row: int, categories: tuple[Category, ...]
-) -> None:
-    shown = ", ".join(repr(category)[:40] for category in categories[:5])
-    more = ", ..." if len(categories) > 5 else ""
-    value = value.item() if isinstance(value, np.generic) else value
-    raise DataError(
-        f"Column {label} holds {repr(value)[:80]} (row {row}), which is none of the "
-        f"categories of the fit ({shown}{more}). Give it as missing, or fit again with "
-        f"a categorical dtype that declares it."
+def is_missing(value: Any) -> bool:
+    """Whether a value among others of its column stands for none: None or NaN."""
+    if isinstance(value, _FRACTIONS):
+        return bool(value != value)
+    return type(value).__name__ in _NO_VALUE
+
+
+def as_category(value: Any, label: str) -> Category:
+    """A value as plain text, boolean, integer or float."""
+    if not isinstance(value, _PLAIN):
+        raise _wrong_type(value, label)
+    if isinstance(value, str):
+        return str(value)
+    plain: Category = value.item() if isinstance(value, np.generic) else value
+    return plain
+
+
+def _wrong_type(value: Any, label: str) -> DataError:
+    return _TypeDataError(
+        f"Column {label} holds values of type {type(value).__name__}, such as "
+        f"{str(value)[:40]!r}, but each value in the argument must be a string, a "
+        f"boolean or a plain number (None: missing). Drop the column, or turn it into "
+        f"text."
     )
-
-
-# ---------------------------------------------------------------- by type
 
 
 def declared_categories(column: Column) -> list[Any] | None:
     """The categories that the type of a column declares; None if it does not."""
-    if column.dtype not in (nw.Categorical, nw.Enum):
+    if isinstance(column, np.ndarray) or column.dtype not in (nw.Categorical, nw.Enum):
         return None
     if column.implementation.is_polars():
         native = column.to_native().dtype
@@ -142,42 +138,32 @@ def factorize(column: Column, label: str) -> Factors:
     DataError
         It holds dates, lists or other things that cannot be categories.
     """
+    if isinstance(column, np.ndarray):
+        if holds_objects(column):
+            return _of_objects(column.tolist(), label)
+        return _of_numbers(column, np.zeros(len(column), dtype=bool))
     dtype = column.dtype
     if dtype == nw.Boolean:
-        return Factors(_places_of_booleans(column), [False, True])
+        values = as_float_column(column)
+        places = np.where(np.isnan(values), MISSING, values).astype(np.int8)
+        return Factors(places, [False, True])
     if dtype.is_numeric() and dtype != nw.Decimal:
-        return _factorize_numbers(column)
-    if dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum, nw.Decimal):
-        return _nothing(column, label)
-    native = column.to_native()
-    if column.implementation.is_pandas():
-        return _factorize_pandas(native, label)
-    if column.implementation.is_pyarrow():
-        return _factorize_arrow(native)
-    if column.implementation.is_polars() and dtype != nw.Object:
-        return _factorize_polars(native)
-    return factorize_objects(column.to_list(), label)
-
-
-def _nothing(column: Column, label: str) -> Factors:
-    """A column of a type that is no use, which it may be if it has no values."""
-    if column.is_null().all():
+        missing = column.is_null().to_numpy()
+        values = (column.fill_null(0) if missing.any() else column).to_numpy()
+        return _of_numbers(values, missing)
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
+        return _of_text(column, label)
+    if dtype in (nw.Object, nw.Decimal):
+        return _of_objects(column.to_list(), label)
+    if column.is_null().all():  # of no use, which it may be without values
         return Factors(np.full(len(column), MISSING), [])
     raise DataError(
-        f"Column {label} holds {column.dtype}, neither numbers nor categories. Drop "
-        f"it, or turn it into numbers or text first."
+        f"Column {label} holds {dtype}, neither numbers nor categories. Drop it, or "
+        f"turn it into numbers or text first."
     )
 
 
-def _places_of_booleans(column: Column) -> IntArray:
-    values = as_float_column(column)
-    return np.where(np.isnan(values), MISSING, values).astype(np.int8)
-
-
-def _factorize_numbers(column: Column) -> Factors:
-    missing = column.is_null().to_numpy()
-    filled = column.fill_null(0) if missing.any() else column
-    values = filled.to_numpy()
+def _of_numbers(values: NDArray[Any], missing: NDArray[np.bool_]) -> Factors:
     if values.dtype.kind == "f":
         missing = missing | np.isnan(values)
     places = np.full(len(values), MISSING)
@@ -185,64 +171,71 @@ def _factorize_numbers(column: Column) -> Factors:
     return Factors(places, found.tolist())
 
 
-def factorize_objects(objects: Sequence[Any], label: str) -> Factors:
-    """The different values among Python objects."""
-    try:
-        place_of = {value: place for place, value in enumerate(dict.fromkeys(objects))}
-    except TypeError:  # lists and other things without a hash
-        _refuse_unhashable(objects, label)
-        raise
+def _of_objects(objects: Sequence[Any], label: str) -> Factors:
+    types = _types_of(objects, label)
+    place_of = {value: place for place, value in enumerate(dict.fromkeys(objects))}
     places = np.fromiter(map(place_of.__getitem__, objects), np.int64, len(objects))
-    return Factors(places, list(place_of))
+    return Factors(places, list(place_of), types)
 
 
-def _refuse_unhashable(objects: Sequence[Any], label: str) -> None:
-    for value in objects:
-        if not (is_category(value) or value is None):
-            as_category(value, label)
+def objects_to_numbers(objects: Sequence[Any], label: str) -> Array:
+    """Python objects that must be numbers as float64, NaN where one is missing."""
+    kinds = kinds_of_objects(objects, label)
+    if kinds - {"numbers", "booleans"}:
+        raise DataError(
+            f"Column {label} holds {' and '.join(sorted(kinds))}, not numbers only; it "
+            f"held numbers in the fit, so turn its values into numbers."
+        )
+    nothing = {cls for cls in set(map(type, objects)) if cls.__name__ in _NO_VALUE}
+    numbers = [None if type(value) in nothing else value for value in objects]
+    return np.array(numbers, dtype=object).astype(np.float64)  # None to NaN
 
 
-# ---------------------------------------------------------------- by library
+def holds_objects(X: NDArray[Any]) -> bool:
+    """Whether an array holds text or Python objects."""
+    return X.dtype.kind in "OUT"
 
 
-def _factorize_pandas(series: Any, label: str) -> Factors:
-    if hasattr(series, "cat"):
-        codes = series.cat.codes.to_numpy()
-        return Factors(codes, series.cat.categories.tolist())
-    values = series.array
-    if series.dtype == object:
-        values = series.to_numpy()  # else pandas would guess at a type
-    try:
-        places, found = nw.dependencies.get_pandas().factorize(values)
-    except TypeError:  # lists and other things without a hash
-        _refuse_unhashable(values, label)
-        raise
+def kinds_of_objects(objects: Sequence[Any], label: str) -> set[str]:
+    """Of what kinds Python objects are, as `Factors.kinds`."""
+    return {_kind(cls) for cls in _types_of(objects, label)}
+
+
+def _types_of(objects: Sequence[Any], label: str) -> set[type]:
+    """The types of the values that are there, each of which may be a category."""
+    types = {cls for cls in set(map(type, objects)) if cls.__name__ not in _NO_VALUE}
+    for cls in types:
+        if not issubclass(cls, (str, bool, np.bool_, Real, Decimal)):
+            raise _wrong_type(next(v for v in objects if type(v) is cls), label)
+    return {
+        cls
+        for cls in types  # NaN among text is no number
+        if not issubclass(cls, _FRACTIONS)
+        or any(type(value) is cls and value == value for value in objects)
+    }
+
+
+def _of_text(column: Series[Any], label: str) -> Factors:
+    """Text or categories, as each library factorizes them."""
+    native: Any = column.to_native()
+    if column.implementation.is_pyarrow():  # a ChunkedArray
+        if str(native.type) == "string_view":  # has no dictionaries
+            native = native.cast("string")
+        if not hasattr(native.type, "value_type"):
+            native = native.dictionary_encode()
+        whole = native.unify_dictionaries().combine_chunks()
+        places = whole.indices.cast("int32").fill_null(MISSING)
+        return Factors(places.to_numpy(), whole.dictionary.to_pylist())
+    if column.implementation.is_polars():
+        polars = nw.dependencies.get_polars()
+        if native.dtype != polars.Enum:
+            text = native.cast(polars.String)
+            native = text.cast(polars.Enum(text.drop_nulls().unique()))
+        places = native.to_physical().cast(polars.Int32).fill_null(MISSING)
+        return Factors(places.to_numpy(), native.dtype.categories.to_list())
+    if not column.implementation.is_pandas() or native.dtype == object:
+        return _of_objects(column.to_list(), label)
+    if hasattr(native, "cat"):
+        return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist())
+    places, found = nw.dependencies.get_pandas().factorize(native.array)
     return Factors(places, found.tolist())
-
-
-def _factorize_polars(series: Any) -> Factors:
-    polars = nw.dependencies.get_polars()
-    if series.dtype == polars.Enum:
-        places = series.to_physical().cast(polars.Int32).fill_null(MISSING)
-        return Factors(places.to_numpy(), series.dtype.categories.to_list())
-    if series.dtype == polars.Categorical:
-        series = series.cast(polars.String)
-    values = series.drop_nulls().unique()
-    places = series.replace_strict(
-        values,
-        polars.Series(np.arange(len(values), dtype=np.int32)),
-        default=MISSING,
-        return_dtype=polars.Int32,
-    )
-    return Factors(places.to_numpy(), values.to_list())
-
-
-def _factorize_arrow(column: Any) -> Factors:
-    """Of a ChunkedArray."""
-    if str(column.type) == "string_view":  # has no dictionaries
-        column = column.cast("string")
-    if not hasattr(column.type, "value_type"):
-        column = column.dictionary_encode()
-    column = column.unify_dictionaries().combine_chunks()
-    places = column.indices.cast("int32").fill_null(MISSING)
-    return Factors(places.to_numpy(), column.dictionary.to_pylist())

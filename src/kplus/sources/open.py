@@ -7,8 +7,8 @@ also where some columns hold categories.
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -17,20 +17,14 @@ import scipy.sparse as sp
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import ArrayBlocks, Cut, FrameBlocks, SparseBlocks
-from kplus.sources.categories import CodedFrameBlocks, Coding, check_names
+from kplus.sources.cache import cached
+from kplus.sources.categories import Coding
 from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
-from kplus.sources.coded_arrays import (
-    CodedArrayBlocks,
-    array_coding,
-    holds_objects,
-    objects_to_numbers,
-)
+from kplus.sources.coded_blocks import MemoryColumns
 from kplus.sources.converted import RecodedBlocks, refuse_categories
+from kplus.sources.factors import holds_objects
 from kplus.sources.files import has_columns, number_blocks, open_files
 from kplus.sources.own import OwnBlocks, looks_like_blocks
-
-if TYPE_CHECKING:
-    from kplus.sources.arrow import Columns
 
 __all__ = [
     "Coder",
@@ -39,6 +33,7 @@ __all__ = [
     "open_data",
     "open_numbers",
     "row_slices",
+    "typed_columns",
 ]
 
 Opened = tuple[Blocks, Coding | None]
@@ -114,6 +109,10 @@ def open_numbers(
     table = open_data(X, as_matrix=as_matrix)
     if isinstance(table, FrameBlocks):
         table.refuse_non_numbers()
+    if isinstance(table, ArrayBlocks) and holds_objects(table.array):
+        columns = MemoryColumns(table.array)
+        numbers = [columns.numbers(j) for j in range(table.n_features)]
+        table = ArrayBlocks(np.column_stack(numbers))
     return number_blocks(table, block_rows)
 
 
@@ -182,64 +181,45 @@ class Coder:
             return open_data(X, as_matrix=as_matrix)
         coding = self.coding
         if coding.by_position and has_columns(table := open_data(X)):
-            coding = _name(coding, table.names)
+            coding = coding.named(table.names)
         return open_data(X, text=coding.text_names)
 
     def open(self, X: Any) -> Opened:
         """Blocks of a table, and its coding; None where all columns are numbers."""
         table = self.open_data(X)
-        if has_columns(table):
-            return self._open_columns(table)
-        if isinstance(table, FrameBlocks):
-            return self._open_frame(table)
         if getattr(table, "coding", None) is not None:
             return self._open_coded(table)
-        if self.coding is not None and not self.coding.by_position:
+        columns = typed_columns(table)
+        names = None if columns is None else columns.names
+        if self.coding is not None and not self.coding.by_position and names is None:
             raise no_names(self.coding)
-        if isinstance(table, ArrayBlocks):
-            return self._open_array(table)
-        chosen = chosen_columns(self.categorical, table.n_features)
-        if self.coding is not None or (self.reset and chosen.any()):
-            raise _no_categories(table)
-        return table.cut(self.block_rows), None
-
-    def _open_frame(self, table: FrameBlocks) -> Opened:
-        if self.coding is not None:
-            named = _name(self.coding, table.feature_names)
-            blocks = CodedFrameBlocks(table.frame, named, self.block_rows, self.unknown)
-            return blocks, self.coding
-        if self.reset:
-            coding = Coding.of(table.frame, self.categorical)
+        if columns is None:
+            chosen = chosen_columns(self.categorical, table.n_features)
+            if self.coding is not None or (self.reset and chosen.any()):
+                raise _no_categories(table)
+        elif self.coding is not None:
+            return self._coded(columns, self.coding.named(names)), self.coding
+        elif self.reset:
+            coding = Coding.of(columns, self.categorical)
             if coding.has_categories:
-                return CodedFrameBlocks(table.frame, coding, self.block_rows), coding
+                return self._coded(columns, coding), coding
         return open_numbers(table, self.block_rows), None
 
-    def _open_array(self, table: ArrayBlocks) -> Opened:
-        X = table.array
-        if not (holds_objects(X) or X.dtype.kind in "biuf"):
-            raise DataError(
-                f"X holds {X.dtype}, neither numbers nor text; turn it into one of "
-                f"them."
-            )
+    def _coded(self, columns: Any, coding: Coding) -> Blocks:
+        blocks = columns.coded(coding, self.block_rows, self.unknown)
+        if (kept := cached(blocks)) is not None:
+            return kept
         if self.coding is not None:
-            blocks = CodedArrayBlocks(X, self.coding, self.block_rows, self.unknown)
             blocks.check()
-            return blocks, self.coding
-        if self.reset:
-            coding = array_coding(X, self.categorical)
-            if coding.has_categories:
-                return CodedArrayBlocks(X, coding, self.block_rows), coding
-        if holds_objects(X):
-            table = ArrayBlocks(objects_to_numbers(X))
-        return table.cut(self.block_rows), None
+        return blocks  # type: ignore[no-any-return]
 
     def _open_coded(self, table: Any) -> Opened:
         """Open blocks of codes that say what these mean."""
         own: Coding = table.coding
         table = table.cut(self.block_rows)
         if self.coding is not None:
-            named = _name(self.coding, own.names)
-            check_names(list(own.names), named)
+            named = self.coding.named(own.names)
+            named.check_columns(own.names, len(own.names))
             if own.categories == named.categories:
                 return table, self.coding
             blocks = RecodedBlocks(table, own, named, self.unknown)
@@ -256,19 +236,16 @@ class Coder:
                 )
         return table, own if own.has_categories else None
 
-    def _open_columns(self, files: "Columns") -> Opened:
-        from kplus.sources.coded_columns import CodedColumnBlocks, columns_coding
 
-        if self.coding is not None:
-            named = _name(self.coding, files.names)
-            blocks = CodedColumnBlocks(files, named, self.block_rows, self.unknown)
-            blocks.check()
-            return blocks, self.coding
-        if self.reset:
-            coding = columns_coding(files, self.categorical)
-            if coding.has_categories:
-                return CodedColumnBlocks(files, coding, self.block_rows), coding
-        return number_blocks(files, self.block_rows), None
+def typed_columns(table: Any) -> Any:
+    """The columns of a table that may be categories; None: they cannot be."""
+    if has_columns(table):
+        from kplus.sources.column_blocks import FileColumns
+
+        return FileColumns(table)
+    if isinstance(table, FrameBlocks):
+        return MemoryColumns(table.frame)
+    return MemoryColumns(table.array) if isinstance(table, ArrayBlocks) else None
 
 
 def no_names(coding: Coding) -> DataError:
@@ -290,10 +267,3 @@ def _no_categories(table: Cut) -> DataError:
         "Columns of several .npy files, of Zarr arrays and of blocks of your own "
         "cannot be categories: give one .npy file, or Parquet files."
     )
-
-
-def _name(coding: Coding, names: Sequence[str]) -> Coding:
-    """The coding of an array for a table of as many columns that have names."""
-    if coding.by_position and len(names) == len(coding.names):
-        return replace(coding, names=tuple(str(name) for name in names))
-    return coding

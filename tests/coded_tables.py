@@ -1,0 +1,16 @@
+"""Frames, arrays and files with categories, opened as estimators open them."""
+
+from kplus.sources.cache import cached
+from kplus.sources.categories import Coding
+from kplus.sources.open import open_data, typed_columns
+
+
+def coding_of(table, *choice):
+    """The categories found in a table."""
+    return Coding.of(typed_columns(open_data(table)), *choice)
+
+
+def coded(table, coding, block_rows=None, unknown="error"):
+    """Blocks of a table, from memory if it is small."""
+    blocks = typed_columns(open_data(table)).coded(coding, block_rows, unknown)
+    return cached(blocks) or blocks
