@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
+from kplus.sources.categorical_spec import FROM_DTYPE
 from kplus.sources.categories import Coding
-from kplus.sources.chosen import FROM_DTYPE
 from kplus.sources.converted import ConvertedRows, refuse_categories
 from kplus.sources.files import has_columns, number_blocks
 from kplus.sources.open import Coder, open_data

@@ -14,8 +14,8 @@ from sklearn.utils.validation import (
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import FrameBlocks
+from kplus.sources.categorical_spec import FROM_DTYPE, Choice
 from kplus.sources.categories import Coding
-from kplus.sources.chosen import FROM_DTYPE, Choice
 from kplus.sources.open import Coder, no_names, open_data, open_numbers
 
 __all__ = [

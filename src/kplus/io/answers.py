@@ -13,7 +13,7 @@ from kplus.engine.resources import resources_now
 from kplus.io.atomic import atomic_file
 from kplus.sources.categories import Coding
 from kplus.sources.open import Coder, is_stored, open_numbers, row_slices
-from kplus.sources.run import BlockRun
+from kplus.sources.wrapped import RowRange
 
 __all__ = ["parts_of", "write_answers"]
 
@@ -125,10 +125,10 @@ def parts_of(model: Any, X: Any) -> tuple[int, Iterator[Any]]:
     return blocks.n_rows, _runs(blocks, coding)
 
 
-def _runs(blocks: Any, coding: Coding | None) -> Iterator[BlockRun]:
+def _runs(blocks: Any, coding: Coding | None) -> Iterator[RowRange]:
     step = -(-_part_rows(blocks) // blocks.block_rows) * blocks.block_rows
     for start in range(0, blocks.n_rows, step):
-        run = BlockRun(blocks, start, min(start + step, blocks.n_rows), coding)
+        run = RowRange(blocks, start, min(start + step, blocks.n_rows), coding)
         yield run
         run.release(0, run.n_rows)  # who maps files need not keep all of them
 

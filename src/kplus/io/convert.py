@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
+from kplus.sources.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.categories import Coding
-from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
 from kplus.sources.files import has_columns, number_blocks
 from kplus.sources.open import is_stored, open_data

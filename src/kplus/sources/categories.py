@@ -14,7 +14,7 @@ import numpy as np
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
+from kplus.sources.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.factors import (
     MISSING,
     Category,

@@ -18,13 +18,13 @@ from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import ArrayBlocks, Cut, FrameBlocks, SparseBlocks
 from kplus.sources.cache import cached
+from kplus.sources.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.categories import Coding
-from kplus.sources.chosen import FROM_DTYPE, Choice, chosen_columns
 from kplus.sources.coded_blocks import MemoryColumns
 from kplus.sources.converted import RecodedBlocks, refuse_categories
 from kplus.sources.factors import holds_objects
 from kplus.sources.files import has_columns, number_blocks, open_files
-from kplus.sources.own import OwnBlocks, looks_like_blocks
+from kplus.sources.user_blocks import UserBlocks, looks_like_blocks
 
 __all__ = [
     "Coder",
@@ -89,7 +89,7 @@ def open_data(
 
         return open_collection(X)
     if looks_like_blocks(X):
-        return OwnBlocks(X)
+        return UserBlocks(X)
     if nw.dependencies.is_into_dataframe(X):
         return FrameBlocks(X)
     X = as_matrix(X)

@@ -1,4 +1,4 @@
-"""Sources of people's own: what is asked of them, and words for those that break it."""
+"""Blocks that users write: what is asked of them, and errors for those that fail."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import kplus
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.sources.own import OwnBlocks, looks_like_blocks
+from kplus.sources.user_blocks import UserBlocks, looks_like_blocks
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 X[25:] += 10
@@ -28,7 +28,7 @@ class WithTake(Own):
 
 @pytest.mark.parametrize("own", [Own(), WithTake()])
 def test_rows(own):
-    blocks = OwnBlocks(own)
+    blocks = UserBlocks(own)
     np.testing.assert_array_equal(read_all(blocks), X)
     rows = np.array([0, 7, 8, 9, 49])
     np.testing.assert_array_equal(blocks.take(rows), X[rows])
@@ -65,14 +65,14 @@ def test_which_objects_are_blocks():
 def test_bad_sizes(changes, message):
     own = type("Bad", (Own,), changes)()
     with pytest.raises(DataError, match=message):
-        OwnBlocks(own)
+        UserBlocks(own)
 
 
 @pytest.mark.parametrize("rows", [np.zeros((3, 3)), np.zeros(8), np.full((8, 3), "x")])
 def test_bad_rows(rows):
     own = type("Bad", (Own,), {"read": lambda self, index: rows})()
     with pytest.raises(DataError, match=r"Bad\.read\(0\) returned .* are due"):
-        OwnBlocks(own).read(0)
+        UserBlocks(own).read(0)
 
 
 def test_other_batches_are_refused():

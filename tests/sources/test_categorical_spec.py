@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.sources.chosen import chosen_columns
+from kplus.sources.categorical_spec import chosen_columns
 
 NAMES = ["size", "color", "room"]
 

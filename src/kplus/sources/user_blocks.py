@@ -1,4 +1,4 @@
-"""Tables of people's own, as blocks that keep what they promise."""
+"""Blocks that users write themselves, checked as they are read."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from kplus.core.errors import DataError
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.sources.blocks import Cut, as_floats
 
-__all__ = ["OwnBlocks", "looks_like_blocks"]
+__all__ = ["UserBlocks", "looks_like_blocks"]
 
 _NUMBERS = ("n_rows", "n_features", "block_rows")
 
@@ -18,48 +18,48 @@ def looks_like_blocks(X: Any) -> bool:
     return callable(getattr(X, "read", None)) and all(hasattr(X, n) for n in _NUMBERS)
 
 
-class OwnBlocks(Cut):
+class UserBlocks(Cut):
     """Blocks that are checked as they are read; `take` is made up where it is missing.
 
     Parameters
     ----------
-    own : Blocks
+    source : Blocks
     """
 
-    def __init__(self, own: Blocks) -> None:
+    def __init__(self, source: Blocks) -> None:
+        self._source, self._name = source, type(source).__name__
         for name in _NUMBERS:
-            value = getattr(own, name)
+            value = getattr(source, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-                raise DataError(f"{_name(own)}.{name} must be an integer, not {value}.")
+                raise DataError(f"{self._name}.{name} must be an integer, not {value}.")
             if value < (name == "block_rows"):
-                raise DataError(f"{_name(own)}.{name} must not be {value}.")
-        super().__init__(int(own.n_rows), int(own.n_features), int(own.block_rows))
-        self._own = own
-        self.remote = bool(getattr(own, "remote", False))
-        names = getattr(own, "feature_names", None)
+                raise DataError(f"{self._name}.{name} must not be {value}.")
+        super().__init__(*(int(getattr(source, name)) for name in _NUMBERS))
+        self.remote = bool(getattr(source, "remote", False))
+        names = getattr(source, "feature_names", None)
         if names is not None:
             self.feature_names = [str(name) for name in names]
             if len(self.feature_names) != self.n_features:
                 raise DataError(
-                    f"{_name(own)}.feature_names has {len(self.feature_names)} names "
+                    f"{self._name}.feature_names has {len(self.feature_names)} names "
                     f"for {self.n_features} columns."
                 )
 
-    def cut(self, block_rows: int | None) -> "OwnBlocks":
+    def cut(self, block_rows: int | None) -> "UserBlocks":
         if block_rows not in (None, self.block_rows):
             raise DataError(
-                f"batch_size={block_rows}, but the blocks of {_name(self._own)} have "
+                f"batch_size={block_rows}, but the blocks of {self._name} have "
                 f"{self.block_rows} rows: leave batch_size at None."
             )
         return self
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
-        return self._checked(self._own.read(index), stop - start, f"read({index})")
+        return self._checked(self._source.read(index), stop - start, f"read({index})")
 
     def take(self, rows: IntArray) -> Array:
-        if callable(getattr(self._own, "take", None)):
-            return self._checked(self._own.take(rows), len(rows), "take(rows)")
+        if callable(getattr(self._source, "take", None)):
+            return self._checked(self._source.take(rows), len(rows), "take(rows)")
         taken = []
         blocks = rows // self.block_rows
         for index in np.unique(blocks):
@@ -71,11 +71,7 @@ class OwnBlocks(Cut):
         rows = np.asarray(rows)
         if rows.shape != (n_rows, self.n_features) or rows.dtype.kind not in "biuf":
             raise DataError(
-                f"{_name(self._own)}.{call} returned {rows.dtype} of shape "
+                f"{self._name}.{call} returned {rows.dtype} of shape "
                 f"{rows.shape}; numbers of shape {(n_rows, self.n_features)} are due."
             )
         return as_floats(rows)
-
-
-def _name(own: Any) -> str:
-    return type(own).__name__
