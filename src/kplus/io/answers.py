@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kplus.engine.resources import resources_now
 from kplus.io.atomic import atomic_file
 from kplus.sources.categories import Coding
-from kplus.sources.open import Coder, is_stored, open_numbers, row_slices
+from kplus.sources.open import Coder, is_stored, row_slices
 from kplus.sources.wrapped import RowRange
 
 __all__ = ["parts_of", "write_answers"]
@@ -146,8 +146,6 @@ def _blocks(model: Any, X: Any) -> tuple[Any, Coding | None]:
     """Blocks of what is not in memory, coded as the model has it."""
     size = getattr(model, "batch_size", None)
     coding: Coding | None = getattr(model, "_coding", None)
-    if coding is None:
-        return open_numbers(X, size), None
     unknown = getattr(model, "handle_unknown", "error")
     coder = Coder(reset=False, coding=coding, unknown=unknown, block_rows=size)
     blocks, _ = coder.open(X)

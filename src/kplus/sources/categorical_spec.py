@@ -21,6 +21,11 @@ _FORMS = (
     "a list of the names of columns, a list of their numbers, or a mask (True or False "
     "for each column)"
 )
+_KINDS: dict[str, Any] = {  # in this order, as a bool is an int, too
+    "mask": (bool, np.bool_),
+    "numbers": (int, np.integer),
+    "names": str,
+}
 
 
 def chosen_columns(
@@ -55,21 +60,34 @@ def chosen_columns(
     >>> chosen_columns([True, False], 2)
     array([ True, False])
     """
-    chosen = np.zeros(n_columns, dtype=bool)
-    if isinstance(categorical, str) and categorical == FROM_DTYPE:
-        return chosen
     entries = _entries(categorical)
-    if not entries:
+    kinds = sorted({_kind(entry) for entry in entries})
+    chosen = np.zeros(n_columns, dtype=bool)
+    if not kinds:
         return chosen
-    kind = _kind(entries)
-    if kind == "mask":
-        return _by_mask(entries, n_columns, names)
+    if len(kinds) > 1 or kinds[0] not in _KINDS:
+        raise DataError(
+            f"categorical_features must be {_FORMS}; got a mixture of "
+            f"{' and '.join(kinds)}: {str(entries)[:80]}."
+        )
+    if kinds == ["mask"]:
+        if len(entries) == n_columns:
+            return np.array(entries, dtype=bool)
+        raise DataError(
+            f"categorical_features is a mask of {len(entries)} entries, but there are "
+            f"{n_columns} columns{_listed(names)}."
+        )
+    known = range(n_columns) if kinds == ["numbers"] else names
     for entry in entries:
-        chosen[_position(entry, kind, n_columns, names)] = True
+        if known is None or entry not in known:
+            raise _no_column(entry, n_columns, names)
+        chosen[known.index(entry)] = True
     return chosen
 
 
 def _entries(categorical: Any) -> list[Any]:
+    if isinstance(categorical, str) and categorical == FROM_DTYPE:
+        return []
     if not isinstance(categorical, (str, bytes)):
         try:
             return list(categorical)
@@ -80,56 +98,25 @@ def _entries(categorical: Any) -> list[Any]:
     )
 
 
-def _kind(entries: Sequence[Any]) -> str:
-    """Whether entries are names, numbers or a mask; they must be all of one kind."""
-    kinds = {_kind_of(entry) for entry in entries}
-    if len(kinds) == 1 and kinds < {"mask", "numbers", "names"}:
-        return kinds.pop()
-    raise DataError(
-        f"categorical_features must be {_FORMS}; got a mixture of "
-        f"{' and '.join(sorted(kinds))}: {str(entries)[:80]}."
-    )
+def _kind(entry: Any) -> str:
+    of = (kind for kind, types in _KINDS.items() if isinstance(entry, types))
+    return next(of, type(entry).__name__)
 
 
-def _kind_of(entry: Any) -> str:
-    if isinstance(entry, (bool, np.bool_)):  # first, as a bool is an int, too
-        return "mask"
-    if isinstance(entry, (int, np.integer)):
-        return "numbers"
-    return "names" if isinstance(entry, str) else type(entry).__name__
-
-
-def _by_mask(
-    entries: Sequence[Any], n_columns: int, names: Sequence[str] | None
-) -> NDArray[np.bool_]:
-    if len(entries) != n_columns:
-        raise DataError(
-            f"categorical_features is a mask of {len(entries)} entries, but there are "
-            f"{n_columns} columns{_listed(names)}."
-        )
-    return np.array(entries, dtype=bool)
-
-
-def _position(
-    entry: Any, kind: str, n_columns: int, names: Sequence[str] | None
-) -> int:
-    if kind == "numbers":
-        if 0 <= entry < n_columns:
-            return int(entry)
-        raise DataError(
+def _no_column(entry: Any, n_columns: int, names: Sequence[str] | None) -> DataError:
+    if not isinstance(entry, str):
+        return DataError(
             f"categorical_features: there is no column {entry}; the columns are "
             f"numbered from 0 to {n_columns - 1}{_listed(names)}."
         )
     if names is None:
-        raise DataError(
+        return DataError(
             f"categorical_features has the name {str(entry)!r}, but the columns of X "
             f"have no names: give their numbers, from 0 to {n_columns - 1}, or a mask."
         )
-    if entry not in names:
-        raise DataError(
-            f"categorical_features: there is no column {str(entry)!r}{_listed(names)}."
-        )
-    return list(names).index(entry)
+    return DataError(
+        f"categorical_features: there is no column {str(entry)!r}{_listed(names)}."
+    )
 
 
 def _listed(names: Sequence[str] | None) -> str:

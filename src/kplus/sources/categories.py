@@ -97,12 +97,7 @@ class Coding:
             no value at all, or `categorical` asks for a column that is not there.
         """
         chosen = chosen_columns(categorical, len(table.kinds), table.names)
-        finders = [
-            CategoryFinder(label, kind, bool(asked))
-            for label, kind, asked in zip(
-                table.labels, table.kinds, chosen, strict=True
-            )
-        ]
+        finders = list(map(CategoryFinder, table.labels, table.kinds, chosen))
         unclear = [j for j, finder in enumerate(finders) if finder.is_unclear]
         for j, part in table.parts(unclear):
             finders[j].add(part)
@@ -167,7 +162,7 @@ class CategoryFinder:
     """
 
     def __init__(self, label: str, kind: str, asked: bool) -> None:
-        self._label, self._kind, self._asked = label, kind, asked
+        self._label, self._kind, self._asked = label, kind, bool(asked)
         self._found: dict[Any, None] = {}  # in the order in which values are met
         self._kinds: set[str] = set()
         self._n_rows, self._declared = 0, False

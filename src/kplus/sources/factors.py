@@ -56,13 +56,13 @@ class Factors:
         `MISSING` where there is no value.
     values : list
         May hold values that do not occur, and None or NaN.
-    types : set of type, optional
-        Those of all values; True equals 1, so that one may hide behind the other.
+    all_kinds : set of str, optional
+        `kinds` of objects, where True equals 1, so that one may hide behind the other.
     """
 
     places: IntArray
     values: list[Any]
-    types: set[type] | None = None
+    all_kinds: set[str] | None = None
 
     def occurring(self) -> list[Any]:
         """The values that do occur, none of them missing."""
@@ -77,10 +77,9 @@ class Factors:
     @property
     def kinds(self) -> set[str]:
         """Of what kinds the values are: text, booleans, numbers."""
-        types = self.types
-        if types is None:
-            types = set(map(type, self.occurring()))
-        return {_kind(cls) for cls in types}
+        if self.all_kinds is not None:
+            return self.all_kinds
+        return {_kind(cls) for cls in set(map(type, self.occurring()))}
 
 
 def _kind(cls: type) -> str:
@@ -172,10 +171,10 @@ def _of_numbers(values: NDArray[Any], missing: NDArray[np.bool_]) -> Factors:
 
 
 def _of_objects(objects: Sequence[Any], label: str) -> Factors:
-    types = _types_of(objects, label)
+    kinds = kinds_of_objects(objects, label)
     place_of = {value: place for place, value in enumerate(dict.fromkeys(objects))}
     places = np.fromiter(map(place_of.__getitem__, objects), np.int64, len(objects))
-    return Factors(places, list(place_of), types)
+    return Factors(places, list(place_of), kinds)
 
 
 def objects_to_numbers(objects: Sequence[Any], label: str) -> Array:
@@ -197,18 +196,13 @@ def holds_objects(X: NDArray[Any]) -> bool:
 
 
 def kinds_of_objects(objects: Sequence[Any], label: str) -> set[str]:
-    """Of what kinds Python objects are, as `Factors.kinds`."""
-    return {_kind(cls) for cls in _types_of(objects, label)}
-
-
-def _types_of(objects: Sequence[Any], label: str) -> set[type]:
-    """The types of the values that are there, each of which may be a category."""
+    """Of what kinds Python objects are; all must be such that can be categories."""
     types = {cls for cls in set(map(type, objects)) if cls.__name__ not in _NO_VALUE}
     for cls in types:
         if not issubclass(cls, (str, bool, np.bool_, Real, Decimal)):
             raise _wrong_type(next(v for v in objects if type(v) is cls), label)
     return {
-        cls
+        _kind(cls)
         for cls in types  # NaN among text is no number
         if not issubclass(cls, _FRACTIONS)
         or any(type(value) is cls and value == value for value in objects)
