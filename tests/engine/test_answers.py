@@ -14,8 +14,7 @@ from kplus import CRAFT, DPMeans, DPMixture, IBPGibbs, engine
 from kplus.core.errors import DataError
 from kplus.engine import state_store
 from kplus.engine.resources import Resources
-from kplus.search.job import Job
-from kplus.search.restarts import best_of
+from kplus.search.job import Job, best_of
 from kplus.search.runs import gathered
 from workers import two_workers
 

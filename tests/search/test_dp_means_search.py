@@ -12,9 +12,7 @@ from kplus.search import dp_means as search
 from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.seeds import plus_plus
 from kplus.search.dp_means.splits import grow, swap
-from kplus.search.job import Job
-from kplus.search.restarts import best_of
-from kplus.search.sample import Sample, draw
+from kplus.search.job import Job, Sample, best_of, draw
 from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)

@@ -437,3 +437,13 @@ def test_no_warning_of_numpy_escapes():
         warnings.simplefilter("error")
         for penalty in (0.1, 1.0, 10.0, 1e3):
             assert np.all(np.isfinite(found(X, penalty=penalty).components))
+
+
+def test_passes_of_both_stages_are_counted(monkeypatch):
+    """Flips first, then the best z: the second stage goes on with the numbers."""
+    monkeypatch.setattr("kplus.search.features.driver._SAMPLE_ROWS", 60)
+    X = obvious.planted(200, 4, 3, seed=0)[0]
+    passes = []
+    job = replace(job_of(X), callback=lambda info: passes.append(info.iteration))
+    assert len(fit(job, PLAIN).history) == len(passes)
+    assert passes == list(range(1, len(passes) + 1))

@@ -18,7 +18,7 @@ from kplus.models.dp_means.full_covariance import (
 from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.search.dp_means.full_covariance import by_penalty, refine
 from kplus.search.job import Job
-from kplus.search.runs import run_job
+from kplus.search.runs import labels_of, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 
@@ -74,7 +74,7 @@ def best_parameters(X, labels, K, penalty, floor, weights=None):
 
 def one_pass(model, params, X, weights=None, block_rows=None):
     task = job(X, weights, block_rows, max_iter=1)
-    result, labels = run_job(task, model, params, [])
+    result, labels = run_job(task, model, params, rows=labels_of)
     return result, labels
 
 

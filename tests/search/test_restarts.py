@@ -4,8 +4,7 @@ import threading
 
 import numpy as np
 
-from kplus.search.job import Job
-from kplus.search.restarts import best_of
+from kplus.search.job import Job, best_of
 
 
 def test_only_the_first_is_told_and_all_are_ended():

@@ -11,8 +11,7 @@ from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
 from kplus.search.dp_means import full_covariance, sequential
 from kplus.search.dp_means.fitted import Fitted
-from kplus.search.job import Job
-from kplus.search.restarts import best_of
+from kplus.search.job import Job, best_of
 
 __all__ = ["cap", "check", "check_stream", "find_clusters"]
 

@@ -19,7 +19,7 @@ from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
 from kplus.search import dp_mixture as search
-from kplus.search.restarts import best_of
+from kplus.search.job import best_of
 
 __all__ = ["DPMixture"]
 

@@ -21,9 +21,9 @@ from kplus.moves.records import MoveRecord
 from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
-from kplus.search.answers import answers
 from kplus.search.dp_mixture import Spec
 from kplus.search.job import Job
+from kplus.search.runs import answers
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
 from kplus.sources.files import has_columns, open_files

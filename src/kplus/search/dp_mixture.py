@@ -7,10 +7,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
-from kplus.core.reading import read_blocks
-from kplus.core.types import Array, Blocks, FitResult, IntArray, Keeper, Move
+from kplus.core.reading import n_blocks, read_blocks
+from kplus.core.types import Array, Blocks, IntArray, Move
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.loop import run
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -21,9 +20,9 @@ from kplus.moves.merge import MergeComponents
 from kplus.moves.order import PresentComponents
 from kplus.moves.records import MoveRecord, MoveRecords
 from kplus.observations.family import Columns, Family, Likelihood
-from kplus.search.job import Job
-from kplus.search.runs import labels_of, telling
-from kplus.search.sample import draw
+from kplus.search.job import Job, draw
+from kplus.search.runs import labels_of, negated, run_job
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [
     "MixtureFit",
@@ -108,7 +107,7 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
 def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
     """Components that a sample of the rows pays for."""
     sample = draw(job.source, job.weights, size, job.rng)
-    blocks, tol = sample.blocks(_BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
+    blocks, tol = ArrayBlocks(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
     part = job.aside(blocks, sample.weights, n_threads=1, tol=tol)
     if start is None:
         start = _seeded_start(part, spec)
@@ -161,18 +160,12 @@ def _run(
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
 
-    def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with job.engine() as engine:
-            result = run(
-                spec.model, engine, start,
-                moves=moves, groups=_batches(engine.n_blocks, spec.n_batches),
-                max_iter=job.max_iter, tol=0.0, step=job.tol * _mass(job),
-                base=earlier, callback=telling(job.callback, lambda cost: -cost),
-                finish=finish, keeper=keeper,
-            )  # fmt: skip
-            return result, labels_of(engine)
-
-    result, labels = job.watched(loop, records)
+    result, labels = run_job(
+        job, spec.model, start, moves,
+        groups=_batches(n_blocks(job.source), spec.n_batches),
+        step=job.tol * _mass(job), base=earlier, finish=finish, others=[records],
+        reported=negated, rows=labels_of,
+    )  # fmt: skip
     return MixtureFit(
         spec.model.family,
         result.params, result.total, labels, -np.array(result.history),

@@ -1,7 +1,9 @@
-"""What a search is given."""
+"""What a search is given: a job, samples of its rows, and restarts."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,13 +14,43 @@ from kplus.engine import BlockEngine, make_engine
 from kplus.engine.meter import Meter
 from kplus.engine.resources import Resources
 from kplus.search.journal import Chance, Journal, Remembering, watched
-from kplus.search.sample import Sample, draw
 
-__all__ = ["Job"]
+__all__ = ["Job", "Sample", "best_of", "draw"]
 
 T = TypeVar("T")
 
 _SURELY_FINE = 1e100  # sums of squares of smaller numbers are finite
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows in memory with their weights; `share` of all rows."""
+
+    rows: Array
+    weights: Array | None
+    share: float
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    def weight(self) -> Array:
+        """Weights as an array, also where every row counts as one."""
+        return np.ones(len(self.rows)) if self.weights is None else self.weights
+
+
+def draw(
+    source: Blocks, weights: Array | None, size: int, rng: np.random.Generator
+) -> Sample:
+    """Draw rows evenly without replacement, in row order; all rows if they are few.
+
+    Rows of no weight are left out.
+    """
+    rows = np.arange(source.n_rows) if weights is None else np.flatnonzero(weights)
+    share = min(1.0, size / len(rows))
+    if share < 1.0:
+        rows = rows[np.sort(rng.choice(len(rows), size, replace=False, shuffle=False))]
+    return Sample(source.take(rows), None if weights is None else weights[rows], share)
 
 
 @dataclass(frozen=True)
@@ -79,3 +111,42 @@ def _squares_fit(rows: Array) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.max(wide, axis=0) - np.min(wide, axis=0)
         return bool(np.isfinite(np.sum(spread**2) * len(rows)))
+
+
+def best_of(
+    n_init: int,
+    job: Job,
+    fit: Callable[[Job, bool], T],
+    cost: Callable[[T], float] = attrgetter("objective"),
+) -> T:
+    """Fit `n_init` times and return the lowest cost, the first among equals.
+
+    The first start is the usual one; the others are told that they come after it, and
+    have random numbers of their own. Starts run side by side, each in one thread and
+    with its part of the memory, and only the first is reported; a single start uses
+    all threads. Once the fit is ended, starts under way stop after their pass, and no
+    other begins.
+    """
+    if n_init == 1:
+        return fit(job, False)
+    sharers = min(n_init, job.n_threads)
+    jobs = [
+        replace(
+            job,
+            rng=rng,
+            n_threads=1,
+            resources=replace(job.resources, sharers=sharers),
+            callback=job.callback if i == 0 else lambda info: job.ended(),
+            journal=None if job.journal is None else job.journal.part(i),
+        )
+        for i, rng in enumerate(job.rng.spawn(n_init))
+    ]
+
+    def one(number: int) -> T | None:
+        if number > 0 and job.ended():
+            return None
+        return fit(jobs[number], number > 0)
+
+    with ThreadPoolExecutor(job.n_threads) as pool:
+        fits = [found for found in pool.map(one, range(n_init)) if found is not None]
+    return min(fits, key=cost)

@@ -1,64 +1,127 @@
-"""From a job to the loop and back."""
+"""From a job to the loop and back: fits, and single passes with fixed parameters."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
+from kplus import loop
 from kplus.core.reading import n_blocks
-from kplus.core.types import Callback, FitResult, IntArray, Keeper, Move, PassInfo
-from kplus.engine import BlockEngine
-from kplus.loop import run
+from kplus.core.types import (
+    Block,
+    Callback,
+    Engine,
+    FitResult,
+    IntArray,
+    Keeper,
+    Move,
+    PassInfo,
+)
 from kplus.search.job import Job
+from kplus.search.journal import Remembering
 
-__all__ = ["gathered", "labels_of", "one_by_one", "run_job", "telling"]
+__all__ = [
+    "answers",
+    "gathered",
+    "in_units",
+    "labels_of",
+    "negated",
+    "one_by_one",
+    "run_job",
+    "telling",
+]
+
+Reported = Callable[[PassInfo], PassInfo]
 
 
 def run_job(
     job: Job,
     model: Any,
     start: Any,
-    moves: Sequence[Move],
-    groups: Sequence[Sequence[int]] | None = None,
+    moves: Sequence[Move] = (),
     *,
-    shown: Callable[[float], float] = float,
-    earlier: int = 0,
+    groups: Sequence[Sequence[int]] | None = None,
+    step: float | None = None,
+    base: Any = None,
     finish: Move | None = None,
-) -> tuple[FitResult, IntArray]:
-    """Run the loop on a job; return its result and the label of every row.
+    others: Sequence[Remembering] = (),
+    reported: Reported | None = None,
+    earlier: int = 0,
+    rows: Callable[[Any], Any] | None = None,
+    then: Callable[[FitResult], Any] | None = None,
+) -> tuple[FitResult, Any]:
+    """Run the loop on a job; return its result, and what `rows` gathers.
 
-    A callback is told objectives as `shown`, in the units of the data, and passes
-    counted on from those `earlier` ones.
+    Parameters
+    ----------
+    groups, base, finish
+        See `loop.run`.
+    step : float, optional
+        Stop when a pass changes the objective by no more, instead of by the share
+        `job.tol` of it.
+    others : sequence of Remembering
+        What the moves change besides their own state.
+    reported : callable, optional
+        A pass as the callback of the job is told of it, in the units of the data.
+    earlier : int
+        Passes that led to the start; they count.
+    rows : callable, optional
+        From the engine, the per-row state to return, such as `labels_of`.
+    then : callable, optional
+        The parameters of a second run, which starts from the per-row state of the
+        first and whose passes are counted on; None if there is to be none. It has at
+        least one pass.
     """
+    tol, step = (job.tol, 0.0) if step is None else (0.0, step)
+    history: list[float] = []
 
-    def loop(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with job.engine() as engine:
-            result = run(
-                model, engine, start,
-                moves=moves, groups=groups,
-                max_iter=job.max_iter - earlier, tol=job.tol,
-                callback=telling(job.callback, shown, earlier), finish=finish,
+    def run_once(engine: Engine, start: Any) -> tuple[FitResult, Any]:
+        before = earlier + len(history)
+
+        def passes(keeper: Keeper | None) -> tuple[FitResult, Any]:
+            result = loop.run(
+                model, engine, start, moves=moves, groups=groups,
+                max_iter=max(job.max_iter - before, 1), tol=tol, step=step, base=base,
+                callback=telling(job.callback, reported, before), finish=finish,
                 keeper=keeper,
             )  # fmt: skip
-            return result, labels_of(engine)
+            return result, None if rows is None else rows(engine)
 
-    return job.watched(loop)
+        result, state = job.watched(passes, *others)
+        history.extend(result.history)
+        return replace(result, history=history, n_iter=len(history)), state
+
+    with job.engine() as engine:
+        result, state = run_once(engine, start)
+        second = None if then is None else then(result)
+        if second is not None:
+            result, state = run_once(engine, second)
+    return result, state
 
 
 def telling(
-    callback: Callback | None, shown: Callable[[float], float], earlier: int = 0
+    callback: Callback | None, reported: Reported | None, earlier: int = 0
 ) -> Callback | None:
-    """A callback that is told objectives as `shown`, and counts on from `earlier`."""
+    """A callback that is told of passes as `reported`, and counts from `earlier`."""
     if callback is None:
         return None
 
     def tell(info: PassInfo) -> bool:
-        objective, iteration = float(shown(info.objective)), info.iteration + earlier
-        return callback(replace(info, objective=objective, iteration=iteration))
+        info = replace(info, iteration=info.iteration + earlier)
+        return callback(info if reported is None else reported(info))
 
     return tell
+
+
+def in_units(convert: Callable[[float], float]) -> Reported:
+    """Passes with their objective converted."""
+    return lambda info: replace(info, objective=float(convert(info.objective)))
+
+
+negated = in_units(lambda cost: -cost)
+"""Passes of models that minimise the negative of a bound."""
 
 
 def one_by_one(job: Job) -> list[list[int]]:
@@ -66,23 +129,63 @@ def one_by_one(job: Job) -> list[list[int]]:
     return [*([index] for index in range(n_blocks(job.source))), []]
 
 
-def labels_of(engine: BlockEngine) -> IntArray:
+def labels_of(engine: Any) -> IntArray:
     """The label of every row."""
     labels: IntArray = gathered(engine, attrgetter("labels"))
     return labels
 
 
-def gathered(engine: BlockEngine, shown: Callable[[Any], Any]) -> Any:
-    """What is `shown` of the state of each block, as one array with an entry a row.
+def gathered(engine: Any, part: Callable[[Any], Any] | None = None) -> Any:
+    """The state of each block, or a `part` of it, as one array with an entry per row.
 
     States in files are in memory one after the other only.
     """
-    parts = map(shown, engine.locals())
+    parts = engine.locals() if part is None else map(part, engine.locals())
     first = next(parts)
     every = np.empty((engine.source.n_rows, *first.shape[1:]), first.dtype)
     start = len(first)
     every[:start] = first
-    for part in parts:
-        every[start : start + len(part)] = part
-        start += len(part)
+    for values in parts:
+        every[start : start + len(values)] = values
+        start += len(values)
     return every
+
+
+# --------------------------------------------------- passes with fixed parameters
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A model of whose state of rows one attribute is kept: nobody will come back."""
+
+    model: Any
+    name: str
+
+    def summarize(self, params: Any, block: Block, local: Any) -> tuple[Any, Any]:
+        summary, state = self.model.summarize(params, block, local)
+        return summary, getattr(state, self.name)
+
+
+def answers(
+    job: Job,
+    model: Any,
+    params: Any,
+    *,
+    keep: str | None = None,
+    part: Callable[[Any], Any] | None = None,
+) -> tuple[Any, Any]:
+    """Visit all rows once; return the sums, and the state of the rows.
+
+    Parameters
+    ----------
+    job : Job
+        As for a fit: the same threads or workers, within the same memory.
+    keep : str, optional
+        The attribute of the state that the answer needs; the rest goes at once.
+    part : function, optional
+        From the state of a block, or what is kept of it, to an entry or line per row.
+    """
+    visiting = model if keep is None else _Kept(model, keep)
+    with job.engine() as engine:
+        total = engine.sweep(visiting, params, range(engine.n_blocks))
+        return total, gathered(engine, part)

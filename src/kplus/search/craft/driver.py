@@ -6,19 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus import loop
 from kplus.core.errors import NotFiniteError
 from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import without
-from kplus.core.types import (
-    Array,
-    Blocks,
-    Callback,
-    FitResult,
-    IntArray,
-    Keeper,
-    Move,
-)
+from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.kernels.craft import add_up, score_rows
 from kplus.models.craft.layout import Layout
@@ -28,8 +19,8 @@ from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
 from kplus.search.craft.number import Search
 from kplus.search.craft.paper import PaperFit, PaperSpec, fit_paper, sorted_by_size
 from kplus.search.craft.table import Partition, Table, canonical
-from kplus.search.job import Job
-from kplus.search.sample import draw
+from kplus.search.job import Job, draw
+from kplus.search.runs import gathered, run_job
 
 __all__ = [
     "CraftFit",
@@ -170,16 +161,13 @@ def _over_all_rows(
     if spec.n_clusters is None:
         moves.append(JoinClusters())
 
-    def passes(keeper: Keeper | None) -> tuple[FitResult, IntArray]:
-        with job.engine() as engine:
-            result = loop.run(
-                model, engine, model.of(start), moves=moves, max_iter=job.max_iter,
-                tol=job.tol, base=earlier, callback=_telling(job.callback, model),
-                finish=SortClusters(), keeper=keeper,
-            )  # fmt: skip
-            return result, np.concatenate(list(engine.locals()))
+    def reported(info: PassInfo) -> PassInfo:
+        return replace(info, params=Seen(model, info.params))
 
-    result, labels = job.watched(passes)
+    result, labels = run_job(
+        job, model, model.of(start), moves, base=earlier, finish=SortClusters(),
+        reported=reported, rows=gathered,
+    )  # fmt: skip
     clusters, sums = result.params, result.total
     alive = sums.counts > 0.0
     if not alive.all():  # the last pass emptied some
@@ -201,12 +189,6 @@ class Seen:
     @property
     def K(self) -> int:
         return self.clusters.K
-
-
-def _telling(callback: Callback | None, model: CraftModel) -> Callback | None:
-    if callback is None:
-        return None
-    return lambda info: callback(replace(info, params=Seen(model, info.params)))
 
 
 def score(source: Blocks, model: CraftModel, clusters: Clusters) -> Array:

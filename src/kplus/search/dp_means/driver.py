@@ -21,14 +21,13 @@ from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.present import PresentClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
-from kplus.search.answers import answers
 from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.path import PenaltyPath, most_clusters, trace
-from kplus.search.dp_means.seeds import plus_plus
+from kplus.search.dp_means.seeds import plus_plus, scaled
 from kplus.search.dp_means.splits import grow, swap
-from kplus.search.job import Job
-from kplus.search.runs import run_job
-from kplus.search.sample import Sample, draw
+from kplus.search.job import Job, Sample, draw
+from kplus.search.runs import answers, in_units, labels_of, run_job
+from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [
     "assign",
@@ -67,7 +66,7 @@ def by_penalty(
     moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
     if start is not None:
         return _finish(job, model, lens, lens.view(start), moves)
-    seen = sample.seen(lens)
+    seen = scaled(sample, lens)
     centers: Array = np.average(seen.rows, axis=0, weights=seen.weights)[None]
     if random_start:
         most = int(min(max_clusters, sample.n_rows))
@@ -77,7 +76,7 @@ def by_penalty(
             break
         if size > sample.n_rows:
             sample = job.sample(size)
-        part = job.aside(sample.blocks(), sample.weights, n_threads=1)
+        part = job.aside(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
         result = run_job(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)
     return _finish(job, model, lens, centers, moves)
@@ -94,7 +93,7 @@ def by_number(
     sample = job.sample(_LEVELS[-1])
     lens = Lens.on(sample.rows)
     if start is None:
-        seen = sample.seen(lens)
+        seen = scaled(sample, lens)
         if random_start:
             centers = plus_plus(seen, job.rng, n_clusters)
         else:
@@ -132,7 +131,7 @@ def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
     weights = sample.weight()
     n = max(float(weights.sum()), float(np.count_nonzero(weights)))
     most = int(min(most_clusters(n), max_clusters))
-    growth = grow(sample.seen(lens), most, lambda K: 1, _SPLIT_TOL)
+    growth = grow(scaled(sample, lens), most, lambda K: 1, _SPLIT_TOL)
     return trace(growth, n, job.source.n_features, lens, 1.0 / sample.share)
 
 
@@ -160,7 +159,7 @@ def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> fl
     job = Job(source, weights, np.random.default_rng(0))
     everything = job.sample(source.n_rows)
     lens = Lens.on(everything.rows)
-    sample = everything.seen(lens)
+    sample = scaled(everything, lens)
     Y = sample.rows
     costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
     for _ in range(n_clusters - 1):
@@ -194,8 +193,9 @@ def stream(
     )
     finish = PresentClusters(keep_order=True)
     fitted = run_job(
-        job, model, start, [OpenClusters()], shown=lens.back_squared, finish=finish
-    )
+        job, model, start, [OpenClusters()], finish=finish, rows=labels_of,
+        reported=in_units(lens.back_squared),
+    )  # fmt: skip
     return _to_data(model, *fitted)
 
 
@@ -210,8 +210,9 @@ def _finish(
     for _ in range(3):
         start = _start(lens, centers)
         result, labels = run_job(
-            job, model, start, moves, shown=lens.back_squared, finish=PresentClusters()
-        )
+            job, model, start, moves, finish=PresentClusters(), rows=labels_of,
+            reported=in_units(lens.back_squared),
+        )  # fmt: skip
         params: Centers = result.params
         shifts = np.sum((params.centers - params.refs) ** 2, axis=1)
         error = float(model.squared_error(params, result.total).sum())

@@ -13,11 +13,10 @@ from kplus.models.dp_means.full_covariance import (
 from kplus.models.dp_means.params import Lens
 from kplus.moves.ellipsoids import OpenEllipsoids, RemoveEllipsoid
 from kplus.moves.remove import DropEmpty
-from kplus.search.answers import answers
 from kplus.search.dp_means import driver as spherical
 from kplus.search.dp_means.fitted import Fitted, by_size
 from kplus.search.job import Job
-from kplus.search.runs import run_job, telling
+from kplus.search.runs import answers, in_units, run_job, telling
 
 __all__ = ["assign", "by_penalty", "distances", "refine"]
 
@@ -40,7 +39,9 @@ def by_penalty(
     if start is not None:
         return refine(job, model, start)
     fast = spherical.by_penalty(
-        replace(job, callback=telling(job.callback, lambda value: value / floor)),
+        replace(
+            job, callback=telling(job.callback, in_units(lambda value: value / floor))
+        ),
         penalty * floor,
         max_clusters,
         random_start=random_start,

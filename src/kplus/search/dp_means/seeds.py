@@ -1,11 +1,19 @@
-"""Random starts: centres drawn in proportion to the squared distance."""
+"""Starts: samples in the units of a lens, and centres drawn from them."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.search.sample import Sample
+from kplus.models.dp_means.params import Lens
+from kplus.search.job import Sample
 
-__all__ = ["plus_plus"]
+__all__ = ["plus_plus", "scaled"]
+
+
+def scaled(sample: Sample, lens: Lens) -> Sample:
+    """The rows of a sample in the units of a lens."""
+    return replace(sample, rows=lens.view(sample.rows.astype(np.float64)))
 
 
 def plus_plus(

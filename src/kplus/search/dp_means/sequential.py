@@ -11,9 +11,9 @@ from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
 from kplus.moves.tidy import TidyUp
 from kplus.search.dp_means.driver import assign, by_number, by_penalty
 from kplus.search.dp_means.fitted import Fitted, by_size
-from kplus.search.dp_means.seeds import plus_plus
+from kplus.search.dp_means.seeds import plus_plus, scaled
 from kplus.search.job import Job
-from kplus.search.runs import one_by_one, run_job
+from kplus.search.runs import in_units, labels_of, one_by_one, run_job
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 
@@ -40,12 +40,12 @@ def serial(
         centers = lens.view(start)
     elif random_start:
         most = int(min(max_clusters, sample.n_rows))
-        centers = plus_plus(sample.seen(lens), job.rng, most, model.penalty)
+        centers = plus_plus(scaled(sample, lens), job.rng, most, model.penalty)
     else:
         centers = _mean(job, lens)[None]
     result, labels = run_job(
         job.alone(), model, Means.start(lens, centers), [TidyUp()],
-        one_by_one(job), shown=lens.back_squared,
+        groups=one_by_one(job), reported=in_units(lens.back_squared), rows=labels_of,
     )  # fmt: skip
     return settled(job, _to_data(model, result.params, result, labels))
 
@@ -109,7 +109,8 @@ def refine(
     model = CollapsedModel(lens.view_squared(penalty), max_clusters)
     result, labels = run_job(
         job.alone(), model, Means.start(lens, lens.view(centers)),
-        [TidyUp()], one_by_one(job), shown=lens.back_squared, earlier=len(before),
+        [TidyUp()], groups=one_by_one(job), reported=in_units(lens.back_squared),
+        earlier=len(before), rows=labels_of,
     )  # fmt: skip
     means = model.update(result.params, result.total)
     fitted = _to_data(model, means, result, labels)

@@ -17,8 +17,8 @@ from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import RefillClusters
 from kplus.moves.split import SplitClusters, best_splits
+from kplus.search.job import Sample
 from kplus.search.runs import labels_of
-from kplus.search.sample import Sample
 from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Growth", "grow", "swap"]
@@ -71,7 +71,7 @@ def grow(
 
 def _one_block(sample: Sample) -> ArrayBlocks:
     """The hundreds of passes over a sample cost little beyond what a block costs."""
-    return sample.blocks(sample.n_rows)
+    return ArrayBlocks(sample.rows, sample.n_rows)
 
 
 def swap(sample: Sample, centers: Array, tol: float) -> Array:

@@ -1,27 +1,25 @@
 """From a table to features: search on rows in memory, then passes over all rows."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus import loop
-from kplus.core.types import Array, Callback, Engine, FitResult, Move
+from kplus.core.types import Array, FitResult, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.models.features.stats import FeatureSums
 from kplus.models.linear.bits import Allocation
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.search.answers import answers
 from kplus.search.features import number
 from kplus.search.features.rows import Found
 from kplus.search.features.spec import FeatureSpec
 from kplus.search.features.starts import best_start, collapsed
 from kplus.search.features.table import draw_rows
 from kplus.search.job import Job
+from kplus.search.runs import answers, run_job
 
 __all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "stream"]
 
@@ -109,60 +107,40 @@ def _over_all_rows(
     penalty: float,
     earlier: FeatureSums | None,
 ) -> FeatureFit:
-    """Pass over all rows until nothing changes, from features A."""
-    with job.engine() as engine:
-        result, history = _to_rest(job, spec, engine, A, penalty, earlier)
-    sums = _sorted(result.total.about(result.params.A))
-    return FeatureFit(sums.A, sums, penalty, np.array(history), result.converged, None)
+    """Pass over all rows until nothing changes, from features A.
 
-
-def _sorted(sums: FeatureSums) -> FeatureSums:
-    """Number features by how many rows have them, most first."""
-    into = np.argsort(np.argsort(-sums.counts, kind="stable"))
-    return sums.regroup(into, sums.K)
-
-
-def _to_rest(
-    job: Job,
-    spec: FeatureSpec,
-    engine: Engine,
-    A: Array,
-    penalty: float,
-    earlier: FeatureSums | None,
-) -> tuple[FitResult, list[float]]:
-    """Run the loop, by flips first where there are many rows, then with the best z.
-
-    With a number of features given the penalty opens and closes none; it is charged at
-    the end.
+    By flips first where there are many rows, then with the best z. With a number of
+    features given the penalty opens and closes none; it is charged at the end.
     """
     fixed = spec.n_components is not None
     moves: list[Move] = [TidyFeatures(), OpenFeatures(spec.most)]
     if not fixed:
         moves.insert(1, RemoveFeature())
     model = FeatureModel(0.0 if fixed else penalty, spec.most)
-    callback = job.callback
-    if fixed and callback is not None:
-        callback = _charged(callback, penalty)
-    history: list[float] = []
-    for exact in _stages(spec.assignment, len(A), job.source.n_rows):
-        passes = partial(
-            loop.run, model, engine, _features(A, exact, spec.assignment),
-            moves=moves, max_iter=max(job.max_iter - len(history), 1), tol=job.tol,
-            base=earlier, callback=callback,
-        )  # fmt: skip
-        result = job.watched(passes)
-        A = result.params.A
-        history += result.history
+    first, *more = _stages(spec.assignment, len(A), job.source.n_rows)
+
+    def charged(info: PassInfo) -> PassInfo:
+        return replace(info, objective=info.objective + penalty * info.params.K)
+
+    def then(result: FitResult) -> Features | None:
+        again = result.params.A
+        return _features(again, more[0], spec.assignment) if more else None
+
+    result, _ = run_job(
+        job, model, _features(A, first, spec.assignment), moves, base=earlier,
+        reported=charged if fixed else None, then=then,
+    )  # fmt: skip
+    history = np.array(result.history)
     if fixed:
-        history = [value + penalty * len(A) for value in history]
-    return result, history
+        history = history + penalty * result.params.K
+    sums = _sorted(result.total.about(result.params.A))
+    return FeatureFit(sums.A, sums, penalty, history, result.converged, None)
 
 
-def _charged(callback: Callback, penalty: float) -> Callback:
-    """The same callback, told the objective with the penalty."""
-    return lambda info: callback(
-        replace(info, objective=info.objective + penalty * info.params.K)
-    )
+def _sorted(sums: FeatureSums) -> FeatureSums:
+    """Number features by how many rows have them, most first."""
+    into = np.argsort(np.argsort(-sums.counts, kind="stable"))
+    return sums.regroup(into, sums.K)
 
 
 def _features(A: Array, exact: bool, assignment: str) -> Features:
@@ -185,5 +163,5 @@ def allocate(
     """Z of the rows under given features, and the weighted error."""
     exact = _stages(assignment, len(components), 0)[-1]
     params = _features(components, exact, assignment)
-    sums, Z = answers(job, FeatureModel(), params, shown=Allocation.unpack)
+    sums, Z = answers(job, FeatureModel(), params, part=Allocation.unpack)
     return Z, sums.error

@@ -9,8 +9,7 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array
 from kplus.search.features.pursuit import fill_gaps
 from kplus.search.features.rows import Found, Rows
-from kplus.search.job import Job
-from kplus.search.sample import draw
+from kplus.search.job import Job, draw
 
 __all__ = ["Drawn", "draw_rows"]
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kplus import loop
-from kplus.core.types import Array, Callback, FitResult, Keeper, PassInfo
+from kplus.core.types import Array, Callback, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
@@ -15,7 +14,6 @@ from kplus.models.ibp.stats import BuffetSums
 from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps
 from kplus.moves.ibp import DropEmpty, DropFeature
-from kplus.search.answers import answers
 from kplus.search.ibp.rows import (
     RowFit,
     RowSettings,
@@ -27,9 +25,8 @@ from kplus.search.ibp.rows import (
 from kplus.search.ibp.rows_in_memory import Found, Sample, Scales, with_births
 from kplus.search.ibp.start import MOSTLY, Spectrum, parts, projections, random_bits
 from kplus.search.ibp.survey import Survey
-from kplus.search.job import Job
-from kplus.search.runs import telling
-from kplus.search.sample import draw
+from kplus.search.job import Job, draw
+from kplus.search.runs import answers, negated, run_job
 
 __all__ = ["BuffetFit", "BuffetSpec", "choose", "fit", "fit_by_rows"]
 
@@ -212,16 +209,8 @@ def _over_all_rows(
 
 def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> BuffetFit:
     """Pass over all rows until nothing changes; features by falling number of rows."""
-
-    def passes(keeper: Keeper | None) -> FitResult:
-        with job.engine() as engine:
-            return loop.run(
-                model, engine, params, moves=[DropEmpty(), DropFeature()],
-                max_iter=job.max_iter, tol=0.0, step=step,
-                callback=telling(job.callback, lambda cost: -cost), keeper=keeper,
-            )  # fmt: skip
-
-    result = job.watched(passes)
+    moves: list[Move] = [DropEmpty(), DropFeature()]
+    result, _ = run_job(job, model, params, moves, step=step, reported=negated)
     counts = result.total.counts
     into = np.argsort(np.argsort(-counts, kind="stable"))
     into[counts == 0.0] = -1  # where max_iter came before they were dropped
@@ -233,7 +222,7 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
 
 def choose(job: Job, params: Buffet) -> Array:
     """Z of the rows, under given factors and scales."""
-    _, Z = answers(job, MEIBPModel(), params, shown=_as_numbers)
+    _, Z = answers(job, MEIBPModel(), params, part=_as_numbers)
     return np.asarray(Z)
 
 

@@ -1,28 +1,23 @@
 """From a table to a variational posterior: a start from a sample, then passes."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus import loop
-from kplus.core.types import Array
+from kplus.core.types import Array, FitResult
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import BernoulliSums, MeanField
 from kplus.models.ibp.prior import harmonic
 from kplus.models.ibp.variational import VariationalModel
-from kplus.search.answers import answers
 from kplus.search.features import number
 from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
 from kplus.search.ibp.gaps import fill_with_noise
-from kplus.search.job import Job
-from kplus.search.restarts import best_of
-from kplus.search.runs import telling
-from kplus.search.sample import draw
+from kplus.search.job import Job, best_of, draw
+from kplus.search.runs import answers, negated, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]
@@ -202,20 +197,18 @@ def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> Variational
     So their probabilities are those that the same rows would get in another table,
     except where these are worse.
     """
-    history: list[float] = []
-    with job.engine() as engine:
-        for fresh in (False, True):
-            passes = partial(
-                loop.run, model, engine, replace(start, fresh=fresh),
-                max_iter=job.max_iter - len(history), tol=job.tol,
-                callback=telling(job.callback, lambda cost: -cost, len(history)),
-            )  # fmt: skip
-            result = job.watched(passes)
-            start = result.params
-            history += result.history
-            if not result.converged or len(history) >= job.max_iter:
-                break
-    return VariationalFit(start, result.total, -np.array(history), result.converged)
+
+    def fresh(result: FitResult) -> MeanField | None:
+        if not result.converged or result.n_iter >= job.max_iter:
+            return None
+        params: MeanField = result.params
+        return replace(params, fresh=True)
+
+    result, _ = run_job(
+        job, model, replace(start, fresh=False), reported=negated, then=fresh
+    )
+    history = -np.array(result.history)
+    return VariationalFit(result.params, result.total, history, result.converged)
 
 
 def expected_bits(job: Job, params: MeanField) -> Array:
