@@ -1,10 +1,11 @@
 """The loop that serves every estimator: sweep, judge, propose, update."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from kplus.core.declared import check
+from kplus.core.loop_state import Pending, Standing
 from kplus.core.memo import Memo
 from kplus.core.types import (
     Callback,
@@ -18,7 +19,7 @@ from kplus.core.types import (
     Proposal,
 )
 
-__all__ = ["Pending", "Standing", "run"]
+__all__ = ["run"]
 
 _At = Position[Any, Any, Any]
 
@@ -72,8 +73,13 @@ def run(
     history: list[float] = []
     converged = False
     pending: Pending | None = None
-    if keeper is not None and (kept := keeper.recall()) is not None:
-        params, history, pending = kept.taken_up(memo, engine, moves)
+    if keeper is not None:
+
+        def restore(kept: Any) -> tuple[Any, list[float], Pending | None]:
+            check(kept, Standing, {}, "the state of the loop")
+            return kept.taken_up(model, params, memo, engine, moves)  # type: ignore[no-any-return]
+
+        params, history, pending = keeper.recall(restore) or (params, history, None)
     for iteration in range(len(history) + 1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
         objective = model.objective(params, memo.total)
@@ -108,82 +114,6 @@ def run(
             params = _one_pass(model, engine, params, memo, groups)
             history[-1] = model.objective(params, memo.total)
     return FitResult(params, memo.total, history, len(history), converged)
-
-
-@dataclass(frozen=True)
-class Pending:
-    """A proposal of which the next pass will tell what it was worth.
-
-    `move` is the number of the move that made it.
-    """
-
-    move: int
-    note: Any
-    params: Any
-    objective: float
-    resting: bool
-    snapshots: tuple[Any, Any] | None
-
-    def kept(self, objective: float, moves: Sequence[Move]) -> bool:
-        """Tell the move what came of it; a trial must have paid."""
-        kept = self.snapshots is None or objective <= self.objective
-        if self.note is not None:
-            moves[self.move].told(self.note, objective - self.objective, kept)  # type: ignore[attr-defined]
-        return kept
-
-    def restored(self, memo: Memo, engine: Engine) -> tuple[float, Any]:
-        """Take a trial back; return the objective and parameters from before it."""
-        assert self.snapshots is not None
-        memo.restore(self.snapshots[0])
-        engine.restore(self.snapshots[1])
-        return self.objective, self.params
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Where a fit stands before a pass: all that the passes to come depend on.
-
-    `memories` are those of the moves that remember anything, None for the others.
-    """
-
-    params: Any
-    history: list[float]
-    pending: Pending | None
-    memo: Any
-    rows: Any
-    memories: list[Any]
-
-    @classmethod
-    def of(
-        cls,
-        params: Any,
-        history: list[float],
-        pending: Pending | None,
-        memo: Memo,
-        engine: Engine,
-        moves: Sequence[Move],
-    ) -> "Standing":
-        memories = [getattr(move, "memory", None) for move in moves]
-        if pending is not None and pending.snapshots is not None:
-            sums, rows = pending.snapshots
-            pending = replace(pending, snapshots=(sums, engine.state(rows)))
-        rows = engine.state(engine.snapshot())
-        return cls(params, history, pending, memo.snapshot(), rows, memories)
-
-    def taken_up(
-        self, memo: Memo, engine: Engine, moves: Sequence[Move]
-    ) -> tuple[Any, list[float], Pending | None]:
-        """Bring everything to where it was; return parameters, history, what pends."""
-        memo.restore(self.memo)
-        engine.resume(self.rows)
-        for move, memory in zip(moves, self.memories, strict=True):
-            if memory is not None:
-                move.memory = memory  # type: ignore[attr-defined]
-        pending = self.pending
-        if pending is not None and pending.snapshots is not None:
-            sums, rows = pending.snapshots
-            pending = replace(pending, snapshots=(sums, engine.found(rows)))
-        return self.params, list(self.history), pending
 
 
 def _moved(

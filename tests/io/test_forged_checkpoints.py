@@ -1,6 +1,6 @@
 """Checkpoints whose files are whole and whose contents no fit has written."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 
 import numpy as np
@@ -14,6 +14,8 @@ from kplus.datasets import make_gaussian_blobs
 from kplus.io import checkpoint
 from kplus.io.archive import open_archive, write_archive
 from kplus.io.checkpoint import CheckpointWarning
+from kplus.models.dp_means.fast import DPMeansModel
+from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.search.journal import Done, Kept
 
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
@@ -109,6 +111,56 @@ def test_entries_of_another_kind_count_as_damaged(crashed, change):
     np.testing.assert_array_equal(found.labels_, model.fit(X).labels_)
 
 
+def groups_of(params):
+    """The arrays of parameters that have a line per group."""
+    names = [f.name for f in fields(params) if f.init]
+    arrays = {name: getattr(params, name) for name in names}
+    return {
+        name: array
+        for name, array in arrays.items()
+        if isinstance(array, np.ndarray) and len(array) == params.K
+    }
+
+
+def with_more_groups(s):
+    more = {
+        name: np.concatenate([array, array])
+        for name, array in groups_of(s.params).items()
+    }
+    return replace(s.params, **more)
+
+
+def flattened(s):
+    return replace(
+        s.params, **{n: a.ravel()[:1] for n, a in groups_of(s.params).items()}
+    )
+
+
+def with_other_sums(s):
+    groups, base, total = s.memo
+    wider = total.regroup(np.arange(total.K), total.K + 3)
+    return [None if g is None else wider for g in groups], base, wider
+
+
+def with_states(s, change):
+    put = [[change(state) for state in states] for states in s.rows.put]
+    return replace(s.rows, put=put)
+
+
+def shortened(state):
+    name = "labels" if hasattr(state, "upper") else "components"
+    return replace(state, **{name: getattr(state, name)[:-1]})
+
+
+def beyond(state):
+    name = "labels" if hasattr(state, "upper") else "components"
+    return replace(state, **{name: getattr(state, name) + 1000})
+
+
+def renumbered_beyond(s):
+    return replace(s.rows, renumberings=[(np.array([7]), 2)])
+
+
 MISFITS = {
     "another standing": lambda entries: {1: Kept(5, entries[1].memories)},
     "too few memories": lambda entries: {1: Kept(entries[1].standing, [])},
@@ -123,6 +175,15 @@ MISFITS = {
     "memories of no move": standing(memories=lambda s: [*s.memories, 1]),
     "states of another kind": state(put=[["x"] * 7], places=[(0, 0)] * 7),
     "too few blocks": state(places=[], versions=[]),
+    "another number of groups": standing(params=with_more_groups),
+    "parameters without an axis": standing(params=flattened),
+    "fewer batches": standing(memo=lambda s: ([None], *s.memo[1:])),
+    "sums of other groups": standing(memo=with_other_sums),
+    "sums of earlier rows": standing(memo=lambda s: (s.memo[0], s.memo[2], s.memo[2])),
+    "no summary": standing(memo=lambda s: (["x"], *s.memo[1:])),
+    "too few rows": standing(rows=partial(with_states, change=shortened)),
+    "groups that are not there": standing(rows=partial(with_states, change=beyond)),
+    "renumbered beyond": standing(rows=renumbered_beyond),
 }
 
 
@@ -205,13 +266,23 @@ def test_chains(tmp_path, crash_after, change):
         IBPGibbs.resume(tmp_path, rows)
 
 
-def test_errors_of_callbacks_are_theirs(crashed, monkeypatch):
-    from kplus.estimators._progress import PassReporter
-
-    def wrong(self, info):
-        raise KeyError("of the user")
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [("kplus.estimators._progress.PassReporter", "_tell"), ("models", "objective")],
+    ids=["callback", "model"],
+)
+@pytest.mark.parametrize("kind", [AttributeError, TypeError, AssertionError, KeyError])
+def test_bugs_are_not_blamed_on_the_checkpoint(
+    crashed, monkeypatch, module, name, kind
+):
+    def wrong(*given):
+        raise kind("a bug")
 
     model, here = crashed
-    monkeypatch.setattr(PassReporter, "_tell", wrong)
-    with pytest.raises(KeyError, match="of the user"):
+    if module == "models":
+        owner = DPMeansModel if isinstance(model, DPMeans) else DPMixtureModel
+        monkeypatch.setattr(owner, name, wrong)
+    else:
+        monkeypatch.setattr(f"{module}.{name}", wrong)
+    with pytest.raises(kind, match="a bug"):
         type(model).resume(here, X)

@@ -2,12 +2,14 @@
 
 import copy
 from dataclasses import is_dataclass, replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from kplus import IBPGibbs
+from kplus import DPMixture, IBPGibbs
 from kplus.core.packing import pack, unpack
 from kplus.estimators import (
     _craft,
@@ -18,6 +20,7 @@ from kplus.estimators import (
     _job,
     _meibp,
 )
+from kplus.observations.names import NAMES
 from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
@@ -143,6 +146,25 @@ def test_from_every_pass_a_fit_goes_on_to_the_same_bits(name, monkeypatch):
         for key, value in expected.items():
             if key.endswith("_") and key != "fit_report_":
                 assert same(value, found[key]), key
+
+
+COUNTS = np.random.default_rng(0).poisson([[1.0, 6.0, 2.0]], (300, 3)).astype(float)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_goes_on(name, monkeypatch):
+    """What a checkpoint holds of it is what the classes declare."""
+    X = np.minimum(COUNTS, 1.0) if name == "bernoulli" else COUNTS
+    if name == "mixed":
+        X = pd.DataFrame({"a": COUNTS[:, 0] + 0.5, "b": COUNTS[:, 1].astype(str)})
+    make = partial(DPMixture, name, n_components=3, batch_size=64)
+    diary = Diary(crash=2)
+    with pytest.raises(Crash):
+        fitted(make, X, diary, monkeypatch)
+    found = fitted(make, X, Diary(copy.deepcopy(diary.entries)), monkeypatch)
+    expected = fitted(make, X, Diary(), monkeypatch)
+    np.testing.assert_array_equal(found.labels_, expected.labels_)
 
 
 def test_chance_is_set_to_what_it_was_with_all_that_came_of_it():

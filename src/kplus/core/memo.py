@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from kplus.core.errors import CheckpointError
 from kplus.core.types import IntArray
 
 __all__ = ["Memo", "add_up"]
@@ -97,6 +98,14 @@ class Memo:
     def snapshot(self) -> Any:
         """What `restore` needs; summaries are swapped, never changed in place."""
         return self._groups.copy(), self._base, self.total.copy()
+
+    def check(self, snapshot: Any) -> None:
+        """Refuse the snapshot of another number of groups, or with another base."""
+        groups, base, _ = snapshot
+        if len(groups) != len(self._groups) or groups[0] is None:
+            raise CheckpointError(f"there are sums of {len(groups)} batches")
+        if (base is None) != (self._base is None):
+            raise CheckpointError("there are no sums, or other ones, of earlier rows")
 
     def restore(self, snapshot: Any) -> None:
         """Go back to a snapshot."""

@@ -233,18 +233,24 @@ class Engine(Protocol):
     def state(self, snapshot: Any) -> Any:
         """A snapshot as plain values, for a new engine on the same rows."""
 
-    def found(self, state: Any) -> Any:
-        """The snapshot that the state of another engine describes."""
-
     def resume(self, state: Any) -> None:
-        """Go on from the state of another engine."""
+        """Go on from the state of another engine; CheckpointError if it has others."""
+
+    def states(self, K: int) -> Iterable[tuple[Any, int, int]]:
+        """Per-row states with their rows and the groups they know, of which K are now.
+
+        Blocks that have yet to catch up with renumberings know others.
+        """
 
 
 class Keeper(Protocol):
     """Keeps where a fit stands, so that it can be gone on with after a crash."""
 
-    def recall(self) -> Any:
-        """What was kept last; None if nothing was."""
+    def recall(self, restore: Callable[[Any], Any]) -> Any:
+        """What `restore` makes of what was kept last; None if nothing was.
+
+        It raises `CheckpointError` where that is not what this fit keeps.
+        """
 
     def keep(self, standing: Callable[[], Any]) -> None:
         """Called after each pass; asks for where the fit stands if it is time to."""

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
+from kplus.core.errors import CheckpointError
 from kplus.core.pairwise import PairwiseSum
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
@@ -223,20 +226,28 @@ class BlockEngine:
         known = self._renumberings[: snapshot.known]
         return State(described, places, snapshot.versions, known)
 
-    def found(self, state: State) -> Snapshot:
-        """The snapshot that a state describes."""
+    def resume(self, state: State) -> None:
+        """Go on from the state of another engine on the same rows."""
+        if not isinstance(state, State) or len(state.places) != self.n_blocks:
+            raise CheckpointError("the state of rows is that of other blocks")
+        for into, K in state.renumberings:
+            if into.ndim != 1 or into.dtype.kind != "i" or np.any(into >= K):
+                raise CheckpointError(f"groups were not renumbered to {K}")
         handles = [self.store.find(described) for described in state.handles]
         self._pin(handles)
         places: list[Place] = [
             (None, 0) if number < 0 else (handles[number], position)
             for number, position in state.places
         ]
-        return Snapshot(places, state.versions, len(state.renumberings))
-
-    def resume(self, state: State) -> None:
-        """Go on from the state of another engine."""
         self._renumberings = list(state.renumberings)
-        self.restore(self.found(state))
+        self.restore(Snapshot(places, state.versions, len(state.renumberings)))
+
+    def states(self, K: int) -> Iterator[tuple[Any, int, int]]:
+        """Yield per-row states with their rows and the number of groups they know."""
+        for index, local in enumerate(self.locals()):
+            missed = self._renumberings[self._versions[index] :]
+            groups = len(missed[0][0]) if missed else K
+            yield local, self.block(index).n_rows, groups
 
     def _pin(self, handles: list[Handle]) -> None:
         """Keep what a checkpoint refers to, until some later ones are written."""

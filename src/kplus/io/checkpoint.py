@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
+from kplus.core.loop_state import Pending, Standing
 from kplus.core.packing import pack, unpack
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
 from kplus.io.archive import open_archive, write_archive
-from kplus.loop import Pending, Standing
 from kplus.search.journal import Done, Kept
 
 __all__ = [

@@ -24,9 +24,11 @@ class DeleteComponent:
     stick. The next pass shows the exact bound, and the loop takes back what failed.
     """
 
+    memory: list[float]  # sizes of components that were needed
+
     def __init__(self, records: MoveRecords) -> None:
         self.records = records
-        self.memory: list[float] = []  # sizes of components that were needed
+        self.memory = []
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]

@@ -49,8 +49,6 @@ class MoveRecords:
 
     @memory.setter
     def memory(self, value: list[MoveRecord]) -> None:
-        if any(not isinstance(entry, MoveRecord) for entry in value):
-            raise TypeError("there is something else among the records of moves")
         self.entries[:] = value
 
     def note(

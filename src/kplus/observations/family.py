@@ -5,7 +5,7 @@ Its posterior, its expected log-likelihood and its evidence are functions of the
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -51,6 +51,8 @@ class ByComponent(NamedTuple):
 class Expected:
     """E_q[log p(x | φ_k)] = t(x) · eta_k + bias_k + log h(x), with q from N_k, S_k."""
 
+    shapes: ClassVar[dict[str, str]] = {"eta": "K m", "bias": "K"}
+
     eta: Array  # (K, M)
     bias: Array  # (K,)
 
@@ -58,6 +60,19 @@ class Expected:
         """Σ_n r_nk E_q[log p(x_n | φ_k)] for each component, without log h."""
         out: Array = np.einsum("km,km->k", self.eta, S) + self.bias * N
         return out
+
+
+class Expectations(Protocol):
+    """What a family expects of the rows of its components, under q(φ); `Expected`."""
+
+    @property
+    def eta(self) -> Array: ...
+
+    @property
+    def bias(self) -> Array: ...
+
+    def total(self, N: Array, S: Array) -> Array:
+        """Σ_n r_nk E_q[log p(x_n | φ_k)] for each component, without log h."""
 
 
 class Likelihood(Protocol):

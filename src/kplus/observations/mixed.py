@@ -9,7 +9,7 @@ from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.observations.categorical import Categorical
 from kplus.observations.diag_gaussian import DiagGaussian
-from kplus.observations.family import ByComponent, Columns, Family
+from kplus.observations.family import ByComponent, Columns, Expectations, Family
 from kplus.observations.poisson import Poisson
 
 __all__ = ["Mixed", "MixedExpected", "MixedFamily"]
@@ -114,7 +114,7 @@ def _added(parts: list[Array]) -> Array:
 class MixedExpected:
     """The expected log-likelihoods of the parts; a row's is their sum."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Expectations, ...]
 
     @property
     def eta(self) -> Array:

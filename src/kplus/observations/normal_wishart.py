@@ -117,6 +117,8 @@ class Quadratic:
     y itself or is the triangle of y yᵀ alone.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"const": "K", "means": "K D", "whiten": "K D D"}
+
     const: Array  # (K,)
     means: Array  # (K, D)
     whiten: Array  # (K, D, D)

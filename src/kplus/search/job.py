@@ -1,6 +1,6 @@
 """What a search is given: a job, samples of its rows, and restarts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -93,9 +93,14 @@ class Job:
         resources = replace(self.resources, client=None)
         return replace(self, n_threads=1, resources=resources)
 
-    def watched(self, loop: Callable[..., T], *others: Remembering) -> T:
+    def watched(
+        self,
+        loop: Callable[..., T],
+        others: Sequence[Remembering],
+        check_value: Callable[[Any], None],
+    ) -> T:
         """What a loop over all rows finds, or found before a crash; see `journal`."""
-        return watched(self.journal, [Chance(self.rng), *others], loop)
+        return watched(self.journal, [Chance(self.rng), *others], loop, check_value)
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)

@@ -10,28 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from traceback import walk_tb
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from kplus.core.errors import CheckpointError, DataError, ModelFormatError
+from kplus.core.declared import check, type_of
+from kplus.core.errors import CheckpointError
 
 __all__ = ["Chance", "Done", "Journal", "Kept", "Remembering", "watched"]
 
 T = TypeVar("T")
 
 _MOST_SPAWNED = 2**20
-# What comes of things that are not what they should be.
-_RAW = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-)
-_NAMED = (CheckpointError, DataError, ModelFormatError)
+_MOST_STATE = 2**128  # of PCG64
 
 
 class Journal(Protocol):
@@ -95,12 +86,16 @@ class Chance:
 
     @memory.setter
     def memory(self, value: dict[str, Any]) -> None:
-        missing = value["spawned"] - self._spawned
+        state: Any = value.get("state")
+        spawned: Any = value.get("spawned")
+        check(spawned, int, {}, "a number of random generators")
+        missing = spawned - self._spawned
         if missing > _MOST_SPAWNED:
-            raise ValueError(f"{missing} random generators")
+            raise CheckpointError(f"there are {missing} more random generators")
+        _check_like(state, self.rng.bit_generator.state)
         if missing > 0:
             self.rng.spawn(missing)
-        self.rng.bit_generator.state = value["state"]
+        self.rng.bit_generator.state = state
 
     @property
     def _spawned(self) -> int:
@@ -108,10 +103,25 @@ class Chance:
         return int(seeds.n_children_spawned)
 
 
+def _check_like(state: Any, like: Any) -> None:
+    """Refuse what is no state of a random generator of the same kind."""
+    if isinstance(like, dict):
+        if not isinstance(state, dict) or state.keys() != like.keys():
+            raise CheckpointError("the state of a random generator is of another kind")
+        for key, value in like.items():
+            _check_like(state[key], value)
+    elif isinstance(like, int):
+        if not isinstance(state, int) or not 0 <= state < _MOST_STATE:
+            raise CheckpointError("the state of a random generator holds no number")
+    elif state != like:
+        raise CheckpointError(f"random numbers are those of {str(state)[:20]!r}")
+
+
 def watched(
     journal: Journal | None,
     others: Sequence[Remembering],
     loop: Callable[..., T],
+    check_value: Callable[[Any], None],
 ) -> T:
     """What a loop finds, or found before a crash.
 
@@ -121,21 +131,19 @@ def watched(
         What the loop changes besides its own state and that of its moves.
     loop : callable
         Runs the loop with a ``keeper``, a `Keeper` or None.
+    check_value : callable
+        Raises `CheckpointError` if a value from a file is not what the loop finds.
     """
     if journal is None:
         return loop(keeper=None)
     number = journal.next()
     entry = journal.find(number)
     if isinstance(entry, Done):
-        with _explaining(journal):
+        with _naming(journal):
             _remind(others, entry.memories)
+            check_value(entry.value)
         return entry.value  # type: ignore[no-any-return]
-    keeper = _LoopKeeper(journal, number, others)
-    if entry is None:
-        found = loop(keeper=keeper)
-    else:
-        with _explaining(journal):
-            found = loop(keeper=keeper)
+    found = loop(keeper=_LoopKeeper(journal, number, others))
     journal.note(number, Done(found, _memories(others)))
     return found
 
@@ -146,14 +154,14 @@ class _LoopKeeper:
     number: int
     others: Sequence[Remembering]
 
-    def recall(self) -> Any:
+    def recall(self, restore: Callable[[Any], Any]) -> Any:
         entry = self.journal.find(self.number)
         if entry is None:
             return None
-        if not isinstance(entry, Kept):
-            raise TypeError(f"a {type(entry).__name__} tells of no loop")
-        _remind(self.others, entry.memories)
-        return entry.standing
+        with _naming(self.journal):
+            check(entry, Kept, {}, "an entry")
+            _remind(self.others, entry.memories)
+            return restore(entry.standing)
 
     def keep(self, standing: Callable[[], Any]) -> None:
         self.journal.keep(self.number, lambda: Kept(standing(), _memories(self.others)))
@@ -164,31 +172,22 @@ def _memories(others: Sequence[Remembering]) -> list[Any]:
 
 
 def _remind(others: Sequence[Remembering], memories: Sequence[Any]) -> None:
+    if len(others) != len(memories):
+        raise CheckpointError(f"{len(memories)} things are remembered")
     for other, memory in zip(others, memories, strict=True):
-        if type(memory) is not type(other.memory):
-            raise TypeError(f"a {type(memory).__name__} to remember")
+        name = f"what {type(other).__name__.lstrip('_')} remembers"
+        check(memory, type_of(other, "memory"), {}, name)
         other.memory = memory
 
 
 @contextmanager
-def _explaining(journal: Journal) -> Iterator[None]:
-    """Name the journal where a loop that goes on from it meets what cannot be."""
+def _naming(journal: Journal) -> Iterator[None]:
+    """Name the journal whose contents are refused, and the remedy."""
     try:
         yield
-    except _NAMED:
-        raise
-    except _RAW as error:
-        if _of_a_callback(error):
-            raise
+    except CheckpointError as error:
         where = getattr(journal, "folder", "its journal")
         raise CheckpointError(
             f"The fit cannot go on from {where}: what it holds does not fit together "
-            f"({type(error).__name__}: {error}). It was altered; delete the "
-            f"folder, and fit anew."
+            f"({error}). It was altered; delete the folder, and fit anew."
         ) from error
-
-
-def _of_a_callback(error: BaseException) -> bool:
-    """Estimators do not take part in loops but to call what users gave them."""
-    modules = (f.f_globals.get("__name__", "") for f, _ in walk_tb(error.__traceback__))
-    return any(module.startswith("kplus.estimators.") for module in modules)

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from kplus import loop
+from kplus.core.declared import check
+from kplus.core.loop_state import check_result
 from kplus.core.reading import n_blocks
 from kplus.core.types import (
     Block,
@@ -89,7 +91,11 @@ def run_job(
             )  # fmt: skip
             return result, None if rows is None else rows(engine)
 
-        result, state = job.watched(passes, *others)
+        def check_value(value: Any) -> None:
+            check(value, tuple[FitResult, Any], {}, "what a loop found")
+            check_result(value[0], model, start, value[1], job.source.n_rows)
+
+        result, state = job.watched(passes, others, check_value)
         history.extend(result.history)
         return replace(result, history=history, n_iter=len(history)), state
 

@@ -1,7 +1,7 @@
 """The clusters of a mixed table: what they are like, and what features are worth."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,8 @@ class ClusterSums(GroupSums):
     """
 
     statistics = ("sums", "counts")
+
+    shapes: ClassVar[dict[str, str]] = {"sums": "K F", "counts": "K"}
 
     sums: Array
     counts: Array
@@ -66,6 +68,14 @@ class Clusters:
     prices : (K,)
         What each cluster costs; their sum is the objective.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "tables": "W K",
+        "shares": "K",
+        "gains": "K D",
+        "chosen": "K D",
+        "prices": "K",
+    }
 
     tables: Array
     shares: Array

@@ -1,6 +1,7 @@
 """DP-means: nearest centres by Hamerly's bounds, clusters opened by costly rows."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,15 @@ class RowState:
     See `kplus.kernels.lloyd.Bounds`; `travel` is that of the centres at the last
     visit, NaN for those born since.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "labels": "N <K",
+        "seconds": "N <K",
+        "upper": "N",
+        "near": "N",
+        "lower": "N",
+        "travel": "K",
+    }
 
     labels: IntArray
     seconds: IntArray

@@ -17,7 +17,7 @@ the objective tends to Eq. 3 in units of Σ0.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ _TILE = 4096  # rows scored at a time
 @dataclass(frozen=True)
 class Ellipsoids:
     """Centres (K, D) and covariance matrices (K, D, D) of clusters."""
+
+    shapes: ClassVar[dict[str, str]] = {"centers": "K D", "covariances": "K D D"}
 
     centers: Array
     covariances: Array
@@ -110,6 +112,8 @@ class Scatters(ClusterSums):
     """
 
     statistics = (*ClusterSums.statistics, "outers")
+
+    shapes: ClassVar[dict[str, str]] = ClusterSums.shapes | {"outers": "K D D"}
 
     outers: Array = field(kw_only=True)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ class Lens:
     few far rows do not matter; `inv` is a power of two, so scaling is exact, and keeps
     squares inside float32's range.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"origin": "D"}
 
     origin: Array
     inv: float
@@ -100,6 +102,15 @@ class Centers:
     costed : array of shape (K,) or None
         Exact costs of removal at these centres, NaN where not known.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "centers": "K D",
+        "refs": "K D",
+        "travel": "K",
+        "mass": "K",
+        "recheck": "K",
+        "costed": "K",
+    }
 
     lens: Lens
     centers: Array

@@ -5,7 +5,7 @@ then `advance` hands what a block changed to the next one.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,8 @@ _NO_WEIGHTS = np.empty(0)
 class Labels:
     """Per-row state of a block."""
 
+    shapes: ClassVar[dict[str, str]] = {"labels": "N <K"}
+
     labels: IntArray
 
 
@@ -49,6 +51,13 @@ class Means:
         Rows of positive weight and summed weight of each cluster, `centers` being
         its mean; None until every row has a cluster. The collapsed pass needs them.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "centers": "K D",
+        "refs": "K D",
+        "members": "K",
+        "counts": "K",
+    }
 
     lens: Lens
     centers: Array
@@ -104,6 +113,14 @@ class Tally(GroupSums):
     """
 
     statistics = ("members", "counts", "sums", "squares")
+
+    shapes: ClassVar[dict[str, str]] = {  # of the clusters known to its rows
+        "members": "k",
+        "counts": "k",
+        "sums": "k D",
+        "squares": "k",
+        "born": "b D",
+    }
 
     members: IntArray
     counts: Array

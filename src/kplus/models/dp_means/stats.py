@@ -22,6 +22,15 @@ class Candidates:
     opens a cluster: its own weight, up to 1, also where `weight` is that of all copies.
     """
 
+    shapes: ClassVar[dict[str, str]] = {
+        "cost": "c",
+        "row": "c",
+        "label": "c",
+        "weight": "c",
+        "y": "c d",
+        "share": "c",
+    }
+
     cost: Array
     row: IntArray
     label: IntArray
@@ -120,6 +129,13 @@ class ClusterSums(GroupSums):
 
     statistics: ClassVar[tuple[str, ...]] = ("counts", "sums", "squares")
     reports = ("spare",)
+
+    shapes: ClassVar[dict[str, str]] = {
+        "counts": "K",
+        "sums": "K D",
+        "squares": "K",
+        "spare": "K",
+    }
 
     counts: Array
     sums: Array

@@ -6,6 +6,7 @@ sums; and for other sums it is linear in the difference.
 """
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,12 +37,20 @@ _FRESH = 5  # every so many passes rows are compared with every component
 class Support:
     """Components of each row of a block that have a share in it, the largest first."""
 
+    shapes: ClassVar[dict[str, str]] = {"starts": "s", "components": "c <K"}
+
     starts: IntArray  # (n + 1,) int64
     components: IntArray  # int32
 
     @property
     def labels(self) -> IntArray:
         return self.components[self.starts[:-1]]
+
+    def consistent(self) -> bool:
+        """Whether every row has components; see `core.declared`."""
+        starts = self.starts
+        ends = len(starts) > 0 and (starts[0], starts[-1]) == (0, len(self.components))
+        return bool(ends and np.all(np.diff(starts) > 0))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """The components of a mixture: a posterior given counts and sums."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import ClassVar
 
 from kplus.core.types import Array, IntArray
+from kplus.observations.family import Expectations
 
 __all__ = ["Components", "Plan"]
 
@@ -23,6 +24,8 @@ class Plan:
     seed : int
         Decides which rows are noted.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"targets": "t <K"}
 
     everyone: bool = True
     frozen: bool = False
@@ -55,9 +58,18 @@ class Components:
     plan : Plan
     """
 
+    shapes: ClassVar[dict[str, str]] = {
+        "N": "K",
+        "S": "K M",
+        "log_weights": "K",
+        "neighbours": "K n <K",
+        "tried": "K",
+        "waited": "K",
+    }
+
     N: Array
     S: Array
-    expected: Any
+    expected: Expectations
     log_weights: Array
     concentration: float
     mass: float

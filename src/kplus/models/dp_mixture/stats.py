@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -26,6 +26,12 @@ class Collected:
     Of each target the rows of lowest priority are kept, ties by row number, so that
     the choice does not depend on how the rows are cut into blocks.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "rows": "r",
+        "targets": "r <K",
+        "priority": "r",
+    }
 
     rows: IntArray
     targets: IntArray
@@ -80,6 +86,15 @@ class MixtureStats(GroupSums):
     statistics = ("N", "S", "entropy")
     reports = ("seen", "spare")
 
+    shapes: ClassVar[dict[str, str]] = {
+        "N": "K",
+        "S": "K M",
+        "entropy": "K",
+        "pairs": "p",
+        "seen": "K",
+        "spare": "K",
+    }
+
     N: Array
     S: Array
     entropy: Array
@@ -96,6 +111,10 @@ class MixtureStats(GroupSums):
             np.zeros(K), np.zeros((K, n_stats)), np.zeros(K),
             np.zeros(K * (K - 1) // 2), 0.0, 0.0, np.zeros(K), np.zeros(K),
         )  # fmt: skip
+
+    def consistent(self) -> bool:
+        """Whether there is an entry for each pair; see `core.declared`."""
+        return len(self.pairs) == self.K * (self.K - 1) // 2
 
     def begin_pass(self) -> None:
         super().begin_pass()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Features:
         Steps of that search allowed for a row; beyond, the best so far is taken. Only
         rows that many patterns fit about equally well need so many.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"A": "K D"}
 
     A: Array
     exact: bool = False

@@ -1,7 +1,7 @@
 """The sums over rows that BP-means and K-features need."""
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,12 @@ MOST_CANDIDATES = 32
 @dataclass
 class Candidates:
     """The costliest rows of a pass: their numbers, costs and residuals."""
+
+    shapes: ClassVar[dict[str, str]] = {
+        "rows": "c",
+        "costs": "c",
+        "residuals": "c d",
+    }
 
     rows: IntArray
     costs: Array

@@ -7,7 +7,7 @@ have each feature.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -48,6 +48,8 @@ class FiniteBuffet:
 
     For K → ∞ the counts follow an Indian buffet process.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"tau": "K t"}
 
     tau: Array
     alpha: float
@@ -113,6 +115,8 @@ class InfiniteBuffet:
         The feature at each stick. It is as good as any other, for nothing else tells
         features apart; falling counts are mostly best.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"tau": "K t", "order": "K <K"}
 
     tau: Array
     alpha: float

@@ -5,7 +5,7 @@ Both kinds answer the same questions, so that the model need not know which it h
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
+from typing import ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -60,6 +60,8 @@ class Factors(Protocol):
 @dataclass(frozen=True)
 class TruncatedFactors:
     """Independent Gaussians cut off below zero (Eq. 13): N(mu, variance | a >= 0)."""
+
+    shapes: ClassVar[dict[str, str]] = {"mu": "K D", "variance": "K D"}
 
     mu: Array
     variance: Array
@@ -151,6 +153,12 @@ class GaussianFactors:
     known_log_det : float or None
         `log_det` where it is known better than large and small covariances tell.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "mean": "K D",
+        "covariance": "g K K",
+        "group": "D <g",
+    }
 
     mean: Array
     covariance: Array

@@ -1,7 +1,7 @@
 """MEIBP as a model of the loop: rows choose features, factors follow."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,8 @@ class Buffet:
         Features of which a block must keep a row that has them: to lose the last one
         would cost more than the slopes tell. None: there are none.
     """
+
+    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "lasting": "K"}
 
     factors: Factors
     noise: float

@@ -1,6 +1,7 @@
 """Which rows have which features: Z."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +15,14 @@ __all__ = ["Allocation", "regroup_columns"]
 class Allocation:
     """Z of a block's rows, eight bits a byte."""
 
+    shapes: ClassVar[dict[str, str]] = {"packed": "N b", "K": "K"}
+
     packed: NDArray[np.uint8]
     K: int
+
+    def consistent(self) -> bool:
+        """Whether there are as many bits as features; see `core.declared`."""
+        return bool(self.packed.shape[1] == -(-self.K // 8))
 
     @classmethod
     def of(cls, Z: NDArray[np.uint8]) -> "Allocation":

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,12 @@ class Gaps:
     known : (patterns, groups)
         1 where rows of the pattern have values in the columns of the group.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "known": "p g",
+        "group": "D <g",
+        "pattern": "N <p",
+    }
 
     group: IntArray
     pattern: IntArray

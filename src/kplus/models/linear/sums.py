@@ -1,7 +1,7 @@
 """The sums over rows that features need, also where entries are missing."""
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,14 @@ class LinearSums:
     changed : int
         Report of the last pass: rows whose features changed.
     """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "A": "K D",
+        "S": "g K K",
+        "group": "D <g",
+        "T": "K D",
+        "counts": "K",
+    }
 
     A: Array
     S: Array

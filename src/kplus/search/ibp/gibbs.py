@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.declared import check, returned
+from kplus.core.errors import CheckpointError
 from kplus.core.types import Array, Callback, IntArray, Keeper, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.search.ibp.gibbs_chain import Bits, Chain, Settings
@@ -104,22 +106,26 @@ def make_chain(
 # ----------------------------------------------------------------------------- run
 
 
+_Values = tuple[float, float, float, float, float]
+_Memory = tuple[list[_Values], list[Bits], list[int], tuple[float, Any]]
+
+
 class _Trace:
     """Notes of each sweep; the samples, if they are to be kept; the best of them."""
 
     def __init__(self, store: bool) -> None:
-        self.values: list[tuple[float, float, float, float, float]] = []
+        self.values: list[_Values] = []
         self.samples: list[Bits] = []
         self.sizes: list[int] = []
         self.best: tuple[float, Any] = (-np.inf, None)
         self._store = store
 
     @property
-    def memory(self) -> tuple[Any, ...]:
+    def memory(self) -> _Memory:
         return self.values, self.samples, self.sizes, self.best
 
     @memory.setter
-    def memory(self, value: tuple[Any, ...]) -> None:
+    def memory(self, value: _Memory) -> None:
         self.values, self.samples, self.sizes, self.best = value
 
     def note(self, chain: Chain) -> None:
@@ -160,7 +166,7 @@ def run(
     others: list[Remembering] = [Chance(chain.rng), chain, trace]
     with SINGLE_THREAD:
         sweeps = partial(_sweep, chain, trace, n_sweeps, sampled, callback)
-        watched(journal, others, sweeps)
+        watched(journal, others, sweeps, _check_nothing)
         if trace.best[1] is None:
             trace.best = (chain.log_joint, chain.keep())
         return _fit(chain, trace.best, trace)
@@ -175,7 +181,15 @@ def _sweep(
     keeper: Keeper | None,
 ) -> None:
     """Let the chain go from where it stands; `sampled` tells which sweeps count."""
-    done = None if keeper is None else keeper.recall()
+
+    def restore(done: Any) -> int:
+        check(done, int, {}, "the number of sweeps")
+        check(trace.best[1], returned(type(chain).keep) | None, {}, "the best sample")
+        if not len(trace.values) == done <= n_sweeps:
+            raise CheckpointError(f"{done} sweeps were done, {len(trace.values)} noted")
+        return int(done)
+
+    done = None if keeper is None else keeper.recall(restore)
     if done is None:
         chain.settle()
         done = 0
@@ -188,6 +202,10 @@ def _sweep(
             break
         if keeper is not None:
             keeper.keep(partial(int, sweep))
+
+
+def _check_nothing(value: Any) -> None:
+    check(value, type(None), {}, "what sweeps return")
 
 
 def _fit(chain: Chain, best: tuple[float, Any], trace: _Trace) -> GibbsFit:

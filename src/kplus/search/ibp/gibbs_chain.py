@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array
+from kplus.core.declared import check, check_shape
+from kplus.core.errors import CheckpointError
+from kplus.core.types import Array, IntArray
 from kplus.kernels.gibbs_draws import Law
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Hyperprior, Scales, log_prior_of_state
@@ -16,6 +18,13 @@ __all__ = ["Bits", "Chain", "Settings"]
 
 Bits = NDArray[np.uint8]
 _UNLIMITED = 2**62
+_MEMORY: dict[str, Any] = {
+    "Z": Bits,
+    "K": int,
+    "counts": IntArray,
+    "scales": Scales,
+    "log_joint": float,
+}
 
 
 @dataclass(frozen=True)
@@ -88,6 +97,16 @@ class Chain:
 
     @memory.setter
     def memory(self, value: dict[str, Any]) -> None:
+        own = self._own_memory()
+        if value.keys() != _MEMORY.keys() | own.keys():
+            raise CheckpointError("what the chain remembers is that of another one")
+        for name, kind in (_MEMORY | dict.fromkeys(own, Array)).items():
+            check(value[name], kind, {}, f"{name} of the chain")
+        sizes = {"N": self.N}
+        check_shape(value["Z"], "N C", sizes, {}, "Z of the chain")
+        check_shape(value["counts"], "C", sizes, {}, "the counts of the chain")
+        if not 0 <= value["K"] <= sizes["C"]:
+            raise CheckpointError(f"the chain has {value['K']} features")
         self.Z, self.K, self.counts = value["Z"], value["K"], value["counts"]
         self.scales, self.log_joint = value["scales"], value["log_joint"]
         self._recall(value)

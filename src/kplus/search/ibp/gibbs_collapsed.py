@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.declared import check_shape
 from kplus.core.types import Array
 from kplus.kernels.gibbs_accelerated import sweep_accelerated
 from kplus.kernels.gibbs_collapsed import sweep_collapsed
@@ -39,6 +40,8 @@ class CollapsedChain(Chain):
 
     def _recall(self, memory: dict[str, Any]) -> None:
         if len(self.data.gaps):
+            sizes = {"G": len(self.data.gaps)}
+            check_shape(memory["filled"], "G", sizes, {}, "filled gaps of the chain")
             self._fill(memory["filled"])
 
     def sweep(self) -> None:

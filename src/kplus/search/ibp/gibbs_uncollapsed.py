@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.declared import check_shape
 from kplus.core.types import Array
 from kplus.kernels.gibbs_uncollapsed import Factors, sweep_gaussian, sweep_nonnegative
 from kplus.search.ibp.gibbs_chain import Bits, Chain
@@ -45,6 +46,8 @@ class UncollapsedChain(Chain):
         return {"A": self.A}
 
     def _recall(self, memory: dict[str, Any]) -> None:
+        sizes = {"K": self.K, "D": self.width}
+        check_shape(memory["A"], "K D", sizes, {}, "A of the chain")
         self.A = memory["A"]
 
     def sweep(self) -> None:
