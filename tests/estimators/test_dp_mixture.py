@@ -12,9 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 import kplus
 import mixture_reference
 from kplus import DPMixture
+from kplus.estimators import _dp_mixture_settings as settings
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import DiagGaussian, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.names import NAMES
+from kplus.sources.blocks import ArrayBlocks
 
 TRUTH = np.repeat(np.arange(4), 50)  # of the fixture `blobs`
 
@@ -220,6 +222,38 @@ def test_batches_and_memory():
     assert bits(spared.lower_bound_history_) == bits(full.lower_bound_history_)
     many = clone(base).set_params(batch_size=100).fit(X)
     assert many.lower_bound_ == pytest.approx(full.lower_bound_, rel=1e-3)
+
+
+class OwnRows:
+    """Blocks of somebody's own, which cannot be cut in another way."""
+
+    n_features, block_rows = 3, 48
+
+    def __init__(self, X):
+        self.X, self.n_rows = X, len(X)
+
+    def read(self, index):
+        return self.X[48 * index : 48 * (index + 1)]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "mixed"])
+def test_blocks_of_ones_own(blobs, name):
+    """The fit chooses its blocks, but not those of tables that have their own."""
+    rows = OwnRows(blobs)
+    model = DPMixture(name, random_state=0).fit(rows)
+    assert adjusted_rand_score(TRUTH, model.labels_) > 0.99
+    np.testing.assert_array_equal(model.predict(rows), model.predict(blobs))
+    np.testing.assert_array_equal(model.score_samples(rows), model.score_samples(blobs))
+    model.partial_fit(rows)
+    assert rows.block_rows == 48
+
+
+def test_no_table_is_cut_in_place():
+    source = ArrayBlocks(np.zeros((5000, 2)), 100)
+    family = DPMixture(random_state=0).fit(np.eye(2)).observations_
+    spec = settings.make_spec(DPMixture(), family, source)
+    assert settings.cut(source, spec.n_batches).block_rows == 500
+    assert source.block_rows == 100
 
 
 def test_a_fit_that_is_cut_short_says_so(blobs):

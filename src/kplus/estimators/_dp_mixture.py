@@ -1,5 +1,6 @@
 """Dirichlet-process mixtures that grow and shrink themselves."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -266,6 +267,7 @@ class DPMixture(Clusterer):
             asked, table.coding, family, info.params
         )
         spec = settings.make_spec(self, family, table.source)
+        job = replace(job, source=settings.cut(table.source, spec.n_batches))
         start = settings.warm_start(last, spec)
         return best_of(
             self.n_init,
@@ -277,8 +279,9 @@ class DPMixture(Clusterer):
     def _find_more(
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.MixtureFit:
-        job = job_of(self, table.source, weights, watch)
         spec = settings.make_spec(self, self.observations_, table.source)
+        source = settings.cut(table.source, spec.n_batches)
+        job = job_of(self, source, weights, watch)
         return search.stream(job, spec, self._params, self._total)
 
     def _store(self, found: search.MixtureFit, table: Table) -> None:
@@ -312,7 +315,8 @@ class DPMixture(Clusterer):
     def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:
         check_is_fitted(self)
         source = self._open(X, reset=False).source
-        return source, settings.make_spec(self, self.observations_, source).model
+        spec = settings.make_spec(self, self.observations_, source)
+        return settings.cut(source, spec.n_batches), spec.model
 
     def predict(self, X: Any) -> Any:
         """Return the likeliest component of each row.
@@ -357,8 +361,7 @@ class DPMixture(Clusterer):
         log_density : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        source = self._open(X, reset=False).source
-        settings.cut(source, 1)
+        source = settings.cut(self._open(X, reset=False).source, 1)
         q = self._params
         with self._explaining(source):
             return search.log_densities(

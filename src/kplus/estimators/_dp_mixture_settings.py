@@ -27,6 +27,7 @@ from kplus.search.runs import answers
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
 from kplus.sources.files import has_columns, open_files
+from kplus.sources.own import OwnBlocks
 
 __all__ = [
     "check",
@@ -88,10 +89,7 @@ def tag_observations(tags: Any, observations: Any) -> None:
 
 
 def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
-    """The model, the moves and the batches that the parameters ask for.
-
-    Also cuts the table into blocks that suit the batches.
-    """
+    """The model, the moves and the batches that the parameters ask for."""
     alpha = None if dp.concentration == "infer" else float(dp.concentration)
     active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
     cap = np.inf if dp.max_components is None else dp.max_components
@@ -103,7 +101,6 @@ def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
         )
         kinds = ()
     n_batches = batches_of(dp, source.n_rows, family.n_stats)
-    cut(source, n_batches)
     return Spec(
         model=model,
         n_components=dp.n_components,
@@ -128,18 +125,22 @@ def batches_of(dp: Any, n_rows: int, n_stats: int) -> int:
     return n_batches
 
 
-def cut(source: Blocks, n_batches: int) -> None:
-    """Cut a table into blocks of which each batch has the same number.
+def cut(source: Any, n_batches: int) -> Blocks:
+    """The same table in blocks of which each batch has the same number.
 
-    An even number, unless batches are small: two threads then share the work.
+    An even number, unless batches are small: two threads then share the work. Blocks
+    of people's own stay as they are.
     """
+    if isinstance(source, OwnBlocks):
+        return source
     batch_rows = -(-source.n_rows // n_batches)
     most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
     pairs = -(-batch_rows // (2 * most))
     n_blocks = (
         2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
     )
-    source.block_rows = -(-batch_rows // n_blocks)
+    found: Blocks = source.cut(-(-batch_rows // n_blocks))
+    return found
 
 
 # --------------------------------------------------------------------- tables
