@@ -75,6 +75,21 @@ def test_callbacks_see_every_pass(model):
     assert_same_attributes(again, fitted(model))
 
 
+@every_default
+def test_every_estimator_describes_itself_in_mid_fit(model, monkeypatch):
+    """Callbacks get what `_described` says, and nothing that replaces it."""
+    described = []
+    plain = type(model)._described
+
+    def noting(self, info, table):
+        described.append(info.iteration)
+        return plain(self, info, table)
+
+    monkeypatch.setattr(type(model), "_described", noting)
+    again = seeded(model).set_callbacks(Recorder()).fit(ROWS)
+    assert sorted(set(described)) == list(range(1, again.n_iter_ + 1))
+
+
 @pytest.mark.parametrize("model", [CRAFT(), DPMixture("mixed")], ids=repr)
 def test_callbacks_see_mixed_tables(model):
     """Categories and names are there before the fit has ended."""

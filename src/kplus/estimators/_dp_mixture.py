@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.types import Array, Blocks
+from kplus.core.types import Array, Blocks, PassInfo
 from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table, latest
@@ -262,10 +262,6 @@ class DPMixture(Clusterer):
             family = search.resolve(job, likelihood, columns)
         else:
             family = last.family
-        asked = self.observations
-        reporter.fitted = lambda info: state.attributes(
-            asked, table.coding, family, info.params
-        )
         spec = settings.make_spec(self, family, table.source)
         job = replace(job, source=settings.cut(table.source, spec.n_batches))
         start = settings.warm_start(last, spec)
@@ -274,6 +270,12 @@ class DPMixture(Clusterer):
             job,
             lambda part, again: search.fit(part, spec, start),
             lambda found: -float(found.history[-1]),
+        )
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        at: search.Seen = info.params
+        return state.attributes(
+            self.observations, table.coding, at.family, at.components
         )
 
     def _find_more(

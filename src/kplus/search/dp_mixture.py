@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from kplus.core.reading import n_blocks, read_blocks
-from kplus.core.types import Array, Blocks, IntArray, Move
+from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
@@ -26,6 +26,7 @@ from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [
     "MixtureFit",
+    "Seen",
     "Spec",
     "fit",
     "log_densities",
@@ -77,6 +78,18 @@ class MixtureFit:
     history: Array
     converged: bool
     records: list[MoveRecord]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a callback learns of a pass."""
+
+    family: Family
+    components: Components
+
+    @property
+    def K(self) -> int:
+        return self.components.K
 
 
 def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
@@ -160,11 +173,14 @@ def _run(
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
 
+    def reported(info: PassInfo) -> PassInfo:
+        return replace(negated(info), params=Seen(spec.model.family, info.params))
+
     result, labels = run_job(
         job, spec.model, start, moves,
         groups=_batches(n_blocks(job.source), spec.n_batches),
         step=job.tol * _mass(job), base=earlier, finish=finish, others=[records],
-        reported=negated, rows=labels_of,
+        reported=reported, rows=labels_of,
     )  # fmt: skip
     return MixtureFit(
         spec.model.family,
