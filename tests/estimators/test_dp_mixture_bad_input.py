@@ -12,6 +12,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from kplus import DPMixture
+from kplus.core.errors import DataError
 from kplus.observations import Bernoulli, DiagGaussian, Gaussian, Mixed
 
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
@@ -55,6 +56,16 @@ BAD_TABLES = {
 def test_bad_tables(name, X, words):
     with pytest.raises(ValueError, match=words):
         DPMixture(name).fit(X)
+
+
+def test_names_of_columns_are_not_taken_for_what_is_wrong():
+    X = pd.DataFrame({"NaN": spoiled(np.inf)[:, 1], "not numbers": GOOD[:, 0]})
+    with pytest.raises(DataError, match="infinity: column 'NaN'") as caught:
+        DPMixture().fit(X)
+    assert "missing" not in str(caught.value)
+    with pytest.raises(DataError, match=r"0 sample\(s\)") as caught:
+        DPMixture().fit(X[:0])
+    assert "mixed" not in str(caught.value)
 
 
 BAD_SETTINGS = {

@@ -5,6 +5,7 @@ __all__ = [
     "DataError",
     "ModelFormatError",
     "NotFiniteError",
+    "NotNumbersError",
     "WorkersError",
 ]
 
@@ -23,6 +24,10 @@ class ModelFormatError(ValueError):
 
 class NotFiniteError(DataError):
     """A row holds NaN or infinity."""
+
+
+class NotNumbersError(DataError):
+    """A column holds something else than numbers."""
 
 
 class WorkersError(RuntimeError):

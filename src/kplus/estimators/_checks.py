@@ -18,6 +18,7 @@ __all__ = [
     "check_weights",
     "column_name",
     "describe_infinite",
+    "describe_missing",
     "describe_not_finite",
     "refuse_bools",
     "refuse_empty_columns",
@@ -114,15 +115,20 @@ def _numbers_only(weights: Any) -> Any:
 
 def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
     """Count missing and infinite values by column and say what to do about them."""
+    return describe_missing(estimator, blocks) or describe_infinite(estimator, blocks)
+
+
+def describe_missing(estimator: Any, blocks: Blocks) -> ValueError | None:
+    """Count missing values by column and say what to do; None if there are none."""
     missing = _count_by_column(np.isnan, blocks)
-    if missing.any():
-        where = _name_columns(estimator, missing)
-        return DataError(
-            f"Input X contains NaN: {where}. {type(estimator).__name__} does not "
-            f"accept missing values encoded as NaN; drop those rows or columns, or "
-            f"fill them in first (e.g. with scikit-learn's SimpleImputer)."
-        )
-    return describe_infinite(estimator, blocks)
+    if not missing.any():
+        return None
+    where = _name_columns(estimator, missing)
+    return DataError(
+        f"Input X contains NaN: {where}. {type(estimator).__name__} does not "
+        f"accept missing values encoded as NaN; drop those rows or columns, or "
+        f"fill them in first (e.g. with scikit-learn's SimpleImputer)."
+    )
 
 
 def describe_infinite(estimator: Any, blocks: Blocks) -> ValueError:

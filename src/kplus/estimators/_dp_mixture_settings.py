@@ -7,11 +7,15 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks, IntArray
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import Table, warn
-from kplus.estimators._checks import describe_not_finite, refuse_other_columns
+from kplus.estimators._checks import (
+    describe_infinite,
+    describe_missing,
+    refuse_other_columns,
+)
 from kplus.estimators._dp_mixture_state import LastFit
 from kplus.estimators._input import open_mixed_table, open_table
 from kplus.models.dp_mixture.model import DPMixtureModel, StochasticModel
@@ -177,9 +181,7 @@ def _opened(
         return open_mixed_table(dp, X, reset=reset, categorical=names, coding=coding)
     try:
         return open_table(dp, X, reset=reset), None
-    except DataError as error:
-        if "not numbers" not in str(error):
-            raise
+    except NotNumbersError as error:
         raise DataError(
             f"{error} Or give observations='mixed', which takes categories."
         ) from None
@@ -209,11 +211,11 @@ def columns_of(table: Table, likelihood: Likelihood) -> Columns:
 
 def describe_problem(dp: Any, source: Blocks) -> ValueError:
     """What is wrong with rows that a family of whole matrices has refused."""
-    found = describe_not_finite(dp, source)
-    if "NaN" not in str(found):
-        return found
+    missing = describe_missing(dp, source)
+    if missing is None:
+        return describe_infinite(dp, source)
     return DataError(
-        f"{found} Or give observations='diag_gaussian' (or 'mixed'), which takes "
+        f"{missing} Or give observations='diag_gaussian' (or 'mixed'), which takes "
         f"missing values."
     )
 

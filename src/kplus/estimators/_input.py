@@ -11,7 +11,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.sources.blocks import FrameBlocks
 from kplus.sources.categorical_spec import FROM_DTYPE, Choice
@@ -59,7 +59,7 @@ def _array_check(
         if (dtype == "numeric" or sp.issparse(checked)) and (
             checked.dtype.kind not in "biuf"
         ):
-            raise DataError(
+            raise NotNumbersError(
                 f"X holds {checked.dtype}, not numbers; turn it into numbers first."
             )
         return checked

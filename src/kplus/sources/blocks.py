@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from narwhals import Series
 from numpy.typing import NDArray
 
-from kplus.core.errors import DataError
+from kplus.core.errors import NotNumbersError
 from kplus.core.types import Array, IntArray
 from kplus.sources.stamps import Stamps
 
@@ -188,7 +188,7 @@ class FrameBlocks(Cut):
         """Refuse columns that hold anything else."""
         for name, dtype in self.frame.schema.items():
             if not (dtype.is_numeric() or dtype == nw.Boolean):
-                raise DataError(
+                raise NotNumbersError(
                     f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode "
                     f"it as numbers first (e.g. with scikit-learn's OneHotEncoder)."
                 )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Array
 from kplus.sources.arrow import Columns, is_number, is_single
 from kplus.sources.categories import Coding, ColumnCoder
@@ -154,7 +154,7 @@ def _common_float(files: Columns) -> type[Any]:
     types = {name: files.schema.field(name).type for name in files.names}
     for name, dtype in types.items():
         if not is_number(dtype):
-            raise DataError(
+            raise NotNumbersError(
                 f"Column {name!r} of {files} holds {dtype}, not numbers. Drop it, or "
                 f"encode it as numbers first."
             )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, IntArray
 from kplus.sources.blocks import ArrayBlocks, Cut, as_floats
@@ -184,7 +184,7 @@ def refuse_categories(coding: Coding | None) -> None:
     for name, categories in zip(coding.names, coding.categories, strict=True):
         if categories is not None and not _are_booleans(categories):
             shown = ", ".join(repr(value)[:40] for value in categories[:3])
-            raise DataError(
+            raise NotNumbersError(
                 f"Column {name!r} holds categories ({shown}), not numbers. Convert the "
                 f"table again without it (drop=[{name!r}])."
             )
