@@ -70,10 +70,10 @@ def _sticks_worth(N: Array, n: Array) -> float:
 
 
 def _sticks_joined(N: Array, n: Array, a: int, b: int) -> float:
-    into = np.where(np.arange(len(N)) == b, a, np.arange(len(N)))
-    into[into > b] -= 1
+    old_to_new = np.where(np.arange(len(N)) == b, a, np.arange(len(N)))
+    old_to_new[old_to_new > b] -= 1
     K = len(N) - 1
-    return _sticks_worth(np.bincount(into, N, K), np.bincount(into, n, K))
+    return _sticks_worth(np.bincount(old_to_new, N, K), np.bincount(old_to_new, n, K))
 
 
 JUDGES: dict[str, Judge] = {
@@ -124,8 +124,8 @@ def _merge(
     changes = judge(model, total, latest, pairs)
     merges = choose_merges(total, pairs, changes, 1e-9)
     if len(merges):
-        into = by_size(total.N, pairs[merges])
-        memo.regroup(into, int(into.max()) + 1)
+        old_to_new = by_size(total.N, pairs[merges])
+        memo.regroup(old_to_new, int(old_to_new.max()) + 1)
 
 
 def run_greedy(X: Array, likelihood: Likelihood, arguments: dict[str, Any]) -> Any:

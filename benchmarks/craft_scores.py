@@ -39,16 +39,16 @@ def f1_matched(classes: np.ndarray, labels: np.ndarray) -> float:
     As many rows as possible agree; rows of further clusters are of no class.
     """
     table = contingency_matrix(classes, labels)
-    into = np.full(table.shape[1], -1)
+    old_to_new = np.full(table.shape[1], -1)
     rows, columns = linear_sum_assignment(-table)
-    into[columns] = rows
-    return macro_f1(classes, labels, into)
+    old_to_new[columns] = rows
+    return macro_f1(classes, labels, old_to_new)
 
 
-def macro_f1(classes: np.ndarray, labels: np.ndarray, into: np.ndarray) -> float:
+def macro_f1(classes: np.ndarray, labels: np.ndarray, old_to_new: np.ndarray) -> float:
     """Mean F1 of the classes; cluster k is called class ``into[k]``."""
     names, true = np.unique(classes, return_inverse=True)
-    named = into[np.unique(labels, return_inverse=True)[1]]
+    named = old_to_new[np.unique(labels, return_inverse=True)[1]]
     kinds = np.arange(len(names))
     scores = f1_score(true, named, labels=kinds, average="macro", zero_division=0.0)
     return float(scores)

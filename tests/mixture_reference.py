@@ -107,10 +107,10 @@ def statistics(family, X, R, weights=None):
     return w @ R, S, w @ entropy(R), np.array(pairs)
 
 
-def regrouped(R, into, K):
+def regrouped(R, old_to_new, K):
     """Responsibilities after components were renumbered, joined or dropped (-1)."""
     out = np.zeros((len(R), K))
-    for k, target in enumerate(into):
+    for k, target in enumerate(old_to_new):
         if target >= 0:
             out[:, target] += R[:, k]
     return out

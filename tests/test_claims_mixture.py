@@ -184,10 +184,10 @@ def test_MO_10_sixteen_components_merge_as_predicted(seed):
         Position(model, params, total, params, True)
     )
     assert proposal.K <= 10
-    merged = total.regroup(proposal.into, proposal.K)
+    merged = total.regroup(proposal.old_to_new, proposal.K)
     brute = [
         mixture.bound(model, X, part)
-        for part in (R, mixture.regrouped(R, proposal.into, proposal.K))
+        for part in (R, mixture.regrouped(R, proposal.old_to_new, proposal.K))
     ]
     assert model.best_bound(total) == pytest.approx(brute[0], rel=1e-10)
     assert model.best_bound(merged) == pytest.approx(brute[1], rel=1e-10)

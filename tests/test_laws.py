@@ -128,7 +128,7 @@ class Laws:
         """`statistics` by their definition; rows labelled -1 belong to no group."""
         raise NotImplementedError
 
-    def renumbered(self, params, into):
+    def renumbered(self, params, old_to_new):
         """Parameters after groups were renumbered (-1 drops one)."""
         raise NotImplementedError
 
@@ -295,17 +295,17 @@ class Laws:
     def test_regroup_equals_recomputation(self, table):
         """Renumber and drop groups: summaries and per-row state follow."""
         model, params = self.some_params(table)
-        into = self.some_renumbering(params.K, table.rng)
-        K = int(into.max()) + 1
+        old_to_new = self.some_renumbering(params.K, table.rng)
+        K = int(old_to_new.max()) + 1
         total, labels = self.summary(model, params, table)
-        after = self.renumbered(params, into)
-        expected = self.brute_statistics(after, table, into[labels])
-        self.close(total.regroup(into, K), expected, table.n)
+        after = self.renumbered(params, old_to_new)
+        expected = self.brute_statistics(after, table, old_to_new[labels])
+        self.close(total.regroup(old_to_new, K), expected, table.n)
         with self.engine(table) as engine:
             engine.sweep(model, params, range(engine.n_blocks))
             for local in engine.locals():
-                before = into[self.labels(local)]
-                moved = model.regroup_local(local, into, K)
+                before = old_to_new[self.labels(local)]
+                moved = model.regroup_local(local, old_to_new, K)
                 np.testing.assert_array_equal(self.labels(moved), before)
 
     @law
@@ -317,10 +317,12 @@ class Laws:
             blocks = range(engine.n_blocks)
             total = engine.sweep(model, params, blocks)
             for seed in (1, 2):
-                into = self.some_renumbering(params.K, np.random.default_rng(seed))
-                params = self.renumbered(params, into)
-                engine.regroup(into, params.K)
-                total = total.regroup(into, params.K)
+                old_to_new = self.some_renumbering(
+                    params.K, np.random.default_rng(seed)
+                )
+                params = self.renumbered(params, old_to_new)
+                engine.regroup(old_to_new, params.K)
+                total = total.regroup(old_to_new, params.K)
             change = engine.sweep(model, params, blocks)
             total = (
                 total if model.incremental else type(total).zeros(*change.sums.shape)
@@ -333,6 +335,6 @@ class Laws:
     def some_renumbering(self, K, rng):
         """Keep some groups, at least one, in a new order."""
         kept = np.sort(rng.choice(K, rng.integers(1, K + 1), replace=False))
-        into = np.full(K, -1)
-        into[kept] = rng.permutation(len(kept))
-        return into
+        old_to_new = np.full(K, -1)
+        old_to_new[kept] = rng.permutation(len(kept))
+        return old_to_new

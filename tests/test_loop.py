@@ -165,10 +165,10 @@ class Sums:
     def copy(self):
         return Sums(self.n, self.first, self.second, self.moved)
 
-    def regroup(self, into, K):
+    def regroup(self, old_to_new, K):
         parts = [np.zeros(K) for _ in range(3)]
         for new, old in zip(parts, (self.n, self.first, self.second), strict=True):
-            np.add.at(new, into[into >= 0], old[into >= 0])
+            np.add.at(new, old_to_new[old_to_new >= 0], old[old_to_new >= 0])
         return Sums(*parts, self.moved)
 
 
@@ -198,8 +198,8 @@ class Means:
     def settled(self, total):
         return False
 
-    def regroup_local(self, local, into, K):
-        return into[local]
+    def regroup_local(self, local, old_to_new, K):
+        return old_to_new[local]
 
 
 ROWS = (
@@ -235,14 +235,14 @@ def play(params, *moves, model=None, groups=None, max_iter=20, **more):
 
 
 def swap(updated, total, **more):
-    into = np.arange(len(updated))[::-1]
-    return Proposal(updated[::-1], into, len(updated), **more)
+    old_to_new = np.arange(len(updated))[::-1]
+    return Proposal(updated[::-1], old_to_new, len(updated), **more)
 
 
 def drop_last(updated, total, **more):
     K = len(updated)
-    into = np.where(np.arange(K) < K - 1, np.arange(K), -1)
-    return Proposal(updated[:-1], into, K - 1, **more)
+    old_to_new = np.where(np.arange(K) < K - 1, np.arange(K), -1)
+    return Proposal(updated[:-1], old_to_new, K - 1, **more)
 
 
 def test_moves_after_an_exact_proposal_are_asked_with_its_sums():

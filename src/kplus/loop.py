@@ -138,10 +138,10 @@ def _moved(
 
 def _adopt(proposal: Proposal, memo: Memo, engine: Engine) -> Any:
     """Carry sums and per-row state over to the proposed groups."""
-    memo.regroup(proposal.into, proposal.K)
+    memo.regroup(proposal.old_to_new, proposal.K)
     if proposal.loan is not None:
         memo.lend(proposal.loan)
-    engine.regroup(proposal.into, proposal.K)
+    engine.regroup(proposal.old_to_new, proposal.K)
     return proposal.params
 
 

@@ -32,9 +32,9 @@ class Counts:
     def begin_pass(self):
         self.moved = 0
 
-    def regroup(self, into, K):
+    def regroup(self, old_to_new, K):
         out = np.zeros(K)
-        np.add.at(out, into[into >= 0], self.sums[into >= 0])
+        np.add.at(out, old_to_new[old_to_new >= 0], self.sums[old_to_new >= 0])
         return Counts(out)
 
 

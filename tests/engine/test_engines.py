@@ -31,8 +31,8 @@ class Log:
         weight = None if block.weights is None else block.weights.sum()
         return [(block.index, block.n_rows, weight)], (local or 0) + params
 
-    def regroup_local(self, local, into, K):
-        return local * K + into
+    def regroup_local(self, local, old_to_new, K):
+        return local * K + old_to_new
 
 
 def engines():

@@ -277,7 +277,7 @@ class Adding:
     def summarize(self, params, block, local):
         return 1, np.ones(20) if local is None else local + 1
 
-    def regroup_local(self, local, into, K):
+    def regroup_local(self, local, old_to_new, K):
         return local
 
 

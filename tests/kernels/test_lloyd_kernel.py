@@ -140,13 +140,13 @@ def test_births_and_deaths(seed):
     state = Visit(X, params).state
     for _ in range(4):
         K = params.K
-        into = np.full(K, -1)
+        old_to_new = np.full(K, -1)
         kept = rng.permutation(K)[: max(1, K - 3)]
-        into[kept] = np.arange(len(kept))
+        old_to_new[kept] = np.arange(len(kept))
         born = params.lens.view(X[rng.choice(len(X), 4, replace=False)])
         params = params.moved_to(params.centers + 0.02 * rng.normal(size=(K, 3)))
-        params = params.regroup(into).grown(born)
-        state = DPMeansModel(1.0).regroup_local(state, into, params.K)
+        params = params.regroup(old_to_new).grown(born)
+        state = DPMeansModel(1.0).regroup_local(state, old_to_new, params.K)
         check_labels(X, params, Visit(X, params, state))
 
 

@@ -82,9 +82,9 @@ class CraftLaws(Laws):
             sharing=self.sharing,
         )
 
-    def renumbered(self, params, into):
-        kept = np.flatnonzero(into >= 0)
-        of = kept[np.argsort(into[kept])]
+    def renumbered(self, params, old_to_new):
+        kept = np.flatnonzero(old_to_new >= 0)
+        of = kept[np.argsort(old_to_new[kept])]
         return Clusters(
             np.ascontiguousarray(params.tables[:, of]),
             params.shares[of],
@@ -106,9 +106,11 @@ class CraftLaws(Laws):
             blocks = range(engine.n_blocks)
             engine.sweep(model, params, blocks)
             for seed in (1, 2):
-                into = self.some_renumbering(params.K, np.random.default_rng(seed))
-                params = self.renumbered(params, into)
-                engine.regroup(into, params.K)
+                old_to_new = self.some_renumbering(
+                    params.K, np.random.default_rng(seed)
+                )
+                params = self.renumbered(params, old_to_new)
+                engine.regroup(old_to_new, params.K)
             total = engine.sweep(model, params, blocks)
             fresh, labels = self.summary(model, params, table)
             np.testing.assert_array_equal(self.labels_of(engine), labels)
@@ -343,8 +345,8 @@ def test_what_cannot_be_summed_is_refused(value, numeric):
 def test_regroup_joins_what_has_the_same_number():
     X, weights, z = mixed_rows()
     model = model_of(X, weights)
-    into = np.array([1, 0, 1])
-    joined = sums_of(model, X, weights, z, 3).regroup(into, 2)
-    expected = sums_of(model, X, weights, into[z], 2)
+    old_to_new = np.array([1, 0, 1])
+    joined = sums_of(model, X, weights, z, 3).regroup(old_to_new, 2)
+    expected = sums_of(model, X, weights, old_to_new[z], 2)
     np.testing.assert_allclose(joined.sums, expected.sums)
     np.testing.assert_allclose(joined.counts, expected.counts)

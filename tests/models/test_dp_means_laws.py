@@ -48,8 +48,8 @@ class DPMeansLaws(Laws):
         Y, w = self.seen(params, table), table.weight()
         return reference.objective(Y, labels, params.centers, penalty, w)
 
-    def renumbered(self, params, into):
-        return params.regroup(into)
+    def renumbered(self, params, old_to_new):
+        return params.regroup(old_to_new)
 
     def scale(self, params, table):
         return float(np.sum(table.weight() @ self.seen(params, table) ** 2))

@@ -139,23 +139,26 @@ class MixtureLaws(Laws):
     def test_regroup_equals_recomputation(self, table):
         """Renumber, drop and join components: sums and per-row state follow."""
         model, params = self.some_params(table)
-        for into in self.some_renumberings(params.K, table.rng):
-            K = int(into.max()) + 1
+        for old_to_new in self.some_renumberings(params.K, table.rng):
+            K = int(old_to_new.max()) + 1
             with self.engine(table) as engine:
                 total = engine.sweep(model, params, range(engine.n_blocks))
-                R = mixture.regrouped(model.R, into, K)
-                found, expected = total.regroup(into, K), self.brute(model, table, R)
+                R = mixture.regrouped(model.R, old_to_new, K)
+                found, expected = (
+                    total.regroup(old_to_new, K),
+                    self.brute(model, table, R),
+                )
                 for field in ("N", "S", "entropy", "seen"):
                     np.testing.assert_allclose(
                         getattr(found, field), getattr(expected, field),
                         rtol=1e-10, atol=1e-10 * table.n,
                     )  # fmt: skip
                 for local in engine.locals():
-                    self.check_local(model, local, into, K)
+                    self.check_local(model, local, old_to_new, K)
 
-    def check_local(self, model, local, into, K):
-        moved = model.regroup_local(local, into, K)
-        before = into[local.labels]
+    def check_local(self, model, local, old_to_new, K):
+        moved = model.regroup_local(local, old_to_new, K)
+        before = old_to_new[local.labels]
         if moved is None:
             assert np.any(before < 0)
             return
@@ -165,9 +168,9 @@ class MixtureLaws(Laws):
     def some_renumberings(self, K, rng):
         yield self.some_renumbering(K, rng)
         if K > 1:
-            into = np.arange(K) - (np.arange(K) > 1)
-            into[1] = 0
-            yield into
+            old_to_new = np.arange(K) - (np.arange(K) > 1)
+            old_to_new[1] = 0
+            yield old_to_new
 
     @law
     @given(tables())
@@ -178,9 +181,9 @@ class MixtureLaws(Laws):
             blocks = range(engine.n_blocks)
             total = engine.sweep(model, params, blocks)
             for seed in (1, 2):
-                into = self.some_renumbering(total.K, np.random.default_rng(seed))
-                engine.regroup(into, int(into.max()) + 1)
-                total = total.regroup(into, int(into.max()) + 1)
+                old_to_new = self.some_renumbering(total.K, np.random.default_rng(seed))
+                engine.regroup(old_to_new, int(old_to_new.max()) + 1)
+                total = total.regroup(old_to_new, int(old_to_new.max()) + 1)
             params = model.posterior(total.N, total.S, total.mass)
             params = model.ready(params, everyone=True)
             again = engine.sweep(model, params, blocks)

@@ -226,7 +226,7 @@ def test_stochastic_steps_move_by_rho():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(
-    "into",
+    "old_to_new",
     [
         [0, 1, 2, 3, 4],
         [3, 0, 4, 1, 2],
@@ -237,17 +237,17 @@ def test_stochastic_steps_move_by_rho():
         [0, 0, -1, -1, -1],
     ],
 )
-def test_regrouped_sums_are_those_of_regrouped_responsibilities(into, weighted):
+def test_regrouped_sums_are_those_of_regrouped_responsibilities(old_to_new, weighted):
     model, X, _ = setting("gaussian", K=5)
-    R, into = mixture.some_shares(N_ROWS, 5), np.array(into)
+    R, old_to_new = mixture.some_shares(N_ROWS, 5), np.array(old_to_new)
     w = np.random.default_rng(0).uniform(0.1, 2.0, N_ROWS) if weighted else None
-    K = into.max() + 1
-    found = stats_of(model, X, R, w).regroup(into, K)
-    expected = stats_of(model, X, mixture.regrouped(R, into, K), w)
+    K = old_to_new.max() + 1
+    found = stats_of(model, X, R, w).regroup(old_to_new, K)
+    expected = stats_of(model, X, mixture.regrouped(R, old_to_new, K), w)
     same_sums(found, expected, 1e-10, ("N", "S", "entropy", "seen"))
     assert found.base == expected.base
     assert found.mass == expected.mass
-    merged = np.bincount(into[into >= 0], minlength=K) > 1
+    merged = np.bincount(old_to_new[old_to_new >= 0], minlength=K) > 1
     a, b = pair_index(K)
     known = ~(merged[a] | merged[b])
     np.testing.assert_allclose(found.pairs[known], expected.pairs[known], rtol=1e-9)
@@ -276,16 +276,16 @@ def test_regrouped_rows():
     for n in range(N_ROWS):
         old = local.components[local.starts[n] : local.starts[n + 1]]
         kept = fewer.components[fewer.starts[n] : fewer.starts[n + 1]]
-        into = np.array([0, -1, 1, 1])[old]
-        np.testing.assert_array_equal(kept, into[into >= 0])
+        old_to_new = np.array([0, -1, 1, 1])[old]
+        np.testing.assert_array_equal(kept, old_to_new[old_to_new >= 0])
 
 
 def test_rows_that_lose_all_their_components_start_anew():
     model, X, params = setting("gaussian", n_active=1)
     _, local, _ = model.share_out(params, X, np.ones(N_ROWS))
     assert len(local.components) == N_ROWS
-    into = without(K, local.labels[:1])
-    assert model.regroup_local(local, into, K - 1) is None
+    old_to_new = without(K, local.labels[:1])
+    assert model.regroup_local(local, old_to_new, K - 1) is None
 
 
 # ------------------------------------------------------------------------- collected

@@ -98,9 +98,9 @@ class FeatureLaws(Laws):
         S, T, error, counts = obvious.sums(X, Z, params.A, table.weights)
         return [S, T, np.array(error), counts]
 
-    def renumbered(self, params, into):
-        K = int(into.max()) + 1
-        return replace(params, A=regroup_features(params.A, into, K))
+    def renumbered(self, params, old_to_new):
+        K = int(old_to_new.max()) + 1
+        return replace(params, A=regroup_features(params.A, old_to_new, K))
 
     def scale(self, params, table):
         """Residuals are as exact as the data: their squares are more so."""
@@ -127,17 +127,19 @@ class FeatureLaws(Laws):
         model, params = self.some_params(table)
         if params.K == 0:
             return
-        into = self.some_renumbering(params.K, table.rng)
-        K = int(into.max()) + 1
+        old_to_new = self.some_renumbering(params.K, table.rng)
+        K = int(old_to_new.max()) + 1
         total, labels = self.summary(model, params, table)
-        Z = regroup_columns(self.bits(labels, params.K), into, K)
-        after = self.renumbered(params, into)
+        Z = regroup_columns(self.bits(labels, params.K), old_to_new, K)
+        after = self.renumbered(params, old_to_new)
         expected = self.brute_statistics(after, table, self.numbers(Z))
-        found = total.regroup(into, K)
+        found = total.regroup(old_to_new, K)
         np.testing.assert_array_equal(found.A, after.A)
         self.close(found, expected, table.n)
         local = Allocation.of(self.bits(labels, params.K))
-        np.testing.assert_array_equal(model.regroup_local(local, into, K).unpack(), Z)
+        np.testing.assert_array_equal(
+            model.regroup_local(local, old_to_new, K).unpack(), Z
+        )
 
     @law
     @given(tables())
@@ -154,10 +156,12 @@ class FeatureLaws(Laws):
             engine.sweep(model, params, blocks)
             Z = self.bits(self.labels_of(engine), params.K)
             for seed in (1, 2):
-                into = self.some_renumbering(params.K, np.random.default_rng(seed))
-                params = self.renumbered(params, into)
-                engine.regroup(into, params.K)
-                Z = regroup_columns(Z, into, params.K)
+                old_to_new = self.some_renumbering(
+                    params.K, np.random.default_rng(seed)
+                )
+                params = self.renumbered(params, old_to_new)
+                engine.regroup(old_to_new, params.K)
+                Z = regroup_columns(Z, old_to_new, params.K)
             total = engine.sweep(model, params, blocks)
             labels = self.labels_of(engine)
             self.close(total, self.brute_statistics(params, table, labels), table.n)
@@ -314,8 +318,8 @@ def test_a_feature_that_rows_have_is_dropped(gaps):
     X = X if gaps else np.nan_to_num(X)
     total, Z = summarized(X, A, weights=weights)
     assert np.all(total.counts > 0.0)
-    into = np.array([1, -1, 0])
-    found = total.regroup(into, 2)
+    old_to_new = np.array([1, -1, 0])
+    found = total.regroup(old_to_new, 2)
     check_sums(found, X, Z[:, [2, 0]], weights)
     np.testing.assert_array_equal(found.A, A[[2, 0]])
     nothing = total.regroup(np.full(3, -1), 0)

@@ -149,12 +149,12 @@ def test_regroup_equals_recomputation(gaps, seed):
     more = int(rng.integers(0, 3))
     kept = np.sort(rng.choice(4, rng.integers(0, 5), replace=False))
     K = len(kept) + more
-    into = np.full(4, -1)
-    into[kept] = rng.permutation(K)[: len(kept)]
+    old_to_new = np.full(4, -1)
+    old_to_new[kept] = rng.permutation(K)[: len(kept)]
     fewer, left = np.zeros((len(X), K), np.uint8), np.zeros((K, X.shape[1]))
-    fewer[:, into[kept]], left[into[kept]] = Z[:, kept], A[kept]
+    fewer[:, old_to_new[kept]], left[old_to_new[kept]] = Z[:, kept], A[kept]
     sums = summed(X, Z, A)
-    check(sums.regroup(into, K), X, fewer, left)
+    check(sums.regroup(old_to_new, K), X, fewer, left)
     check(sums, X, Z, A)
 
 

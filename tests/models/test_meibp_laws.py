@@ -115,9 +115,9 @@ class MEIBPLaws(Laws):
         S = np.einsum("nk,nj,nd->dkj", Z, Z, seen.astype(float))
         return [S, Z.T @ R, np.array(np.sum(R**2)), Z.sum(axis=0)]
 
-    def renumbered(self, params, into):
-        K = int(into.max()) + 1
-        return renumbered(params, into, K, params.factors.mean[:0])
+    def renumbered(self, params, old_to_new):
+        K = int(old_to_new.max()) + 1
+        return renumbered(params, old_to_new, K, params.factors.mean[:0])
 
     def scale(self, params, table):
         """Residuals are as exact as the data; the bound has them by the noise."""
@@ -138,16 +138,18 @@ class MEIBPLaws(Laws):
         model, params = self.some_params(table)
         if params.K == 0:
             return
-        into = self.some_renumbering(params.K, table.rng)
-        K = int(into.max()) + 1
+        old_to_new = self.some_renumbering(params.K, table.rng)
+        K = int(old_to_new.max()) + 1
         total, labels = self.summary(model, params, table)
-        Z = regroup_columns(self.bits(labels, params.K), into, K)
-        after = self.renumbered(params, into)
+        Z = regroup_columns(self.bits(labels, params.K), old_to_new, K)
+        after = self.renumbered(params, old_to_new)
         expected = self.brute_statistics(after, table, self.numbers(Z))
-        self.close(total.regroup(into, K), expected, table.n)
+        self.close(total.regroup(old_to_new, K), expected, table.n)
         with self.engine(table) as engine:
             engine.sweep(model, params, range(engine.n_blocks))
-            moved = [model.regroup_local(local, into, K) for local in engine.locals()]
+            moved = [
+                model.regroup_local(local, old_to_new, K) for local in engine.locals()
+            ]
         found = np.concatenate([local.unpack() for local in moved])
         np.testing.assert_array_equal(found, Z)
 
@@ -163,10 +165,12 @@ class MEIBPLaws(Laws):
             engine.sweep(model, params, blocks)
             Z = self.bits(self.labels_of(engine), params.K)
             for seed in (1, 2):
-                into = self.some_renumbering(params.K, np.random.default_rng(seed))
-                params = self.renumbered(params, into)
-                engine.regroup(into, params.K)
-                Z = regroup_columns(Z, into, params.K)
+                old_to_new = self.some_renumbering(
+                    params.K, np.random.default_rng(seed)
+                )
+                params = self.renumbered(params, old_to_new)
+                engine.regroup(old_to_new, params.K)
+                Z = regroup_columns(Z, old_to_new, params.K)
             total = engine.sweep(model, params, blocks)
             labels = self.labels_of(engine)
         self.close(total, self.brute_statistics(params, table, labels), table.n)
@@ -191,9 +195,9 @@ class MEIBPLaws(Laws):
 
 
 def _kept(held, K):
-    into = np.full(K, -1)
-    into[held] = np.arange(len(held))
-    return into
+    old_to_new = np.full(K, -1)
+    old_to_new[held] = np.arange(len(held))
+    return old_to_new
 
 
 class TestNonnegative(MEIBPLaws):

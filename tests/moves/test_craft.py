@@ -51,7 +51,7 @@ def brute(model, X, weights, labels, K):
 def check_exact(proposal, model, X, weights, labels):
     """The parameters are those of a fit of the rows with their new numbers."""
     assert proposal.exact
-    after = sums_of(model, X, weights, proposal.into[labels], proposal.K)
+    after = sums_of(model, X, weights, proposal.old_to_new[labels], proposal.K)
     expected = model.of(after)
     for name in ("tables", "shares", "gains", "prices"):
         np.testing.assert_allclose(
@@ -69,7 +69,7 @@ def test_clusters_without_rows_go():
     total = sums_of(model, X, weights, labels, 6)
     for resting in (False, True):
         proposal = propose(DropClusters(), model, total, resting)
-        np.testing.assert_array_equal(proposal.into, [-1, 0, -1, 1, 2, -1])
+        np.testing.assert_array_equal(proposal.old_to_new, [-1, 0, -1, 1, 2, -1])
         check_exact(proposal, model, X, weights, labels)
     before = model.objective(None, total)
     assert proposal.params.prices.sum() == pytest.approx(before)
@@ -102,7 +102,7 @@ def test_halves_of_a_group_are_joined(fraction, sharing):
     labels[(z == 1) & (np.arange(60) % 2 == 0)] = 3
     total = sums_of(model, X, weights, labels, 4)
     proposal = propose(JoinClusters(), model, total)
-    np.testing.assert_array_equal(proposal.into, [0, 1, 2, 1])
+    np.testing.assert_array_equal(proposal.old_to_new, [0, 1, 2, 1])
     check_exact(proposal, model, X, weights, labels)
     change = proposal.params.prices.sum() - model.objective(None, total)
     expected = brute(model, X, weights, z, 3) - brute(model, X, weights, labels, 4)
@@ -123,7 +123,7 @@ def test_the_best_pair_is_joined():
             found[i, j] = brute(model, X, weights, joined, 5)
     i, j = min(found, key=found.get)
     proposal = propose(JoinClusters(), model, total)
-    assert proposal.into[i] == proposal.into[j]
+    assert proposal.old_to_new[i] == proposal.old_to_new[j]
     assert proposal.params.prices.sum() == pytest.approx(found[i, j])
 
 
@@ -165,7 +165,7 @@ def test_clusters_are_numbered_by_size():
     labels = np.where((z == 0) & (np.arange(60) > 20), 2, z)
     total = sums_of(model, X, weights, labels, 3)
     proposal = propose(SortClusters(), model, total)
-    after = total.regroup(proposal.into, 3)
+    after = total.regroup(proposal.old_to_new, 3)
     assert np.all(np.diff(after.counts) <= 0.0)
     check_exact(proposal, model, X, weights, labels)
 
@@ -181,7 +181,7 @@ def test_clusters_of_equal_size_have_an_order_of_their_own():
         total = sums_of(model, X, weights, labels, 3)
         np.testing.assert_array_equal(total.counts, 20)
         proposal = propose(SortClusters(), model, total)
-        found.append(labels if proposal is None else proposal.into[labels])
+        found.append(labels if proposal is None else proposal.old_to_new[labels])
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
 

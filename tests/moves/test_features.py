@@ -52,15 +52,15 @@ def test_empty_features_go_and_equal_ones_are_fused(n, gaps, weighted):
     weights = None if weights is None else np.ceil(4.0 * weights) / 4.0
     total = sums_of(X, Z, A, weights)
     proposal = propose(TidyFeatures(), total, Features(A))
-    np.testing.assert_array_equal(proposal.into, [-1, 0, 1, 0, 2, 1])
+    np.testing.assert_array_equal(proposal.old_to_new, [-1, 0, 1, 0, 2, 1])
     assert (proposal.K, proposal.exact) == (3, True)
     np.testing.assert_allclose(proposal.params.A, [A[1] + A[3], A[2] + A[5], A[4]])
-    fused = regroup_columns(Z, proposal.into, 3)
+    fused = regroup_columns(Z, proposal.old_to_new, 3)
     np.testing.assert_array_equal(fused, Z[:, [1, 2, 4]])
     before = obvious.error(X, Z, A, weights)
     after = obvious.error(X, fused, proposal.params.A, weights)
     assert after == pytest.approx(before, rel=1e-12)
-    found = total.regroup(proposal.into, 3)
+    found = total.regroup(proposal.old_to_new, 3)
     assert found.error == pytest.approx(before, rel=1e-9)
 
 
@@ -83,7 +83,7 @@ def test_a_feature_of_rows_without_weight_goes():
     weights = np.append([0.0, 0.0], np.ones(28))
     params, total = at_optimum(X, Z, weights)
     np.testing.assert_array_equal(
-        propose(TidyFeatures(), total, params).into, [0, 1, 2, -1]
+        propose(TidyFeatures(), total, params).old_to_new, [0, 1, 2, -1]
     )
 
 
@@ -124,9 +124,9 @@ def test_the_feature_worth_least_goes_and_the_others_adapt(seed, gaps, weighted)
     assert propose(RemoveFeature(), total, params, equal) is None
     assert propose(RemoveFeature(), total, params, 2.0 * loss, resting=False) is None
     proposal = propose(RemoveFeature(), total, params, 1.001 * loss)
-    np.testing.assert_array_equal(np.flatnonzero(proposal.into < 0), [k])
+    np.testing.assert_array_equal(np.flatnonzero(proposal.old_to_new < 0), [k])
     np.testing.assert_allclose(proposal.params.A, refits[k], atol=1e-6)
-    found = total.regroup(proposal.into, 2).about(proposal.params.A)
+    found = total.regroup(proposal.old_to_new, 2).about(proposal.params.A)
     assert found.error == pytest.approx(errors[k], rel=1e-7)
 
 
@@ -139,7 +139,7 @@ def test_a_feature_that_depends_on_others_goes_for_nothing(kind, offset):
     Z = np.column_stack([np.ones_like(third), Z[:, 0], Z[:, 1], third])
     params, total = at_optimum(X + offset, Z)
     proposal = propose(RemoveFeature(), total, params, 1e-3)
-    found = total.regroup(proposal.into, 3).about(proposal.params.A)
+    found = total.regroup(proposal.old_to_new, 3).about(proposal.params.A)
     assert found.error <= total.error * (1 + 1e-6) + 1e-3
 
 
@@ -180,7 +180,7 @@ def test_costly_rows_get_features_of_their_own(gaps, weighted):
     proposal = propose(OpenFeatures(10), total, Features(A), penalty)
     n_new = proposal.K - 3
     assert n_new > 0
-    np.testing.assert_array_equal(proposal.into, np.arange(3))
+    np.testing.assert_array_equal(proposal.old_to_new, np.arange(3))
     np.testing.assert_array_equal(proposal.params.A[:3], A)
     after = obvious.best_rows(X, proposal.params.A)
     before = obvious.objective(X, Z, A, penalty, weights)

@@ -59,9 +59,9 @@ def proposed(name, params, total, resting=True):
 
 def check_exact(proposal, X, Z):
     """Return the bits that are left, and the bound from sums over them."""
-    Z, K = Z[:, proposal.into >= 0], proposal.K
+    Z, K = Z[:, proposal.old_to_new >= 0], proposal.K
     left = np.empty_like(Z)
-    left[:, proposal.into[proposal.into >= 0]] = Z
+    left[:, proposal.old_to_new[proposal.old_to_new >= 0]] = Z
     total = summed(X, left, proposal.params.factors.mean)
     assert proposal.exact
     assert proposal.params.K == K == len(proposal.params.factors.mean) == left.shape[1]
@@ -82,7 +82,7 @@ def test_empty_features_go_and_the_bound_stays(prior, empty):
     left, after = check_exact(proposal, X, Z)
     assert left.any(axis=0).all()
     assert after == pytest.approx(before, rel=1e-12)
-    carried = total.regroup(proposal.into, proposal.K)
+    carried = total.regroup(proposal.old_to_new, proposal.K)
     assert MEIBPModel().bound(proposal.params, carried) == pytest.approx(before)
 
 
@@ -116,7 +116,7 @@ def test_a_needless_feature_goes(prior, gaps):
     before = MEIBPModel().bound(params, total)
     proposal = proposed("drop", params, total)
     assert proposal is not None
-    np.testing.assert_array_equal(proposal.into, [0, 1, 2, -1])
+    np.testing.assert_array_equal(proposal.old_to_new, [0, 1, 2, -1])
     _, after = check_exact(proposal, X, wide)
     assert after > before
 
@@ -162,7 +162,7 @@ def test_whatever_is_dropped_raises_the_bound(prior, seed):
     before = MEIBPModel().bound(params, total)
     left, after = check_exact(proposal, X, Z)
     assert after > before
-    carried = total.regroup(proposal.into, proposal.K)
+    carried = total.regroup(proposal.old_to_new, proposal.K)
     assert MEIBPModel().bound(proposal.params, carried) == pytest.approx(after)
     np.testing.assert_array_equal(carried.counts, left.sum(axis=0))
 
@@ -181,10 +181,10 @@ def test_nothing_is_left_whose_loss_would_pay(prior, infer, seed):
         return
     before = model.bound(params, total)
     for k in range(3):
-        into = np.arange(3) - (np.arange(3) > k)
-        into[k] = -1
-        fewer = total.regroup(into, 2)
-        few = renumbered(params, into, 2, params.factors.mean[:0])
+        old_to_new = np.arange(3) - (np.arange(3) > k)
+        old_to_new[k] = -1
+        fewer = total.regroup(old_to_new, 2)
+        few = renumbered(params, old_to_new, 2, params.factors.mean[:0])
         refitted = model.update(few, fewer)
         assert model.bound(refitted, fewer) <= before + 1e-9 * abs(before)
 

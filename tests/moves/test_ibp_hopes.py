@@ -25,9 +25,9 @@ def fitted(X, Z, noise):
 def gain_of_dropping(params, total, k):
     """All else refitted, rows keep their other features, scales stay."""
     K = total.K
-    into = without(K, np.array([k]))
-    fewer = renumbered(params, into, K - 1, params.factors.mean[:0])
-    sums = total.regroup(into, K - 1)
+    old_to_new = without(K, np.array([k]))
+    fewer = renumbered(params, old_to_new, K - 1, params.factors.mean[:0])
+    sums = total.regroup(old_to_new, K - 1)
     return FIXED.bound(FIXED.update(fewer, sums), sums) - FIXED.bound(params, total)
 
 

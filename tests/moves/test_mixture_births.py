@@ -85,7 +85,7 @@ def test_a_birth_leaves_all_that_is_old():
     K, new = proposal.K, proposal.params
     assert K == 1 + 3
     assert not proposal.exact
-    np.testing.assert_array_equal(proposal.into, [0])
+    np.testing.assert_array_equal(proposal.old_to_new, [0])
     np.testing.assert_array_equal(new.N[:1], total.N)
     np.testing.assert_array_equal(new.S[:1], total.S)
     for field in ("const", "means", "whiten"):

@@ -61,10 +61,10 @@ def test_the_change_of_every_pair_is_exact(name, weighted):
     pairs = np.column_stack(pair_index(5))
     changes = pair_changes(model, total, 1.0, pairs)
     for (a, b), change in zip(pairs, changes, strict=True):
-        into = np.arange(5) - (np.arange(5) > b)
-        into[b] = a
-        after = model.best_bound(total.regroup(into, 4))
-        merged = mixture.regrouped(R, into, 4)
+        old_to_new = np.arange(5) - (np.arange(5) > b)
+        old_to_new[b] = a
+        after = model.best_bound(total.regroup(old_to_new, 4))
+        merged = mixture.regrouped(R, old_to_new, 4)
         brute = mixture.bound(model, X, merged, w)
         slack = 1e-10 * abs(before)
         assert change == pytest.approx(after - before, abs=slack)
@@ -80,12 +80,12 @@ def test_changes_with_a_learned_concentration():
     changes = pair_changes(model, total, alpha, pairs)
     before = mixture.bound(model, X, R, w, concentration=alpha)
     for (a, b), change in zip(pairs, changes, strict=True):
-        into = np.arange(5) - (np.arange(5) > b)
-        into[b] = a
-        merged = mixture.regrouped(R, into, 4)
+        old_to_new = np.arange(5) - (np.arange(5) > b)
+        old_to_new[b] = a
+        merged = mixture.regrouped(R, old_to_new, 4)
         after = mixture.bound(model, X, merged, w, concentration=alpha)
         assert change == pytest.approx(after - before, abs=1e-8)
-        gain = model.best_bound(total.regroup(into, 4)) - model.best_bound(total)
+        gain = model.best_bound(total.regroup(old_to_new, 4)) - model.best_bound(total)
         assert gain >= change - 1e-8
 
 
@@ -98,21 +98,23 @@ def test_merges_at_once_raise_the_bound_as_brute_force_says(name, seed):
     assert proposal.exact
     assert proposal.K < 8
     assert len(records.entries) == 8 - proposal.K
-    merged = total.regroup(proposal.into, proposal.K)
-    brute = mixture.bound(model, X, mixture.regrouped(R, proposal.into, proposal.K), w)
+    merged = total.regroup(proposal.old_to_new, proposal.K)
+    brute = mixture.bound(
+        model, X, mixture.regrouped(R, proposal.old_to_new, proposal.K), w
+    )
     after = model.best_bound(merged)
     assert after == pytest.approx(brute, rel=1e-10)
     assert after > model.best_bound(total)
     np.testing.assert_array_equal(proposal.params.N, merged.N)
     np.testing.assert_array_equal(proposal.params.S, merged.S)
     assert np.all(np.diff(merged.N) <= 0.0)
-    assert np.bincount(proposal.into).max() <= 2
+    assert np.bincount(proposal.old_to_new).max() <= 2
     for entry in records.entries:
         a, b = entry.target
         assert (entry.kind, entry.accepted) == ("merge", True)
         assert a < b
         assert entry.change > 0.0
-        assert proposal.into[a] == proposal.into[b]
+        assert proposal.old_to_new[a] == proposal.old_to_new[b]
 
 
 @pytest.mark.parametrize("few", [40, 0])
@@ -125,7 +127,7 @@ def test_likely_partners_are_enough_to_merge_halves(few, monkeypatch):
     total = stats_of(model, X, labelled(np.repeat(np.arange(24), 10)))
     proposal = propose(MergeComponents(MoveRecords()), model, total, resting=False)
     assert proposal.K == 12
-    np.testing.assert_array_equal(proposal.into[::2], proposal.into[1::2])
+    np.testing.assert_array_equal(proposal.old_to_new[::2], proposal.old_to_new[1::2])
 
 
 def test_no_merge_where_none_pays():
@@ -145,8 +147,10 @@ def test_components_are_brought_in_order_of_size():
     labels = np.repeat(np.arange(3), [20, 60, 60])
     total = stats_of(model, X, labelled(labels))
     proposal = propose(MergeComponents(MoveRecords()), model, total)
-    np.testing.assert_array_equal(proposal.into, [2, 0, 1])
-    assert model.best_bound(total.regroup(proposal.into, 3)) > model.best_bound(total)
+    np.testing.assert_array_equal(proposal.old_to_new, [2, 0, 1])
+    assert model.best_bound(total.regroup(proposal.old_to_new, 3)) > model.best_bound(
+        total
+    )
 
 
 @pytest.mark.parametrize("where", [0, 1, 3])
@@ -157,7 +161,9 @@ def test_empty_components_go(where):
     total = stats_of(model, X, R)
     proposal = propose(MergeComponents(MoveRecords()), model, total)
     assert proposal.K == 3
-    gain = model.best_bound(total.regroup(proposal.into, 3)) - model.best_bound(total)
+    gain = model.best_bound(total.regroup(proposal.old_to_new, 3)) - model.best_bound(
+        total
+    )
     assert gain >= -1e-9
 
 
@@ -170,7 +176,7 @@ def test_several_empty_components_go_in_the_end():
         proposal = propose(MergeComponents(MoveRecords()), model, total)
         if proposal is None:
             break
-        total = total.regroup(proposal.into, proposal.K)
+        total = total.regroup(proposal.old_to_new, proposal.K)
     assert total.K == 3
 
 
@@ -191,8 +197,8 @@ def test_what_was_tried_follows_the_larger_part():
     params = replace(
         params, tried=np.array([7.0, 8.0, 9.0]), waited=np.array([1, 2, 3]), visits=4
     )
-    into = np.array([0, 1, 0])
-    new = merge.carried_over(model, params, total.regroup(into, 2), into)
+    old_to_new = np.array([0, 1, 0])
+    new = merge.carried_over(model, params, total.regroup(old_to_new, 2), old_to_new)
     larger = 0 if total.N[0] > total.N[2] else 2
     np.testing.assert_array_equal(new.tried, [params.tried[larger], 8.0])
     np.testing.assert_array_equal(new.waited, [params.waited[larger], 2])
@@ -287,11 +293,11 @@ def test_components_with_rows_of_earlier_stay():
     total = one_pass(model, X, two_halves(model, X))
     total.spare[:2] = 0.0  # as if the halves were the same
     proposal = propose(DeleteComponent(MoveRecords()), model, total)
-    target = int(np.flatnonzero(proposal.into < 0)[0])
+    target = int(np.flatnonzero(proposal.old_to_new < 0)[0])
     assert target in (0, 1)
     total.seen[target] -= 1.0
     proposal = propose(DeleteComponent(MoveRecords()), model, total)
-    assert int(np.flatnonzero(proposal.into < 0)[0]) == 1 - target
+    assert int(np.flatnonzero(proposal.old_to_new < 0)[0]) == 1 - target
     total.seen[1 - target] = 0.0
     assert propose(DeleteComponent(MoveRecords()), model, total) is None
 
@@ -323,12 +329,12 @@ def test_components_are_presented_by_size_and_without_empty_ones():
         Position(model, params, total, params, True)
     )
     assert proposal.K == 3
-    np.testing.assert_array_equal(proposal.into, [-1, 2, -1, 0, 1])
+    np.testing.assert_array_equal(proposal.old_to_new, [-1, 2, -1, 0, 1])
     np.testing.assert_array_equal(proposal.params.N, [70.0, 60.0, 50.0])
     assert proposal.params.plan.frozen
     assert proposal.params.plan.everyone
     kept = PresentComponents(False).propose(
         Position(model, params, total, params, True)
     )
-    np.testing.assert_array_equal(kept.into, [3, 2, 4, 0, 1])
+    np.testing.assert_array_equal(kept.old_to_new, [3, 2, 4, 0, 1])
     assert kept.K == 5

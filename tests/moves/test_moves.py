@@ -60,7 +60,7 @@ def test_opening_lowers_the_objective_at_once(seed, K):
     proposal, total, _ = propose(OpenClusters(), X, model, params, weights)
     opened = proposal.K - K
     assert 1 <= opened <= max(1, K // 8)
-    np.testing.assert_array_equal(proposal.into, np.arange(K))
+    np.testing.assert_array_equal(proposal.old_to_new, np.arange(K))
     assert value(X, proposal.params, 0.5, weights) < before
     new = proposal.params.centers[K:]
     assert all((row == X).all(axis=1).any() for row in new)
@@ -132,7 +132,7 @@ def test_empty_clusters_are_dropped():
         DropEmpty(), X, DPMeansModel(1.0), Centers.start(PLAIN, C)
     )
     assert proposal.K == 2
-    np.testing.assert_array_equal(proposal.into, [0, -1, 1, -1])
+    np.testing.assert_array_equal(proposal.old_to_new, [0, -1, 1, -1])
     np.testing.assert_array_equal(proposal.params.centers, updated.centers[[0, 2]])
     full = Centers.start(PLAIN, X[:2].copy())
     assert propose(DropEmpty(), X, DPMeansModel(1.0), full)[0] is None
@@ -189,7 +189,7 @@ def test_the_removal_that_pays_most_is_proposed(seed):
         params = proposal.params
     assert (proposal is None) == (costs.min() >= 3.0)
     if proposal is not None:
-        gone = np.flatnonzero(proposal.into < 0)
+        gone = np.flatnonzero(proposal.old_to_new < 0)
         assert costs[gone] == pytest.approx([costs.min()], rel=1e-3)
         kept = np.delete(params.centers, gone, axis=0)
         np.testing.assert_array_equal(proposal.params.centers, kept)

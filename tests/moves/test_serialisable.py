@@ -205,8 +205,8 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
             found = proposal.params.centers[params.K :]
             np.testing.assert_array_equal(found, expected)
             params = proposal.params
-            total = total.regroup(proposal.into, proposal.K)
-            cut.regroup(proposal.into, proposal.K)
+            total = total.regroup(proposal.old_to_new, proposal.K)
+            cut.regroup(proposal.old_to_new, proposal.K)
             total += cut.sweep(model, params, range(cut.n_blocks))
 
 

@@ -174,9 +174,9 @@ def test_tallies_of_different_k_add_subtract_and_regroup():
     small += parts.total
     small -= parts.total
     np.testing.assert_allclose(small.sums, 0.0, atol=1e-12)
-    into = np.arange(total.K) // 2
-    merged = total.regroup(into, into[-1] + 1)
-    np.testing.assert_allclose(merged.counts, np.bincount(into, total.counts))
+    old_to_new = np.arange(total.K) // 2
+    merged = total.regroup(old_to_new, old_to_new[-1] + 1)
+    np.testing.assert_allclose(merged.counts, np.bincount(old_to_new, total.counts))
 
 
 # -------------------------------------------------------------------- collapsed

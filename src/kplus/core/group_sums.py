@@ -46,15 +46,15 @@ class GroupSums:
         arrays: dict[str, Any] = {name: getattr(self, name).copy() for name in names}
         return replace(self, **arrays)
 
-    def regroup(self, into: IntArray, K: int) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
         """Carry over to K groups; those with the same new number are added up."""
-        kept = np.flatnonzero(into >= 0)
-        goal, first = np.unique(into[kept], return_index=True)
+        kept = np.flatnonzero(old_to_new >= 0)
+        goal, first = np.unique(old_to_new[kept], return_index=True)
         again = np.delete(kept, first)
         arrays: dict[str, Any] = {}
         for name in (*self.statistics, *self.reports):
             old = getattr(self, name)
             new = arrays[name] = np.zeros((K, *old.shape[1:]), old.dtype)
             new[goal] = old[kept[first]]
-            np.add.at(new, into[again], old[again])
+            np.add.at(new, old_to_new[again], old[again])
         return replace(self, **arrays)

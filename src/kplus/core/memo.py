@@ -82,18 +82,18 @@ class Memo:
             for summary in known[1:]:
                 self.total += summary
 
-    def regroup(self, into: IntArray, K: int) -> None:
+    def regroup(self, old_to_new: IntArray, K: int) -> None:
         """Renumber the groups (clusters) inside every cached summary."""
         self._groups = [
-            None if summary is None else summary.regroup(into, K)
+            None if summary is None else summary.regroup(old_to_new, K)
             for summary in self._groups
         ]
         if self._base is not None:
-            self._base = self._base.regroup(into, K)
+            self._base = self._base.regroup(old_to_new, K)
         if self._single:
             self.total = self._groups[0]
         elif self.total is not None:
-            self.total = self.total.regroup(into, K)
+            self.total = self.total.regroup(old_to_new, K)
 
     def snapshot(self) -> Any:
         """What `restore` needs; summaries are swapped, never changed in place."""

@@ -1,4 +1,4 @@
-"""Renumbering of groups: ``into[k_old] = k_new``, -1 drops a group."""
+"""Renumbering of groups: ``old_to_new[k_old] = k_new``, -1 drops a group."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ def without(K: int, drop: NDArray[Any] | int) -> IntArray:
 
 def joined(K: int, first: int, second: int) -> IntArray:
     """Renumber K groups of which the second becomes part of the first."""
-    into = without(K, second)
-    into[second] = into[first]
-    return into
+    old_to_new = without(K, second)
+    old_to_new[second] = old_to_new[first]
+    return old_to_new
 
 
-def relabelled(labels: IntArray, into: IntArray) -> IntArray:
+def relabelled(labels: IntArray, old_to_new: IntArray) -> IntArray:
     """The labels of rows after a renumbering; -1, no group, stays -1."""
-    return np.append(into, -1).astype(labels.dtype)[labels]
+    return np.append(old_to_new, -1).astype(labels.dtype)[labels]

@@ -104,8 +104,8 @@ class Summary(Protocol):
 
     def copy(self) -> Self: ...
 
-    def regroup(self, into: IntArray, K: int) -> Self:
-        """Carry over to `K` groups: old group k becomes ``into[k]``, -1 drops it."""
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
+        """Carry over to `K` groups: old group k becomes ``old_to_new[k]``, -1: none."""
 
 
 M = TypeVar("M")
@@ -144,7 +144,7 @@ class Model(Protocol[P, S]):
     def settled(self, total: S) -> bool:
         """Whether the last pass changed nothing, so that the fit is at rest."""
 
-    def regroup_local(self, local: Any, into: IntArray, K: int) -> Any:
+    def regroup_local(self, local: Any, old_to_new: IntArray, K: int) -> Any:
         """Renumber the groups in a block's per-row state."""
 
 
@@ -168,7 +168,7 @@ class Proposal:
     """
 
     params: Any
-    into: IntArray
+    old_to_new: IntArray
     K: int
     exact: bool = False
     loan: Any = None
@@ -218,7 +218,7 @@ class Engine(Protocol):
     def sweep(self, model: Any, params: Any, block_ids: Sequence[int]) -> Any:
         """Visit blocks; return the sum of their summaries."""
 
-    def regroup(self, into: IntArray, K: int) -> None:
+    def regroup(self, old_to_new: IntArray, K: int) -> None:
         """Note that groups were renumbered; blocks catch up on their next visit."""
 
     def locals(self) -> Iterable[Any]:

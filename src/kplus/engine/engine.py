@@ -181,9 +181,9 @@ class BlockEngine:
         rows = self.source.block_rows
         self._rows += min((task[-1] + 1) * rows, self.source.n_rows) - task[0] * rows
 
-    def regroup(self, into: IntArray, K: int) -> None:
+    def regroup(self, old_to_new: IntArray, K: int) -> None:
         """Note a renumbering; each block replays what it missed on its next visit."""
-        self._renumberings.append((into, K))
+        self._renumberings.append((old_to_new, K))
 
     def locals(self) -> Iterator[Any]:
         """Yield the per-row state of each block, in order."""
@@ -230,8 +230,12 @@ class BlockEngine:
         """Go on from the state of another engine on the same rows."""
         if not isinstance(state, State) or len(state.places) != self.n_blocks:
             raise CheckpointError("the state of rows is that of other blocks")
-        for into, K in state.renumberings:
-            if into.ndim != 1 or into.dtype.kind != "i" or np.any(into >= K):
+        for old_to_new, K in state.renumberings:
+            if (
+                old_to_new.ndim != 1
+                or old_to_new.dtype.kind != "i"
+                or np.any(old_to_new >= K)
+            ):
                 raise CheckpointError(f"groups were not renumbered to {K}")
         handles = [self.store.find(described) for described in state.handles]
         self._pin(handles)
@@ -286,9 +290,9 @@ def run_blocks(
     total = None
     for i, block in enumerate(blocks):
         local = states[i]
-        for into, K in missed[i]:
+        for old_to_new, K in missed[i]:
             if local is not None:
-                local = model.regroup_local(local, into, K)
+                local = model.regroup_local(local, old_to_new, K)
         summary, states[i] = model.summarize(params, block, local)
         if total is None:
             total = summary

@@ -341,7 +341,9 @@ def _checked_state(state: Any, rows: Path) -> State:
     _check(len(state.places) == len(state.versions))
     most = len(state.renumberings)
     _check(all(0 <= version <= most for version in state.versions))
-    _check(all(isinstance(into, np.ndarray) for into, _ in state.renumberings))
+    _check(
+        all(isinstance(old_to_new, np.ndarray) for old_to_new, _ in state.renumberings)
+    )
     return replace(state, handles=handles)
 
 

@@ -279,8 +279,8 @@ def _merged(
     changes += owed[a] + owed[b]
     changes -= _owed(model, stats.N[a] + stats.N[b], stand_for)
     merges = choose_merges(stats, pairs, changes, 1e-9)
-    into = by_size(stats.N, pairs[merges])
-    return stats.regroup(into, int(into.max()) + 1)
+    old_to_new = by_size(stats.N, pairs[merges])
+    return stats.regroup(old_to_new, int(old_to_new.max()) + 1)
 
 
 def optimism(family: Family, rows: Array) -> Array:

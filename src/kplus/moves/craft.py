@@ -16,9 +16,9 @@ def by_size(total: ClusterSums) -> IntArray:
 
 
 def _regrouped(
-    model: CraftModel, total: ClusterSums, into: IntArray, K: int
+    model: CraftModel, total: ClusterSums, old_to_new: IntArray, K: int
 ) -> Proposal:
-    return Proposal(model.of(total.regroup(into, K)), into, K, exact=True)
+    return Proposal(model.of(total.regroup(old_to_new, K)), old_to_new, K, exact=True)
 
 
 class DropClusters:
@@ -31,8 +31,8 @@ class DropClusters:
         empty = np.flatnonzero(total.counts <= 0.0)
         if not len(empty):
             return None
-        into = without(total.K, empty)
-        return _regrouped(at.model, total, into, total.K - len(empty))
+        old_to_new = without(total.K, empty)
+        return _regrouped(at.model, total, old_to_new, total.K - len(empty))
 
 
 class JoinClusters:
@@ -50,8 +50,8 @@ class JoinClusters:
             total.sums, total.counts, updated.prices, tariff
         )
         first, second = pairs[np.argmin(changes)]
-        into = joined(total.K, first, second)
-        proposal = _regrouped(model, total, into, total.K - 1)
+        old_to_new = joined(total.K, first, second)
+        proposal = _regrouped(model, total, old_to_new, total.K - 1)
         if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
             return None
         return proposal
@@ -64,7 +64,7 @@ class SortClusters:
         self, at: Position[CraftModel, Clusters, ClusterSums]
     ) -> Proposal | None:
         total = at.total
-        into = by_size(total)
-        if np.array_equal(into, np.arange(total.K)):
+        old_to_new = by_size(total)
+        if np.array_equal(old_to_new, np.arange(total.K)):
             return None
-        return _regrouped(at.model, total, into, total.K)
+        return _regrouped(at.model, total, old_to_new, total.K)

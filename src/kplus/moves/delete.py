@@ -46,11 +46,11 @@ class DeleteComponent:
         target = int(np.argmax(gains))
         if not gains[target] > 0.0:
             return None
-        into = without(total.K, target)
-        rest = total.regroup(into, total.K - 1)
-        new = carried_over(model, updated, rest, into)
+        old_to_new = without(total.K, target)
+        rest = total.regroup(old_to_new, total.K - 1)
+        new = carried_over(model, updated, rest, old_to_new)
         note = (updated.visits - 1, target, float(N[target]))
-        return Proposal(new, into, total.K - 1, trial=True, note=note)
+        return Proposal(new, old_to_new, total.K - 1, trial=True, note=note)
 
     def told(self, note: tuple[int, int, float], change: float, kept: bool) -> None:
         iteration, target, count = note

@@ -85,6 +85,6 @@ class RemoveEllipsoid:
         worst = int(np.argmax(gain))
         if gain[worst] <= 1e-12 * saved[worst]:
             return None
-        into = without(params.K, worst)
-        kept = params.regroup(into)
-        return Proposal(kept, into, kept.K)
+        old_to_new = without(params.K, worst)
+        kept = params.regroup(old_to_new)
+        return Proposal(kept, old_to_new, kept.K)

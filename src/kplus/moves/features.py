@@ -24,20 +24,20 @@ class TidyFeatures:
         self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
         total, updated = at.total, at.updated
-        into = np.full(total.K, -1)
+        old_to_new = np.full(total.K, -1)
         same = total.same_rows()
         K = 0
         for k in np.flatnonzero(total.counts > 0.0):
             twin = int(np.argmax(same[k]))  # the first, k itself if there is no other
             if twin == k:
-                into[k] = K
+                old_to_new[k] = K
                 K += 1
             else:
-                into[k] = into[twin]
+                old_to_new[k] = old_to_new[twin]
         if K == total.K:
             return None
-        A = regroup_features(updated.A, into, K)
-        return Proposal(replace(updated, A=A), into, K, exact=True)
+        A = regroup_features(updated.A, old_to_new, K)
+        return Proposal(replace(updated, A=A), old_to_new, K, exact=True)
 
 
 class RemoveFeature:
@@ -56,8 +56,8 @@ class RemoveFeature:
         H = total.inverses()
         share = (H[:, :, k] / H[:, k, k, None])[total.group].T
         A = np.delete(updated.A - share * updated.A[k], k, axis=0)
-        into = without(total.K, k)
-        return Proposal(replace(updated, A=A), into, total.K - 1, exact=True)
+        old_to_new = without(total.K, k)
+        return Proposal(replace(updated, A=A), old_to_new, total.K - 1, exact=True)
 
 
 @dataclass

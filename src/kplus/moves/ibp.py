@@ -21,10 +21,10 @@ class DropEmpty:
         empty = at.total.counts <= 0.0
         if not empty.any():
             return None
-        into = without(at.total.K, empty)
+        old_to_new = without(at.total.K, empty)
         K = int(np.count_nonzero(~empty))
-        fewer = renumbered(at.updated, into, K, at.updated.factors.mean[:0])
-        return Proposal(fewer, into, K, exact=True)
+        fewer = renumbered(at.updated, old_to_new, K, at.updated.factors.mean[:0])
+        return Proposal(fewer, old_to_new, K, exact=True)
 
 
 class DropFeature:
@@ -43,12 +43,12 @@ class DropFeature:
         for k in np.argsort(most)[::-1][:_REFITTED]:
             if not most[k] > -_SLACK:
                 return None
-            into = without(K, int(k))
-            fewer = renumbered(updated, into, K - 1, updated.factors.mean[:0])
-            sums = total.regroup(into, K - 1)
+            old_to_new = without(K, int(k))
+            fewer = renumbered(updated, old_to_new, K - 1, updated.factors.mean[:0])
+            sums = total.regroup(old_to_new, K - 1)
             refitted = model.update(fewer, sums)
             if model.bound(refitted, sums) > now:
-                return Proposal(refitted, into, K - 1, exact=True)
+                return Proposal(refitted, old_to_new, K - 1, exact=True)
         return None
 
 

@@ -40,9 +40,9 @@ class MergeComponents:
         changes = pair_changes(model, total, updated.concentration, pairs)
         merges = choose_merges(total, pairs, changes, _ROUNDING * abs(before))
         while True:
-            into = by_size(total.N, pairs[merges])
-            K = int(into.max()) + 1
-            merged = total.regroup(into, K)
+            old_to_new = by_size(total.N, pairs[merges])
+            K = int(old_to_new.max()) + 1
+            merged = total.regroup(old_to_new, K)
             gain = model.best_bound(merged) - before
             if gain >= -_ROUNDING * abs(before) or not len(merges):
                 break
@@ -53,10 +53,10 @@ class MergeComponents:
             self.records.note(
                 updated.visits - 1, "merge", target, True, float(changes[i])
             )
-        if K == total.K and (gain <= 0.0 or np.array_equal(into, np.arange(K))):
+        if K == total.K and (gain <= 0.0 or np.array_equal(old_to_new, np.arange(K))):
             return None
-        new = carried_over(model, updated, merged, into)
-        return Proposal(new, into, K, exact=True)
+        new = carried_over(model, updated, merged, old_to_new)
+        return Proposal(new, old_to_new, K, exact=True)
 
 
 def _partners(model: DPMixtureModel, params: Components, everyone: bool) -> IntArray:
@@ -126,14 +126,17 @@ def by_size(N: Array, merges: IntArray) -> IntArray:
 
 
 def carried_over(
-    model: DPMixtureModel, params: Components, total: MixtureStats, into: IntArray
+    model: DPMixtureModel, params: Components, total: MixtureStats, old_to_new: IntArray
 ) -> Components:
     """Parameters for renumbered sums; what was tried follows the larger part."""
     K = total.K
     order = np.argsort(params.N, kind="stable")
-    order = order[into[order] >= 0]
+    order = order[old_to_new[order] >= 0]
     tried, waited = np.zeros(K), np.ones(K, np.int64)
-    tried[into[order]], waited[into[order]] = params.tried[order], params.waited[order]
+    tried[old_to_new[order]], waited[old_to_new[order]] = (
+        params.tried[order],
+        params.waited[order],
+    )
     new = model.posterior(total.N.copy(), total.S.copy(), total.mass)
     new = replace(new, tried=tried, waited=waited, visits=params.visits - 1)
     return model.ready(replace(new, waited=waited - 1), params.plan.everyone)

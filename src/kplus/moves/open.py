@@ -66,9 +66,9 @@ class OpenClusters:
         most = int(min(max(1, params.K // 8), model.max_clusters - params.K))
         opened = spread_out(total.candidates, model.penalty, most)
         means = means_without(params, total, total.candidates, opened)
-        into = np.arange(params.K)
+        old_to_new = np.arange(params.K)
         born = params.moved_to(means).grown(opened.y)
-        return Proposal(born, into, born.K)
+        return Proposal(born, old_to_new, born.K)
 
 
 class RefillClusters:
@@ -87,7 +87,7 @@ class RefillClusters:
         rows = spread_out(total.candidates, 0.0, len(empty))
         if not len(rows):
             return None
-        into = without(params.K, empty[: len(rows)])
+        old_to_new = without(params.K, empty[: len(rows)])
         means = means_without(params, total, total.candidates, rows)
         moved = params.moved_to(means)
-        return Proposal(moved.regroup(into).grown(rows.y), into, params.K)
+        return Proposal(moved.regroup(old_to_new).grown(rows.y), old_to_new, params.K)

@@ -32,14 +32,16 @@ class PresentComponents:
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
         total = at.total
-        into = np.argsort(_ranked(total))
+        old_to_new = np.argsort(_ranked(total))
         K = total.K
         if self.tidy:
             K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))
-        into = np.where(into < K, into, -1)
-        shown = carried_over(at.model, at.params, total.regroup(into, K), into)
+        old_to_new = np.where(old_to_new < K, old_to_new, -1)
+        shown = carried_over(
+            at.model, at.params, total.regroup(old_to_new, K), old_to_new
+        )
         plan = Plan(everyone=True, frozen=True)
-        return Proposal(replace(shown, plan=plan), into, K)
+        return Proposal(replace(shown, plan=plan), old_to_new, K)
 
 
 def _ranked(total: MixtureStats) -> IntArray:

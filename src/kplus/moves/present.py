@@ -32,7 +32,7 @@ class PresentClusters:
             order = np.arange(params.K)
         else:
             order = np.lexsort((*stored.T[::-1], -at.total.counts))
-        into = np.argsort(order)
+        old_to_new = np.argsort(order)
         rounded = params.moved_to(params.lens.view(stored))
-        shown = replace(rounded.regroup(into), relax=1.0)
-        return Proposal(shown, into, params.K)
+        shown = replace(rounded.regroup(old_to_new), relax=1.0)
+        return Proposal(shown, old_to_new, params.K)

@@ -23,9 +23,9 @@ class DropEmpty:
         empty = at.model.empty(at.params, at.total)
         if not empty.any() or empty.all():
             return None
-        into = without(len(empty), empty)
-        kept = at.updated.regroup(into)
-        return Proposal(kept, into, kept.K)
+        old_to_new = without(len(empty), empty)
+        kept = at.updated.regroup(old_to_new)
+        return Proposal(kept, old_to_new, kept.K)
 
 
 class RemoveCluster:
@@ -55,6 +55,6 @@ class RemoveCluster:
             recheck[doubtful[np.argsort(total.spare[doubtful])[:_AT_ONCE]]] = True
             asked = replace(params, recheck=recheck, costed=costs)
             return Proposal(asked, np.arange(params.K), params.K)
-        into = without(params.K, worst)
-        kept = params.regroup(into)  # costed at these centres
-        return Proposal(kept, into, kept.K)
+        old_to_new = without(params.K, worst)
+        kept = params.regroup(old_to_new)  # costed at these centres
+        return Proposal(kept, old_to_new, kept.K)

@@ -96,9 +96,9 @@ class SplitClusters:
     def _split(self, updated: Centers, chosen: IntArray) -> Proposal:
         kept = np.ones(updated.K, np.bool_)
         kept[chosen] = False
-        into = without(updated.K, chosen)
+        old_to_new = without(updated.K, chosen)
         born = self._pairs[chosen].reshape(-1, self.Y.shape[1])
         self._gains, self._known = self._gains[kept], self._known[kept]
         self._pairs = self._pairs[kept]
-        split = updated.regroup(into).grown(born)
-        return Proposal(split, into, split.K)
+        split = updated.regroup(old_to_new).grown(born)
+        return Proposal(split, old_to_new, split.K)

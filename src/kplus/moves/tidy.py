@@ -19,5 +19,7 @@ class TidyUp:
         empty = np.flatnonzero(total.members == 0)
         if not len(empty) and not len(total.born):
             return None
-        into = without(params.K, empty)
-        return Proposal(at.updated.regroup(into), into, params.K - len(empty))
+        old_to_new = without(params.K, empty)
+        return Proposal(
+            at.updated.regroup(old_to_new), old_to_new, params.K - len(empty)
+        )

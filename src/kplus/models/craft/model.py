@@ -181,8 +181,8 @@ class CraftModel:
     def settled(self, total: ClusterSums) -> bool:
         return total.changed == 0
 
-    def regroup_local(self, local: IntArray, into: IntArray, K: int) -> IntArray:
-        return relabelled(local, into)
+    def regroup_local(self, local: IntArray, old_to_new: IntArray, K: int) -> IntArray:
+        return relabelled(local, old_to_new)
 
 
 def _blank_rows(X: Array) -> IntArray:

@@ -216,15 +216,15 @@ class DPMeansModel:
     def settled(self, total: ClusterSums) -> bool:
         return total.moved == 0
 
-    def regroup_local(self, local: RowState, into: IntArray, K: int) -> RowState:
+    def regroup_local(self, local: RowState, old_to_new: IntArray, K: int) -> RowState:
         """Renumber labels; rows of a dropped cluster have none until their visit."""
-        kept = np.flatnonzero(into >= 0)
+        kept = np.flatnonzero(old_to_new >= 0)
         travel = np.full(K, np.nan)
         if local.travel is not None:
-            travel[into[kept]] = local.travel[kept]
-        seconds = relabelled(local.seconds, into)
+            travel[old_to_new[kept]] = local.travel[kept]
+        seconds = relabelled(local.seconds, old_to_new)
         return RowState(
-            relabelled(local.labels, into),
+            relabelled(local.labels, old_to_new),
             seconds,
             local.upper,
             np.where(seconds < 0, local.lower, local.near),

@@ -86,9 +86,11 @@ class Ellipsoids:
             np.einsum("nd,nd->n", Z, Z, out=out[:, k])
         return out
 
-    def regroup(self, into: IntArray) -> "Ellipsoids":
-        """Without the clusters that `into` drops; the others keep their order."""
-        return Ellipsoids(self.centers[into >= 0], self.covariances[into >= 0])
+    def regroup(self, old_to_new: IntArray) -> "Ellipsoids":
+        """Without the clusters that `old_to_new` drops; the others keep their order."""
+        return Ellipsoids(
+            self.centers[old_to_new >= 0], self.covariances[old_to_new >= 0]
+        )
 
     def grown(self, born: Array, variance: float) -> "Ellipsoids":
         """With more clusters, which begin as spheres at the points given."""
@@ -227,8 +229,8 @@ class FullCovarianceModel:
     def settled(self, total: Scatters) -> bool:
         return total.moved == 0
 
-    def regroup_local(self, local: Labels, into: IntArray, K: int) -> Labels:
-        return Labels(relabelled(local.labels, into))
+    def regroup_local(self, local: Labels, old_to_new: IntArray, K: int) -> Labels:
+        return Labels(relabelled(local.labels, old_to_new))
 
 
 def _tiles(block: Block) -> Iterator[tuple[int, Array, Array]]:

@@ -224,10 +224,10 @@ class Centers:
             self, centers=centers, travel=travel, scout=False, recheck=None, costed=None
         )
 
-    def regroup(self, into: IntArray) -> "Centers":
+    def regroup(self, old_to_new: IntArray) -> "Centers":
         """Renumber clusters; -1 drops one."""
-        kept = np.flatnonzero(into >= 0)
-        order = kept[np.argsort(into[kept])]
+        kept = np.flatnonzero(old_to_new >= 0)
+        order = kept[np.argsort(old_to_new[kept])]
         return replace(
             self,
             centers=self.centers[order],

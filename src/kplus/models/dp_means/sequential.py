@@ -81,9 +81,9 @@ class Means:
             refs=np.concatenate([self.refs, born]),
         )
 
-    def regroup(self, into: IntArray) -> "Means":
-        """Without the clusters that `into` drops; the others keep their order."""
-        kept = into >= 0
+    def regroup(self, old_to_new: IntArray) -> "Means":
+        """Without the clusters that `old_to_new` drops; the others keep their order."""
+        kept = old_to_new >= 0
         return Means(
             self.lens,
             self.centers[kept],
@@ -153,8 +153,8 @@ class Tally(GroupSums):
             for name in self.statistics:
                 setattr(self, name, getattr(wide, name))
 
-    def regroup(self, into: IntArray, K: int) -> Self:
-        out = super().regroup(into[: self.K], K)
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
+        out = super().regroup(old_to_new[: self.K], K)
         out.begin_pass()
         return out
 
@@ -194,8 +194,8 @@ class _Sequential:
     def settled(self, total: Tally) -> bool:
         return total.moved == 0
 
-    def regroup_local(self, local: Labels, into: IntArray, K: int) -> Labels:
-        return Labels(relabelled(local.labels, into))
+    def regroup_local(self, local: Labels, old_to_new: IntArray, K: int) -> Labels:
+        return Labels(relabelled(local.labels, old_to_new))
 
 
 class SerialModel(_Sequential):

@@ -157,8 +157,8 @@ class ClusterSums(GroupSums):
         self.candidates = self.candidates.merged(other.candidates)
         return super().__iadd__(other)
 
-    def regroup(self, into: IntArray, K: int) -> Self:
-        out = super().regroup(into, K)
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
+        out = super().regroup(old_to_new, K)
         out.begin_pass()
         return out
 

@@ -229,9 +229,11 @@ class DPMixtureModel:
         targets = support.components[at].astype(np.int64)
         return Collected(inside + block.start, targets, priority)
 
-    def regroup_local(self, local: Support, into: IntArray, K: int) -> Support | None:
+    def regroup_local(
+        self, local: Support, old_to_new: IntArray, K: int
+    ) -> Support | None:
         """Renumber; a block with a row that lost all its components starts anew."""
-        components = into[local.components]
+        components = old_to_new[local.components]
         if np.all(components >= 0):
             return Support(local.starts, components.astype(np.int32))
         kept = components >= 0

@@ -47,8 +47,8 @@ class Collected:
             np.concatenate([part.priority for part in parts]),
         )
 
-    def renumbered(self, into: IntArray) -> "Collected":
-        return Collected(self.rows, into[self.targets], self.priority)
+    def renumbered(self, old_to_new: IntArray) -> "Collected":
+        return Collected(self.rows, old_to_new[self.targets], self.priority)
 
     def lowest(self, most: int) -> "Collected":
         """At most so many rows of each target."""
@@ -133,14 +133,14 @@ class MixtureStats(GroupSums):
         self.mass -= other.mass
         return super().__isub__(other)
 
-    def regroup(self, into: IntArray, K: int) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
         """Carry over to K components; two that become one lose their pair's entropy.
 
         Pairs with a merged component are not known until the rows are seen again:
         there is no entropy of three.
         """
-        out = super().regroup(into, K)
-        a, b = (into[side] for side in pair_index(self.K))
+        out = super().regroup(old_to_new, K)
+        a, b = (old_to_new[side] for side in pair_index(self.K))
         joined = (a == b) & (a >= 0)
         np.subtract.at(out.entropy, a[joined], self.pairs[joined])
         apart = (a != b) & (a >= 0) & (b >= 0)
@@ -148,5 +148,5 @@ class MixtureStats(GroupSums):
         place = low * (2 * K - low - 1) // 2 + high - low - 1
         out.pairs = np.zeros(K * (K - 1) // 2)
         np.add.at(out.pairs, place, self.pairs[apart])
-        out.collected = [part.renumbered(into) for part in self.collected]
+        out.collected = [part.renumbered(old_to_new) for part in self.collected]
         return out

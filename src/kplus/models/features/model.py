@@ -111,5 +111,7 @@ class FeatureModel:
     def settled(self, total: FeatureSums) -> bool:
         return total.changed == 0
 
-    def regroup_local(self, local: Allocation, into: IntArray, K: int) -> Allocation:
-        return local.regroup(into, K)
+    def regroup_local(
+        self, local: Allocation, old_to_new: IntArray, K: int
+    ) -> Allocation:
+        return local.regroup(old_to_new, K)

@@ -54,6 +54,6 @@ class FeatureSums(LinearSums):
         self.candidates = self.candidates.merge(other.candidates)
         return super()._plus(other, sign)
 
-    def regroup(self, into: IntArray, K: int) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
         none = Candidates.none(self.A.shape[1])
-        return replace(super().regroup(into, K), candidates=none)
+        return replace(super().regroup(old_to_new, K), candidates=none)

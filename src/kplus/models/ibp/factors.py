@@ -53,7 +53,7 @@ class Factors(Protocol):
     def refreshed(self, sums: LinearSums, noise: float, spread: float) -> Self:
         """The best distribution for the rows summed, or one nearer to it."""
 
-    def regroup(self, into: IntArray, K: int, new: Array, noise: float) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int, new: Array, noise: float) -> Self:
         """Carry over to K factors; `new` are the means of those that had no number."""
 
 
@@ -132,11 +132,11 @@ class TruncatedFactors:
         back = np.argsort(order, kind="stable")
         return type(self)(mu.take(back, axis=1), variance.take(back, axis=1))
 
-    def regroup(self, into: IntArray, K: int, new: Array, noise: float) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int, new: Array, noise: float) -> Self:
         fresh = self.near(new, noise)
         return type(self)(
-            _carried(self.mu, into, K, fresh.mu),
-            _carried(self.variance, into, K, fresh.variance),
+            _carried(self.mu, old_to_new, K, fresh.mu),
+            _carried(self.variance, old_to_new, K, fresh.variance),
         )
 
 
@@ -241,20 +241,20 @@ class GaussianFactors:
         mean = self.mean + by_columns(covariance, sums.group, pull)
         return type(self)(mean, covariance, sums.group)
 
-    def regroup(self, into: IntArray, K: int, new: Array, noise: float) -> Self:
-        old, keep = np.flatnonzero(into >= 0), into[into >= 0]
+    def regroup(self, old_to_new: IntArray, K: int, new: Array, noise: float) -> Self:
+        old, keep = np.flatnonzero(old_to_new >= 0), old_to_new[old_to_new >= 0]
         covariance = np.zeros((len(self.covariance), K, K))
         covariance[:, np.arange(K), np.arange(K)] = 1e-3 * noise
         covariance[:, keep[:, None], keep] = self.covariance[:, old[:, None], old]
-        mean = _carried(self.mean, into, K, new)
+        mean = _carried(self.mean, old_to_new, K, new)
         return type(self)(mean, covariance, self.group)
 
 
-def _carried(values: Array, into: IntArray, K: int, new: Array) -> Array:
+def _carried(values: Array, old_to_new: IntArray, K: int, new: Array) -> Array:
     """Rows at their new numbers; rows without an old number come from `new`."""
     carried = np.empty((K, values.shape[1]))
     fresh = np.ones(K, np.bool_)
-    fresh[into[into >= 0]] = False
+    fresh[old_to_new[old_to_new >= 0]] = False
     carried[fresh] = new
-    carried[into[into >= 0]] = values[into >= 0]
+    carried[old_to_new[old_to_new >= 0]] = values[old_to_new >= 0]
     return carried

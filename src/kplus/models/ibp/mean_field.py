@@ -48,7 +48,7 @@ class BernoulliSums(BuffetSums):
         self.entropy += sign * other.entropy
         return super()._plus(other, sign)
 
-    def regroup(self, into: IntArray, K: int) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
         raise NotImplementedError("The number of features is the truncation.")
 
 

@@ -203,8 +203,8 @@ class MEIBPModel:
     def settled(self, total: BuffetSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
-    def regroup_local(self, local: Served, into: IntArray, K: int) -> Served:
-        return replace(local, allocation=local.allocation.regroup(into, K))
+    def regroup_local(self, local: Served, old_to_new: IntArray, K: int) -> Served:
+        return replace(local, allocation=local.allocation.regroup(old_to_new, K))
 
 
 def sums_of(
@@ -231,20 +231,20 @@ def sums_of(
 def kept_factors(factors: Factors, held: IntArray) -> Factors:
     """Some of the factors, in the order given."""
     K, D = factors.mean.shape
-    into = np.full(K, -1)
-    into[held] = np.arange(len(held))
-    return factors.regroup(into, len(held), np.empty((0, D)), 1.0)
+    old_to_new = np.full(K, -1)
+    old_to_new[held] = np.arange(len(held))
+    return factors.regroup(old_to_new, len(held), np.empty((0, D)), 1.0)
 
 
-def renumbered(params: Buffet, into: IntArray, K: int, new: Array) -> Buffet:
+def renumbered(params: Buffet, old_to_new: IntArray, K: int, new: Array) -> Buffet:
     """Parameters after a renumbering; `new` are the means of factors that come."""
     slopes = np.zeros(K)
-    slopes[into[into >= 0]] = params.slopes[into >= 0]
+    slopes[old_to_new[old_to_new >= 0]] = params.slopes[old_to_new >= 0]
     lasting = None
     if params.lasting is not None:
         lasting = np.zeros(K, np.bool_)
-        lasting[into[into >= 0]] = params.lasting[into >= 0]
-    factors = params.factors.regroup(into, K, new, params.noise)
+        lasting[old_to_new[old_to_new >= 0]] = params.lasting[old_to_new >= 0]
+    factors = params.factors.regroup(old_to_new, K, new, params.noise)
     return replace(params, factors=factors, slopes=slopes, lasting=lasting)
 
 

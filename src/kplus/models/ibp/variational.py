@@ -145,7 +145,7 @@ class VariationalModel:
     def settled(self, total: BernoulliSums) -> bool:
         return False  # probabilities never stand quite still
 
-    def regroup_local(self, local: Any, into: IntArray, K: int) -> Array:
+    def regroup_local(self, local: Any, old_to_new: IntArray, K: int) -> Array:
         raise NotImplementedError("The number of features is the truncation.")
 
 

@@ -31,14 +31,16 @@ class Allocation:
     def unpack(self) -> NDArray[np.uint8]:
         return np.unpackbits(self.packed, axis=1, count=self.K)
 
-    def regroup(self, into: IntArray, K: int) -> "Allocation":
-        return Allocation.of(regroup_columns(self.unpack(), into, K))
+    def regroup(self, old_to_new: IntArray, K: int) -> "Allocation":
+        return Allocation.of(regroup_columns(self.unpack(), old_to_new, K))
 
 
-def regroup_columns(Z: NDArray[np.uint8], into: IntArray, K: int) -> NDArray[np.uint8]:
+def regroup_columns(
+    Z: NDArray[np.uint8], old_to_new: IntArray, K: int
+) -> NDArray[np.uint8]:
     """Columns of Z after a renumbering; a new one begins empty."""
     new = np.zeros((len(Z), K), dtype=np.uint8)
-    for old, number in enumerate(into):
+    for old, number in enumerate(old_to_new):
         if number >= 0:
             new[:, number] |= Z[:, old]
     return new

@@ -101,20 +101,20 @@ class LinearSums:
         error = self.error - 2.0 * np.vdot(step, self.T) + np.vdot(step, moved)
         return replace(self, A=A, T=self.T - moved, error=max(float(error), 0.0))
 
-    def regroup(self, into: IntArray, K: int) -> Self:
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
         """Carry over to K features; those without a new number leave their rows."""
-        gone = into < 0
+        gone = old_to_new < 0
         sums = self
         if gone.any():  # with a zero feature z no longer matters
             sums = self.about(np.where(gone[:, None], 0.0, self.A))
         old = np.flatnonzero(~gone)
-        keep, first = np.unique(into[old], return_index=True)
+        keep, first = np.unique(old_to_new[old], return_index=True)
         pick = old[first]  # fused features have the same rows
         S = np.zeros((len(self.S), K, K))
         S[:, keep[:, None], keep] = sums.S[:, pick[:, None], pick]
         T, counts = np.zeros((K, self.T.shape[1])), np.zeros(K)
         T[keep], counts[keep] = sums.T[pick], sums.counts[pick]
-        A = regroup_features(sums.A, into, K)
+        A = regroup_features(sums.A, old_to_new, K)
         return replace(sums, A=A, S=S, T=T, counts=counts)
 
     def step(self) -> Array:
@@ -184,10 +184,10 @@ def by_columns(S: Array, group: IntArray, A: Array) -> Array:
     return product
 
 
-def regroup_features(A: Array, into: IntArray, K: int) -> Array:
+def regroup_features(A: Array, old_to_new: IntArray, K: int) -> Array:
     """Features after a renumbering: those with the same new number are added."""
     new = np.zeros((K, A.shape[1]))
-    np.add.at(new, into[into >= 0], A[into >= 0])
+    np.add.at(new, old_to_new[old_to_new >= 0], A[old_to_new >= 0])
     return new
 
 

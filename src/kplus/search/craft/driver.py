@@ -171,9 +171,9 @@ def _over_all_rows(
     clusters, sums = result.params, result.total
     alive = sums.counts > 0.0
     if not alive.all():  # the last pass emptied some
-        into = without(sums.K, ~alive)
-        sums = sums.regroup(into, int(alive.sum()))
-        clusters, labels = clusters.take(alive), into[labels]
+        old_to_new = without(sums.K, ~alive)
+        sums = sums.regroup(old_to_new, int(alive.sum()))
+        clusters, labels = clusters.take(alive), old_to_new[labels]
     return CraftFit(
         model, clusters, sums, labels, np.array(result.history), result.converged, path
     )

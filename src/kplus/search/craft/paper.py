@@ -175,9 +175,9 @@ def sorted_by_size(fit: PaperFit, weights: Array) -> PaperFit:
     K = len(fit.chosen)
     sizes = np.bincount(fit.labels, weights=weights, minlength=K)
     order = np.argsort(-sizes, kind="stable")
-    into = np.argsort(order)
+    old_to_new = np.argsort(order)
     clusters = Clusters(*(np.ascontiguousarray(part[order]) for part in fit.clusters))
-    return replace(fit, labels=into[fit.labels], clusters=clusters)
+    return replace(fit, labels=old_to_new[fit.labels], clusters=clusters)
 
 
 def assign(X: Array, fit: PaperFit) -> IntArray:

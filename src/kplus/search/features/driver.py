@@ -139,8 +139,8 @@ def _over_all_rows(
 
 def _sorted(sums: FeatureSums) -> FeatureSums:
     """Number features by how many rows have them, most first."""
-    into = np.argsort(np.argsort(-sums.counts, kind="stable"))
-    return sums.regroup(into, sums.K)
+    old_to_new = np.argsort(np.argsort(-sums.counts, kind="stable"))
+    return sums.regroup(old_to_new, sums.K)
 
 
 def _features(A: Array, exact: bool, assignment: str) -> Features:

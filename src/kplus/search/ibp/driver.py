@@ -183,8 +183,8 @@ def _as_fit(sample: Sample, found: RowFit, spec: BuffetSpec) -> BuffetFit:
     """The same at the end, features by falling number of rows."""
     params = _as_params(found, spec, sample.gaps)
     order = np.argsort(-found.Z.sum(axis=0, dtype=np.int64), kind="stable")
-    into = np.argsort(order)
-    params = renumbered(params, into, len(into), params.factors.mean[:0])
+    old_to_new = np.argsort(order)
+    params = renumbered(params, old_to_new, len(old_to_new), params.factors.mean[:0])
     sums = sums_of(
         sample.X, sample.missing, sample.gaps, found.Z[:, order], params.factors.mean
     )
@@ -212,11 +212,11 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
     moves: list[Move] = [DropEmpty(), DropFeature()]
     result, _ = run_job(job, model, params, moves, step=step, reported=negated)
     counts = result.total.counts
-    into = np.argsort(np.argsort(-counts, kind="stable"))
-    into[counts == 0.0] = -1  # where max_iter came before they were dropped
+    old_to_new = np.argsort(np.argsort(-counts, kind="stable"))
+    old_to_new[counts == 0.0] = -1  # where max_iter came before they were dropped
     K = int(np.count_nonzero(counts))
-    params = renumbered(result.params, into, K, result.params.factors.mean[:0])
-    sums = result.total.regroup(into, K).about(params.factors.mean)
+    params = renumbered(result.params, old_to_new, K, result.params.factors.mean[:0])
+    sums = result.total.regroup(old_to_new, K).about(params.factors.mean)
     return BuffetFit(params, sums, -np.array(result.history), result.converged)
 
 
