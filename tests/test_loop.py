@@ -293,11 +293,13 @@ def test_a_loan_is_gone_after_the_next_pass(groups):
             seen.append(total.n.sum())
             return super().advance(params, total, latest)
 
-    def lend(updated, total):
-        loan = Sums(np.array([0.0, 7.0]), np.array([0.0, 63.0]), np.array([0.0, 567.0]))
-        return Proposal(updated, np.arange(2), 2, loan=loan)
+    def add_provisional(updated, total):
+        provisional = Sums(
+            np.array([0.0, 7.0]), np.array([0.0, 63.0]), np.array([0.0, 567.0])
+        )
+        return Proposal(updated, np.arange(2), 2, provisional=provisional)
 
-    move = Once(1, lend)
+    move = Once(1, add_provisional)
     result, _ = play([-1.0, 8.0], move, model=Watched(), groups=groups, max_iter=2)
     assert result.total.n.sum() == 50.0
     if groups is not None:

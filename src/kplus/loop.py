@@ -139,8 +139,8 @@ def _moved(
 def _adopt(proposal: Proposal, memo: Memo, engine: Engine) -> Any:
     """Carry sums and per-row state over to the proposed groups."""
     memo.regroup(proposal.old_to_new, proposal.K)
-    if proposal.loan is not None:
-        memo.lend(proposal.loan)
+    if proposal.provisional is not None:
+        memo.add_provisional(proposal.provisional)
     engine.regroup(proposal.old_to_new, proposal.K)
     return proposal.params
 

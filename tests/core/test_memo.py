@@ -117,7 +117,7 @@ def test_the_total_is_not_the_first_part():
     assert memo.total.sums[0] == 3.0
 
 
-# ------------------------------------------------------------------ earlier rows, loans
+# ----------------------------------------- earlier rows, provisional statistics
 
 
 @pytest.mark.parametrize("n_groups", [1, 3])
@@ -143,7 +143,7 @@ def test_earlier_rows_are_not_changed():
     memo = Memo(2, base)
     memo.replace(0, counts(1.0))
     memo.adjust(0, counts(1.0))
-    memo.lend(counts(5.0))
+    memo.add_provisional(counts(5.0))
     memo.resum()
     assert memo.total.sums[0] == 12.0
     assert base.sums[0] == 10.0
@@ -154,7 +154,7 @@ def test_a_loan_lasts_until_the_total_is_added_up(base):
     memo = Memo(2, None if base is None else counts(base))
     memo.replace(0, counts(1.0))
     memo.replace(1, counts(2.0))
-    memo.lend(counts(0.5))
+    memo.add_provisional(counts(0.5))
     memo.replace(0, counts(4.0))
     assert memo.total.sums[0] == (base or 0.0) + 6.5
     memo.resum()
@@ -165,7 +165,7 @@ def test_a_loan_does_not_reach_the_only_part():
     """With one group the total is its summary, which nothing reads before the next."""
     memo = Memo(1)
     memo.replace(0, counts(1.0))
-    memo.lend(counts(0.5))
+    memo.add_provisional(counts(0.5))
     memo.resum()
     assert memo.total.sums[0] == 1.0
 

@@ -91,9 +91,9 @@ def test_a_birth_leaves_all_that_is_old():
     for field in ("const", "means", "whiten"):
         one, other = getattr(new.expected, field), getattr(updated.expected, field)
         np.testing.assert_array_equal(one[:1], other)
-    np.testing.assert_array_equal(proposal.loan.N, [0.0, *new.N[1:]])
-    np.testing.assert_array_equal(proposal.loan.S[1:], new.S[1:])
-    assert proposal.loan.N.sum() == pytest.approx(180.0)
+    np.testing.assert_array_equal(proposal.provisional.N, [0.0, *new.N[1:]])
+    np.testing.assert_array_equal(proposal.provisional.S[1:], new.S[1:])
+    assert proposal.provisional.N.sum() == pytest.approx(180.0)
     np.testing.assert_array_equal(new.tried, [180.0, 0.0, 0.0, 0.0])
     assert new.plan.everyone
     assert new.plan.targets is None
@@ -137,7 +137,9 @@ def test_rows_without_weight_take_no_part_in_births():
     updated = model.update(params, total)
     proposal = move.propose(Position(model, params, total, updated, False))
     assert proposal.K == 1 + 2
-    np.testing.assert_allclose(np.sort(proposal.loan.N[1:]), [60.0, 120.0], rtol=0.02)
+    np.testing.assert_allclose(
+        np.sort(proposal.provisional.N[1:]), [60.0, 120.0], rtol=0.02
+    )
 
 
 @pytest.mark.parametrize(("cap", "K"), [(4, 4), (3, 3), (2, 2)])
@@ -215,12 +217,12 @@ def test_later_rows_of_a_stream_are_born_where_they_stand_apart(center, K):
     if K is None:
         assert [entry.accepted for entry in records.entries] == [False]
         # The component has grown, so that it may be tried again, but not born.
-        assert proposal is None or proposal.loan is None
+        assert proposal is None or proposal.provisional is None
         return
     assert proposal.K == K
-    np.testing.assert_allclose(proposal.loan.N, [0.0, 60.0])
+    np.testing.assert_allclose(proposal.provisional.N, [0.0, 60.0])
     whole = model.family.features(second).sum(axis=0)
-    np.testing.assert_allclose(proposal.loan.S[1], whole, rtol=1e-9)
+    np.testing.assert_allclose(proposal.provisional.S[1], whole, rtol=1e-9)
 
 
 def test_planned_targets_count_as_tried():

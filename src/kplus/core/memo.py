@@ -68,10 +68,10 @@ class Memo:
         if not self._single:
             self.total += change
 
-    def lend(self, loan: Any) -> None:
+    def add_provisional(self, provisional: Any) -> None:
         """Add to the total until it is next added up afresh."""
         if not self._single:
-            self.total += loan
+            self.total += provisional
 
     def resum(self) -> None:
         """Add the total up afresh, in group order, to be rid of rounding drift."""

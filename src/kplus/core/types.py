@@ -157,7 +157,7 @@ class Proposal:
     exact : bool
         The sums stay true without another look at the rows, so that further moves may
         follow before the next pass.
-    loan : Summary or None
+    provisional : Summary or None
         Added to the total until the end of the next pass: rows counted twice, so that
         new groups last until they find rows of their own.
     trial : bool
@@ -171,7 +171,7 @@ class Proposal:
     old_to_new: IntArray
     K: int
     exact: bool = False
-    loan: Any = None
+    provisional: Any = None
     trial: bool = False
     note: Any = None
 

@@ -169,8 +169,8 @@ class BornComponents:
             largest = np.sort(np.argsort(-N, kind="stable")[: int(room)])
             N, S = N[largest], S[largest]
         K, J = params.K, len(N)
-        loan = MixtureStats.zeros(K + J, S.shape[1])
-        loan.N[K:], loan.S[K:] = N, S
+        provisional = MixtureStats.zeros(K + J, S.shape[1])
+        provisional.N[K:], provisional.S[K:] = N, S
         more = model.posterior(
             np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
         )
@@ -183,7 +183,7 @@ class BornComponents:
         # Rows of any component may be better off with a new one.
         more = model.ready(more, everyone=True)
         note = (params.visits - 1, tuple(kept))
-        return Proposal(more, np.arange(K), K + J, loan=loan, note=note)
+        return Proposal(more, np.arange(K), K + J, provisional=provisional, note=note)
 
     def told(
         self, note: tuple[int, tuple[int, ...]], change: float, kept: bool
