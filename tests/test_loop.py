@@ -220,7 +220,7 @@ class Once:
             return None
         return replace(self.make(at.updated, at.total), note="hear")
 
-    def told(self, note, change, kept):
+    def on_outcome(self, note, change, kept):
         assert note == "hear"
         self.heard.append((change, kept))
 

@@ -98,7 +98,7 @@ def test_a_birth_leaves_all_that_is_old():
     assert new.plan.everyone
     assert new.plan.targets is None
     assert not records.entries
-    move.told(proposal.note, -5.0, True)
+    move.on_outcome(proposal.note, -5.0, True)
     entry = records.entries[0]
     assert (entry.kind, entry.target, entry.accepted) == ("birth", (0,), True)
     assert entry.change == 5.0
@@ -179,7 +179,7 @@ def test_every_target_is_in_the_records():
         Position(model, params, total, model.update(params, total), False)
     )
     assert proposal.K == 2 + 2
-    move.told(proposal.note, -1.0, True)
+    move.on_outcome(proposal.note, -1.0, True)
     found = {(entry.target, entry.accepted) for entry in records.entries}
     assert found == {((0,), False), ((1,), True)}
 

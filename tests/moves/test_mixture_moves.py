@@ -266,7 +266,7 @@ class Shameless:
     """Hides from a move what rows would lose."""
 
     def __init__(self, move):
-        self.move, self.told = move, move.told
+        self.move, self.on_outcome = move, move.on_outcome
 
     def propose(self, at):
         bare = replace(at.total, spare=np.zeros(at.total.K))

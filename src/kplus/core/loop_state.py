@@ -39,7 +39,7 @@ class Pending:
         """Tell the move what came of it; a trial must have paid."""
         kept = self.snapshots is None or objective <= self.objective
         if self.note is not None:
-            moves[self.move].told(self.note, objective - self.objective, kept)  # type: ignore[attr-defined]
+            moves[self.move].on_outcome(self.note, objective - self.objective, kept)  # type: ignore[attr-defined]
         return kept
 
     def restored(self, memo: Memo, engine: Engine) -> tuple[float, Any]:
@@ -137,8 +137,8 @@ def _check_moves(standing: Standing, moves: Sequence[Move]) -> None:
     if pending.move not in range(len(moves)):
         raise CheckpointError(f"move {pending.move} is pending")
     if pending.note is not None:
-        told = getattr(moves[pending.move], "told", None)
-        hint = type(None) if told is None else returned(told, "note")
+        on_outcome = getattr(moves[pending.move], "on_outcome", None)
+        hint = type(None) if on_outcome is None else returned(on_outcome, "note")
         check(pending.note, hint, {}, "what a move noted")
 
 

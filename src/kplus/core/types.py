@@ -163,8 +163,8 @@ class Proposal:
     trial : bool
         Taken back if the objective is higher after the next pass.
     note : object
-        Something to remember it by; the move gets it back by `Move.told` after the
-        next pass. None: nothing is to be told.
+        Something to remember it by; `Move.on_outcome` gets it back after the
+        next pass. None: the move is not called.
     """
 
     params: Any
@@ -200,7 +200,7 @@ class Position(Generic[M, P, S]):
 class Move(Protocol):
     """A change of the number of groups, tried between two passes.
 
-    A move that makes proposals with a note has a method ``told(note, change, kept)``:
+    A move that makes proposals with a note has ``on_outcome(note, change, kept)``:
     how the objective changed over the next pass, and whether the change was kept. One
     that remembers anything from pass to pass keeps it in an attribute ``memory``, a
     dataclass of plain values, which is what a checkpoint holds of it.

@@ -185,7 +185,7 @@ class BornComponents:
         note = (params.visits - 1, tuple(kept))
         return Proposal(more, np.arange(K), K + J, provisional=provisional, note=note)
 
-    def told(
+    def on_outcome(
         self, note: tuple[int, tuple[int, ...]], change: float, kept: bool
     ) -> None:
         iteration, targets = note

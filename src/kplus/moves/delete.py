@@ -52,7 +52,9 @@ class DeleteComponent:
         note = (updated.visits - 1, target, float(N[target]))
         return Proposal(new, old_to_new, total.K - 1, trial=True, note=note)
 
-    def told(self, note: tuple[int, int, float], change: float, kept: bool) -> None:
+    def on_outcome(
+        self, note: tuple[int, int, float], change: float, kept: bool
+    ) -> None:
         iteration, target, count = note
         self.records.note(iteration, "delete", (target,), kept, -change)
         if not kept:
