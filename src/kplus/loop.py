@@ -5,13 +5,13 @@ from functools import partial
 from typing import Any
 
 from kplus.core.declared import check
-from kplus.core.loop_state import Pending, Standing
+from kplus.core.loop_state import LoopState, Pending
 from kplus.core.memo import Memo
 from kplus.core.types import (
     Callback,
+    Checkpointer,
     Engine,
     FitResult,
-    Keeper,
     Model,
     Move,
     PassInfo,
@@ -37,7 +37,7 @@ def run(
     base: Any = None,
     callback: Callback | None = None,
     finish: Move | None = None,
-    keeper: Keeper | None = None,
+    checkpointer: Checkpointer | None = None,
 ) -> FitResult:
     """Pass over the data until nothing pays any more.
 
@@ -63,8 +63,8 @@ def run(
         Sums over rows seen earlier, which count but are not visited.
     finish : Move, optional
         Proposes how to present the result; one more sweep makes the labels follow.
-    keeper : Keeper, optional
-        Keeps a `Standing` after each pass. If it has one, the fit goes on from there,
+    checkpointer : Checkpointer, optional
+        Saves a `LoopState` after each pass. If it has one, the fit goes on from there,
         to the same bits.
     """
     if groups is None:
@@ -73,13 +73,13 @@ def run(
     history: list[float] = []
     converged = False
     pending: Pending | None = None
-    if keeper is not None:
+    if checkpointer is not None:
 
         def restore(kept: Any) -> tuple[Any, list[float], Pending | None]:
-            check(kept, Standing, {}, "the state of the loop")
-            return kept.taken_up(model, params, memo, engine, moves)  # type: ignore[no-any-return]
+            check(kept, LoopState, {}, "the state of the loop")
+            return kept.restore(model, params, memo, engine, moves)  # type: ignore[no-any-return]
 
-        params, history, pending = keeper.recall(restore) or (params, history, None)
+        params, history, pending = checkpointer.load(restore) or (params, history, None)
     for iteration in range(len(history) + 1, max_iter + 1):
         params = _one_pass(model, engine, params, memo, groups)
         objective = model.objective(params, memo.total)
@@ -102,9 +102,9 @@ def run(
             converged = True
             break
         params = at.updated
-        if keeper is not None:
-            keeper.keep(
-                partial(Standing.of, params, history, pending, memo, engine, moves)
+        if checkpointer is not None:
+            checkpointer.save(
+                partial(LoopState.of, params, history, pending, memo, engine, moves)
             )
     if finish is not None:
         at = Position(model, params, memo.total, params, resting=True)

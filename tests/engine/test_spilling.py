@@ -164,7 +164,7 @@ def states_of(path):
     with open_archive(path, checkpoint.KIND) as archive:
         entries = unpack({name: archive.read(name) for name in archive.specs})
     return {
-        Path(file) for entry in entries.values() for file in entry.standing.rows.handles
+        Path(file) for entry in entries.values() for file in entry.state.rows.handles
     }
 
 

@@ -192,7 +192,7 @@ def packed(folder: Path) -> Kind:
         {"a": np.arange(5), "b": [1.5, None, True, "x", (2, range(3))]},
         [np.zeros((2, 3), np.float32, order="F"), np.float64(2.5), np.array(3)],
         np.array([(1, 2.5)], dtype=[("n", "i8"), ("x", "f8")]),
-        _standing(),
+        _kept(),
     ]
     samples = []
     for value in values:
@@ -216,7 +216,7 @@ def _raw(arrays):
     return {f"packed/{kind}.raw": array.tobytes() for kind, array in arrays.items()}
 
 
-def _standing():
+def _kept():
     from kplus.engine.engine import State
     from kplus.search.journal import Kept
 
@@ -227,7 +227,7 @@ def _standing():
 def states(folder: Path) -> Kind:
     values = [
         [(np.arange(9), np.linspace(0, 1, 7)), None],
-        [_standing()[1].standing],
+        [_kept()[1].state],
     ]
     samples = [
         {"state.npz": (folder / write_states(folder, value)).read_bytes()}

@@ -66,30 +66,28 @@ def test_what_fit_it_is(crashed, change):
         type(model).resume(here, X)
 
 
-def standing(**changes):
+def loop_state(**changes):
     def changed(entries):
         (number, entry), *_ = reversed(entries.items())
-        made = {name: make(entry.standing) for name, make in changes.items()}
-        return entries | {
-            number: replace(entry, standing=replace(entry.standing, **made))
-        }
+        made = {name: make(entry.state) for name, make in changes.items()}
+        return entries | {number: replace(entry, state=replace(entry.state, **made))}
 
     return changed
 
 
 def state(**changes):
-    return standing(rows=lambda s: replace(s.rows, **changes))
+    return loop_state(rows=lambda s: replace(s.rows, **changes))
 
 
 ENTRIES = {
     "a list": lambda entries: [entries],
     "text for a number": lambda entries: {"1": entries[1]},
     "no entry": lambda entries: {1: 5},
-    "another record": lambda entries: {1: entries[1].standing},
-    "no memories": lambda entries: {1: Kept(entries[1].standing, None)},
-    "no history": standing(history=lambda s: 3),
-    "history of text": standing(history=lambda s: ["a"]),
-    "no state": standing(rows=lambda s: None),
+    "another record": lambda entries: {1: entries[1].state},
+    "no memories": lambda entries: {1: Kept(entries[1].state, None)},
+    "no history": loop_state(history=lambda s: 3),
+    "history of text": loop_state(history=lambda s: ["a"]),
+    "no state": loop_state(rows=lambda s: None),
     "no places": state(places=None),
     "places that are not there": state(places=[(9, 0)] * 7),
     "places before the first": state(places=[(-2, 0)] * 7),
@@ -162,28 +160,30 @@ def renumbered_beyond(s):
 
 
 MISFITS = {
-    "another standing": lambda entries: {1: Kept(5, entries[1].memories)},
-    "too few memories": lambda entries: {1: Kept(entries[1].standing, [])},
+    "another state": lambda entries: {1: Kept(5, entries[1].memories)},
+    "too few memories": lambda entries: {1: Kept(entries[1].state, [])},
     "other memories": lambda entries: {
-        1: Kept(entries[1].standing, [3] * len(entries[1].memories))
+        1: Kept(entries[1].state, [3] * len(entries[1].memories))
     },
     "done with other memories": lambda entries: {1: Done(None, [])},
-    "no parameters": standing(params=lambda s: None),
-    "other parameters": standing(params=lambda s: s.rows),
-    "no sums": standing(memo=lambda s: None),
-    "sums of text": standing(memo=lambda s: ("a", "b", "c")),
-    "memories of no move": standing(memories=lambda s: [*s.memories, 1]),
+    "no parameters": loop_state(params=lambda s: None),
+    "other parameters": loop_state(params=lambda s: s.rows),
+    "no sums": loop_state(memo=lambda s: None),
+    "sums of text": loop_state(memo=lambda s: ("a", "b", "c")),
+    "state of no move": loop_state(memories=lambda s: [*s.memories, 1]),
     "states of another kind": state(put=[["x"] * 7], places=[(0, 0)] * 7),
     "too few blocks": state(places=[], versions=[]),
-    "another number of groups": standing(params=with_more_groups),
-    "parameters without an axis": standing(params=flattened),
-    "fewer batches": standing(memo=lambda s: ([None], *s.memo[1:])),
-    "sums of other groups": standing(memo=with_other_sums),
-    "sums of earlier rows": standing(memo=lambda s: (s.memo[0], s.memo[2], s.memo[2])),
-    "no summary": standing(memo=lambda s: (["x"], *s.memo[1:])),
-    "too few rows": standing(rows=partial(with_states, change=shortened)),
-    "groups that are not there": standing(rows=partial(with_states, change=beyond)),
-    "renumbered beyond": standing(rows=renumbered_beyond),
+    "another number of groups": loop_state(params=with_more_groups),
+    "parameters without an axis": loop_state(params=flattened),
+    "fewer batches": loop_state(memo=lambda s: ([None], *s.memo[1:])),
+    "sums of other groups": loop_state(memo=with_other_sums),
+    "sums of earlier rows": loop_state(
+        memo=lambda s: (s.memo[0], s.memo[2], s.memo[2])
+    ),
+    "no summary": loop_state(memo=lambda s: (["x"], *s.memo[1:])),
+    "too few rows": loop_state(rows=partial(with_states, change=shortened)),
+    "groups that are not there": loop_state(rows=partial(with_states, change=beyond)),
+    "renumbered beyond": loop_state(rows=renumbered_beyond),
 }
 
 
@@ -235,7 +235,7 @@ def test_random_numbers(crashed, spawned):
     def change(entries):
         chance, *others = entries[1].memories
         memories = [chance | {"spawned": spawned, "state": 3}, *others]
-        return {1: Kept(entries[1].standing, memories)}
+        return {1: Kept(entries[1].state, memories)}
 
     model, here = crashed
     for path in here.glob("part*"):

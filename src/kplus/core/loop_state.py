@@ -1,4 +1,4 @@
-"""Where a loop stands between two passes: what a checkpoint holds, and its checks."""
+"""The state of a loop between two passes: what a checkpoint holds, and its checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from kplus.core.errors import CheckpointError
 from kplus.core.memo import Memo
 from kplus.core.types import Engine, FitResult, Model, Move
 
-__all__ = ["Pending", "Standing", "check_result"]
+__all__ = ["LoopState", "Pending", "check_result"]
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Pending:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a fit stands before a pass: all that the passes to come depend on.
+class LoopState:
+    """A fit before a pass: all that the passes to come depend on.
 
     `memories` are those of the moves that remember anything, None for the others.
     """
@@ -73,7 +73,7 @@ class Standing:
         memo: Memo,
         engine: Engine,
         moves: Sequence[Move],
-    ) -> "Standing":
+    ) -> "LoopState":
         memories = [getattr(move, "memory", None) for move in moves]
         if pending is not None and pending.snapshots is not None:
             sums, rows = pending.snapshots
@@ -81,7 +81,7 @@ class Standing:
         rows = engine.state(engine.snapshot())
         return cls(params, history, pending, memo.snapshot(), rows, memories)
 
-    def taken_up(
+    def restore(
         self,
         model: Model[Any, Any],
         start: Any,
@@ -124,14 +124,14 @@ def check_result(
         raise CheckpointError("what was gathered of the rows is not of all rows")
 
 
-def _check_moves(standing: Standing, moves: Sequence[Move]) -> None:
+def _check_moves(state: LoopState, moves: Sequence[Move]) -> None:
     """Refuse what other moves remember, or have proposed."""
-    if len(standing.memories) != len(moves):
-        raise CheckpointError(f"there are {len(standing.memories)} moves")
-    for move, memory in zip(moves, standing.memories, strict=True):
+    if len(state.memories) != len(moves):
+        raise CheckpointError(f"there are {len(state.memories)} moves")
+    for move, memory in zip(moves, state.memories, strict=True):
         hint = type_of(move, "memory") if hasattr(move, "memory") else None
         check(memory, hint or type(None), {}, f"what {type(move).__name__} remembers")
-    pending = standing.pending
+    pending = state.pending
     if pending is None:
         return
     if pending.move not in range(len(moves)):

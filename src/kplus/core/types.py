@@ -16,10 +16,10 @@ __all__ = [
     "Array",
     "Block",
     "Blocks",
+    "Checkpointer",
     "Engine",
     "FitResult",
     "IntArray",
-    "Keeper",
     "Model",
     "Move",
     "PassInfo",
@@ -178,7 +178,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Position(Generic[M, P, S]):
-    """Where a fit stands between two passes: what a move may go by.
+    """A fit between two passes: what a move may go by.
 
     Attributes
     ----------
@@ -243,17 +243,17 @@ class Engine(Protocol):
         """
 
 
-class Keeper(Protocol):
-    """Keeps where a fit stands, so that it can be gone on with after a crash."""
+class Checkpointer(Protocol):
+    """Keeps the state of a loop, so that a fit can resume after a crash."""
 
-    def recall(self, restore: Callable[[Any], Any]) -> Any:
+    def load(self, restore: Callable[[Any], Any]) -> Any:
         """What `restore` makes of what was kept last; None if nothing was.
 
         It raises `CheckpointError` where that is not what this fit keeps.
         """
 
-    def keep(self, standing: Callable[[], Any]) -> None:
-        """Called after each pass; asks for where the fit stands if it is time to."""
+    def save(self, state: Callable[[], Any]) -> None:
+        """Called after each pass; asks for the state of the loop if it is time to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
-from kplus.core.loop_state import Pending, Standing
+from kplus.core.loop_state import LoopState, Pending
 from kplus.core.packing import pack, unpack
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
@@ -304,23 +304,23 @@ def _check(right: bool) -> None:
 
 def _checked(entry: Any, rows: Path) -> Done | Kept:
     _check(isinstance(entry, (Done, Kept)) and isinstance(entry.memories, list))
-    if isinstance(entry, Kept) and isinstance(entry.standing, Standing):
-        return replace(entry, standing=_checked_standing(entry.standing, rows))
+    if isinstance(entry, Kept) and isinstance(entry.state, LoopState):
+        return replace(entry, state=_checked_loop(entry.state, rows))
     return entry
 
 
-def _checked_standing(standing: Standing, rows: Path) -> Standing:
-    _check(isinstance(standing.history, list) and isinstance(standing.memories, list))
-    _check(all(isinstance(value, float) for value in standing.history))
-    pending = standing.pending
+def _checked_loop(state: LoopState, rows: Path) -> LoopState:
+    _check(isinstance(state.history, list) and isinstance(state.memories, list))
+    _check(all(isinstance(value, float) for value in state.history))
+    pending = state.pending
     if pending is not None:
         _check(isinstance(pending, Pending))
-        _check(pending.move in range(len(standing.memories)))
+        _check(pending.move in range(len(state.memories)))
         _check(isinstance(pending.objective, float))
         if pending.snapshots is not None:
-            sums, state = pending.snapshots
-            pending = replace(pending, snapshots=(sums, _checked_state(state, rows)))
-    return replace(standing, pending=pending, rows=_checked_state(standing.rows, rows))
+            sums, before = pending.snapshots
+            pending = replace(pending, snapshots=(sums, _checked_state(before, rows)))
+    return replace(state, pending=pending, rows=_checked_state(state.rows, rows))
 
 
 def _checked_state(state: Any, rows: Path) -> State:

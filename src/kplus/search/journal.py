@@ -1,9 +1,9 @@
-"""A diary of a search, by which it can be taken up again after a crash.
+"""The journal of a search, from which it resumes after a crash.
 
 A search does the same again, given the rows, the parameters and the random numbers. So
-it is enough to write down where its loops over all rows stand. Taken up again, it runs
-from the top: samples are searched once more, loops that had ended are not repeated, and
-the one under way goes on from where it stood, to the same bits.
+the states of its loops over all rows suffice. A resumed search runs from the top:
+samples are searched once more, loops that had ended are not repeated, and the one under
+way goes on from its last state, to the same bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -46,7 +46,7 @@ class Journal(Protocol):
         """Remember what a loop found; written down with the next that is kept."""
 
     def keep(self, number: int, entry: Callable[[], Any]) -> None:
-        """Write down where a loop stands, if it is time to."""
+        """Write down the state of a loop, if it is time to."""
 
     def part(self, number: int) -> "Journal":
         """A journal of its own for one of several searches."""
@@ -68,9 +68,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Kept:
-    """A loop under way: where it stands, and what others remember."""
+    """A loop under way: its state, and what others remember."""
 
-    standing: Any
+    state: Any
     memories: list[Any]
 
 
@@ -130,12 +130,12 @@ def watched(
     others : sequence of Remembering
         What the loop changes besides its own state and that of its moves.
     loop : callable
-        Runs the loop with a ``keeper``, a `Keeper` or None.
+        Runs the loop with a `Checkpointer` or None as ``checkpointer``.
     check_value : callable
         Raises `CheckpointError` if a value from a file is not what the loop finds.
     """
     if journal is None:
-        return loop(keeper=None)
+        return loop(checkpointer=None)
     number = journal.next()
     entry = journal.find(number)
     if isinstance(entry, Done):
@@ -143,28 +143,28 @@ def watched(
             _remind(others, entry.memories)
             check_value(entry.value)
         return entry.value  # type: ignore[no-any-return]
-    found = loop(keeper=_LoopKeeper(journal, number, others))
+    found = loop(checkpointer=_LoopCheckpointer(journal, number, others))
     journal.note(number, Done(found, _memories(others)))
     return found
 
 
 @dataclass(frozen=True)
-class _LoopKeeper:
+class _LoopCheckpointer:
     journal: Journal
     number: int
     others: Sequence[Remembering]
 
-    def recall(self, restore: Callable[[Any], Any]) -> Any:
+    def load(self, restore: Callable[[Any], Any]) -> Any:
         entry = self.journal.find(self.number)
         if entry is None:
             return None
         with _naming(self.journal):
             check(entry, Kept, {}, "an entry")
             _remind(self.others, entry.memories)
-            return restore(entry.standing)
+            return restore(entry.state)
 
-    def keep(self, standing: Callable[[], Any]) -> None:
-        self.journal.keep(self.number, lambda: Kept(standing(), _memories(self.others)))
+    def save(self, state: Callable[[], Any]) -> None:
+        self.journal.keep(self.number, lambda: Kept(state(), _memories(self.others)))
 
 
 def _memories(others: Sequence[Remembering]) -> list[Any]:

@@ -14,10 +14,10 @@ from kplus.core.reading import n_blocks
 from kplus.core.types import (
     Block,
     Callback,
+    Checkpointer,
     Engine,
     FitResult,
     IntArray,
-    Keeper,
     Move,
     PassInfo,
 )
@@ -82,12 +82,12 @@ def run_job(
     def run_once(engine: Engine, start: Any) -> tuple[FitResult, Any]:
         before = earlier + len(history)
 
-        def passes(keeper: Keeper | None) -> tuple[FitResult, Any]:
+        def passes(checkpointer: Checkpointer | None) -> tuple[FitResult, Any]:
             result = loop.run(
                 model, engine, start, moves=moves, groups=groups,
                 max_iter=max(job.max_iter - before, 1), tol=tol, step=step, base=base,
                 callback=telling(job.callback, reported, before), finish=finish,
-                keeper=keeper,
+                checkpointer=checkpointer,
             )  # fmt: skip
             return result, None if rows is None else rows(engine)
 

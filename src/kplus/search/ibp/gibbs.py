@@ -8,7 +8,7 @@ import numpy as np
 
 from kplus.core.declared import check, returned
 from kplus.core.errors import CheckpointError
-from kplus.core.types import Array, Callback, IntArray, Keeper, PassInfo
+from kplus.core.types import Array, Callback, Checkpointer, IntArray, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.search.ibp.gibbs_chain import Bits, Chain, Settings
 from kplus.search.ibp.gibbs_collapsed import CollapsedChain
@@ -178,7 +178,7 @@ def _sweep(
     n_sweeps: int,
     sampled: range,
     callback: Callback | None,
-    keeper: Keeper | None,
+    checkpointer: Checkpointer | None,
 ) -> None:
     """Let the chain go from where it stands; `sampled` tells which sweeps count."""
 
@@ -189,7 +189,7 @@ def _sweep(
             raise CheckpointError(f"{done} sweeps were done, {len(trace.values)} noted")
         return int(done)
 
-    done = None if keeper is None else keeper.recall(restore)
+    done = None if checkpointer is None else checkpointer.load(restore)
     if done is None:
         chain.settle()
         done = 0
@@ -200,8 +200,8 @@ def _sweep(
             trace.keep(chain)
         if callback is not None and callback(PassInfo(sweep, chain.log_joint, chain)):
             break
-        if keeper is not None:
-            keeper.keep(partial(int, sweep))
+        if checkpointer is not None:
+            checkpointer.save(partial(int, sweep))
 
 
 def _check_nothing(value: Any) -> None:
