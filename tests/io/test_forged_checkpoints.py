@@ -84,7 +84,7 @@ ENTRIES = {
     "text for a number": lambda entries: {"1": entries[1]},
     "no entry": lambda entries: {1: 5},
     "another record": lambda entries: {1: entries[1].state},
-    "no memories": lambda entries: {1: Kept(entries[1].state, None)},
+    "no states": lambda entries: {1: Kept(entries[1].state, None)},
     "no history": loop_state(history=lambda s: 3),
     "history of text": loop_state(history=lambda s: ["a"]),
     "no state": loop_state(rows=lambda s: None),
@@ -160,17 +160,17 @@ def renumbered_beyond(s):
 
 
 MISFITS = {
-    "another state": lambda entries: {1: Kept(5, entries[1].memories)},
-    "too few memories": lambda entries: {1: Kept(entries[1].state, [])},
-    "other memories": lambda entries: {
-        1: Kept(entries[1].state, [3] * len(entries[1].memories))
+    "another state": lambda entries: {1: Kept(5, entries[1].others)},
+    "too few states": lambda entries: {1: Kept(entries[1].state, [])},
+    "other states": lambda entries: {
+        1: Kept(entries[1].state, [3] * len(entries[1].others))
     },
-    "done with other memories": lambda entries: {1: Done(None, [])},
+    "done with other states": lambda entries: {1: Done(None, [])},
     "no parameters": loop_state(params=lambda s: None),
     "other parameters": loop_state(params=lambda s: s.rows),
     "no sums": loop_state(memo=lambda s: None),
     "sums of text": loop_state(memo=lambda s: ("a", "b", "c")),
-    "state of no move": loop_state(memories=lambda s: [*s.memories, 1]),
+    "state of no move": loop_state(states=lambda s: [*s.states, 1]),
     "states of another kind": state(put=[["x"] * 7], places=[(0, 0)] * 7),
     "too few blocks": state(places=[], versions=[]),
     "another number of groups": loop_state(params=with_more_groups),
@@ -204,8 +204,8 @@ def forge_records(folder, crash_after, change):
         DPMixture(batch_size=64, random_state=0).fit(X, checkpoint=folder)
 
     def changed(entries):
-        chance, records = entries[1].memories
-        return {1: replace(entries[1], memories=[chance, change(records)])}
+        rng, records = entries[1].others
+        return {1: replace(entries[1], others=[rng, change(records)])}
 
     forge(max(folder.glob("part*")), changed)
 
@@ -233,9 +233,9 @@ def test_records_of_moves(tmp_path, crash_after, name, value):
 @pytest.mark.parametrize("spawned", [2**40, None, "x", -5.5])
 def test_random_numbers(crashed, spawned):
     def change(entries):
-        chance, *others = entries[1].memories
-        memories = [chance | {"spawned": spawned, "state": 3}, *others]
-        return {1: Kept(entries[1].state, memories)}
+        rng, *others = entries[1].others
+        states = [rng | {"spawned": spawned, "state": 3}, *others]
+        return {1: Kept(entries[1].state, states)}
 
     model, here = crashed
     for path in here.glob("part*"):
@@ -261,7 +261,7 @@ def test_chains(tmp_path, crash_after, change):
     with pytest.raises(crashes.Crash):
         IBPGibbs(burn_in=3, n_samples=3, random_state=0).fit(rows, checkpoint=tmp_path)
     for path in tmp_path.glob("part*"):
-        forge(path, lambda entries: {1: Kept(1, [change] * len(entries[1].memories))})
+        forge(path, lambda entries: {1: Kept(1, [change] * len(entries[1].others))})
     with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
         IBPGibbs.resume(tmp_path, rows)
 

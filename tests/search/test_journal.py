@@ -25,7 +25,7 @@ from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
 from kplus.search.ibp import gibbs, variational
-from kplus.search.journal import Chance
+from kplus.search.journal import RngState
 from loop_fits import FITS, features
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp
@@ -167,14 +167,14 @@ def test_every_family_goes_on(name, monkeypatch):
     np.testing.assert_array_equal(found.labels_, expected.labels_)
 
 
-def test_chance_is_set_to_what_it_was_with_all_that_came_of_it():
+def test_an_rng_state_is_set_with_all_that_was_spawned():
     rng = np.random.default_rng(3)
     rng.random(5)
     rng.spawn(2)
-    memory = Chance(rng).memory
+    state = RngState(rng).state
     expected = rng.random(3), [child.random() for child in rng.spawn(2)]
     other = np.random.default_rng(3)
-    Chance(other).memory = memory
+    RngState(other).state = state
     found = other.random(3), [child.random() for child in other.spawn(2)]
     np.testing.assert_array_equal(found[0], expected[0])
     assert found[1] == expected[1]

@@ -54,7 +54,7 @@ class Pending:
 class LoopState:
     """A fit before a pass: all that the passes to come depend on.
 
-    `memories` are those of the moves that remember anything, None for the others.
+    `states` are those of the moves that have any, None for the others.
     """
 
     params: Any
@@ -62,7 +62,7 @@ class LoopState:
     pending: Pending | None
     memo: Any
     rows: Any
-    memories: list[Any]
+    states: list[Any]
 
     @classmethod
     def of(
@@ -74,12 +74,12 @@ class LoopState:
         engine: Engine,
         moves: Sequence[Move],
     ) -> "LoopState":
-        memories = [getattr(move, "memory", None) for move in moves]
+        states = [getattr(move, "state", None) for move in moves]
         if pending is not None and pending.snapshots is not None:
             sums, rows = pending.snapshots
             pending = replace(pending, snapshots=(sums, engine.state(rows)))
         rows = engine.state(engine.snapshot())
-        return cls(params, history, pending, memo.snapshot(), rows, memories)
+        return cls(params, history, pending, memo.snapshot(), rows, states)
 
     def restore(
         self,
@@ -104,9 +104,9 @@ class LoopState:
         declared.check(self.params, self.memo, memo)
         declared.resume(engine, self.rows, self.params)
         memo.restore(self.memo)
-        for move, memory in zip(moves, self.memories, strict=True):
-            if memory is not None:
-                move.memory = memory  # type: ignore[attr-defined]
+        for move, kept in zip(moves, self.states, strict=True):
+            if kept is not None:
+                move.state = kept  # type: ignore[attr-defined]
         return self.params, list(self.history), pending
 
 
@@ -126,11 +126,11 @@ def check_result(
 
 def _check_moves(state: LoopState, moves: Sequence[Move]) -> None:
     """Refuse what other moves remember, or have proposed."""
-    if len(state.memories) != len(moves):
-        raise CheckpointError(f"there are {len(state.memories)} moves")
-    for move, memory in zip(moves, state.memories, strict=True):
-        hint = type_of(move, "memory") if hasattr(move, "memory") else None
-        check(memory, hint or type(None), {}, f"what {type(move).__name__} remembers")
+    if len(state.states) != len(moves):
+        raise CheckpointError(f"there are {len(state.states)} moves")
+    for move, kept in zip(moves, state.states, strict=True):
+        hint = type_of(move, "state") if hasattr(move, "state") else None
+        check(kept, hint or type(None), {}, f"the state of {type(move).__name__}")
     pending = state.pending
     if pending is None:
         return

@@ -202,7 +202,7 @@ class Move(Protocol):
 
     A move that makes proposals with a note has ``on_outcome(note, change, kept)``:
     how the objective changed over the next pass, and whether the change was kept. One
-    that remembers anything from pass to pass keeps it in an attribute ``memory``, a
+    that remembers anything from pass to pass keeps it in an attribute ``state``, a
     dataclass of plain values, which is what a checkpoint holds of it.
     """
 

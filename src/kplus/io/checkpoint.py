@@ -303,19 +303,19 @@ def _check(right: bool) -> None:
 
 
 def _checked(entry: Any, rows: Path) -> Done | Kept:
-    _check(isinstance(entry, (Done, Kept)) and isinstance(entry.memories, list))
+    _check(isinstance(entry, (Done, Kept)) and isinstance(entry.others, list))
     if isinstance(entry, Kept) and isinstance(entry.state, LoopState):
         return replace(entry, state=_checked_loop(entry.state, rows))
     return entry
 
 
 def _checked_loop(state: LoopState, rows: Path) -> LoopState:
-    _check(isinstance(state.history, list) and isinstance(state.memories, list))
+    _check(isinstance(state.history, list) and isinstance(state.states, list))
     _check(all(isinstance(value, float) for value in state.history))
     pending = state.pending
     if pending is not None:
         _check(isinstance(pending, Pending))
-        _check(pending.move in range(len(state.memories)))
+        _check(pending.move in range(len(state.states)))
         _check(isinstance(pending.objective, float))
         if pending.snapshots is not None:
             sums, before = pending.snapshots

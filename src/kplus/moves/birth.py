@@ -69,15 +69,15 @@ class BornComponents:
     ) -> None:
         self.source, self.weights, self.rng = source, weights, rng
         self.records, self.settings = records, settings
-        self.memory = (-np.inf, 0, 0)
+        self.state = (-np.inf, 0, 0)
 
     @property
-    def memory(self) -> tuple[float, int, int]:
+    def state(self) -> tuple[float, int, int]:
         """The best bound, births since that it did not reward, and the round."""
         return self._best, self._unrewarded, self._round
 
-    @memory.setter
-    def memory(self, value: tuple[float, int, int]) -> None:
+    @state.setter
+    def state(self, value: tuple[float, int, int]) -> None:
         self._best, self._unrewarded, self._round = value
 
     def propose(

@@ -24,11 +24,11 @@ class DeleteComponent:
     stick. The next pass shows the exact bound, and the loop takes back what failed.
     """
 
-    memory: list[float]  # sizes of components that were needed
+    state: list[float]  # sizes of components that were needed
 
     def __init__(self, records: MoveRecords) -> None:
         self.records = records
-        self.memory = []
+        self.state = []
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
@@ -41,7 +41,7 @@ class DeleteComponent:
         gains = own + removal_gains(N, updated.concentration) - total.spare
         # Rows seen earlier, in a stream, cannot find another component.
         gains[total.seen < N * (1.0 - 1e-9)] = -np.inf
-        for count in self.memory:
+        for count in self.state:
             gains[np.abs(N - count) <= _SAME * count] = -np.inf
         target = int(np.argmax(gains))
         if not gains[target] > 0.0:
@@ -58,4 +58,4 @@ class DeleteComponent:
         iteration, target, count = note
         self.records.note(iteration, "delete", (target,), kept, -change)
         if not kept:
-            self.memory.append(count)
+            self.state.append(count)

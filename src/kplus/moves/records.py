@@ -44,11 +44,11 @@ class MoveRecords:
     entries: list[MoveRecord] = field(default_factory=list)
 
     @property
-    def memory(self) -> list[MoveRecord]:
+    def state(self) -> list[MoveRecord]:
         return self.entries
 
-    @memory.setter
-    def memory(self, value: list[MoveRecord]) -> None:
+    @state.setter
+    def state(self, value: list[MoveRecord]) -> None:
         self.entries[:] = value
 
     def note(

@@ -13,7 +13,7 @@ from kplus.core.types import Array, Blocks, Callback
 from kplus.engine import BlockEngine, make_engine
 from kplus.engine.meter import Meter
 from kplus.engine.resources import Resources
-from kplus.search.journal import Chance, Journal, Remembering, watched
+from kplus.search.journal import Journal, RngState, Stateful, watched
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
 
@@ -96,11 +96,11 @@ class Job:
     def watched(
         self,
         loop: Callable[..., T],
-        others: Sequence[Remembering],
+        others: Sequence[Stateful],
         check_value: Callable[[Any], None],
     ) -> T:
         """What a loop over all rows finds, or found before a crash; see `journal`."""
-        return watched(self.journal, [Chance(self.rng), *others], loop, check_value)
+        return watched(self.journal, [RngState(self.rng), *others], loop, check_value)
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)

@@ -17,7 +17,7 @@ import numpy as np
 from kplus.core.declared import check, type_of
 from kplus.core.errors import CheckpointError
 
-__all__ = ["Chance", "Done", "Journal", "Kept", "Remembering", "watched"]
+__all__ = ["Done", "Journal", "Kept", "RngState", "Stateful", "watched"]
 
 T = TypeVar("T")
 
@@ -52,40 +52,40 @@ class Journal(Protocol):
         """A journal of its own for one of several searches."""
 
 
-class Remembering(Protocol):
+class Stateful(Protocol):
     """What changes while a loop goes on, as plain values."""
 
-    memory: Any
+    state: Any
 
 
 @dataclass(frozen=True)
 class Done:
-    """A loop that has ended: what it found, and what others remembered then."""
+    """A loop that has ended: its result, and the states of others then."""
 
     value: Any
-    memories: list[Any]
+    others: list[Any]
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A loop under way: its state, and what others remember."""
+    """A loop under way: its state, and those of others."""
 
     state: Any
-    memories: list[Any]
+    others: list[Any]
 
 
-class Chance:
+class RngState:
     """The state of a random generator, and how many others came of it."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.rng = rng
 
     @property
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         return {"state": self.rng.bit_generator.state, "spawned": self._spawned}
 
-    @memory.setter
-    def memory(self, value: dict[str, Any]) -> None:
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
         state: Any = value.get("state")
         spawned: Any = value.get("spawned")
         check(spawned, int, {}, "a number of random generators")
@@ -119,7 +119,7 @@ def _check_like(state: Any, like: Any) -> None:
 
 def watched(
     journal: Journal | None,
-    others: Sequence[Remembering],
+    others: Sequence[Stateful],
     loop: Callable[..., T],
     check_value: Callable[[Any], None],
 ) -> T:
@@ -127,7 +127,7 @@ def watched(
 
     Parameters
     ----------
-    others : sequence of Remembering
+    others : sequence of Stateful
         What the loop changes besides its own state and that of its moves.
     loop : callable
         Runs the loop with a `Checkpointer` or None as ``checkpointer``.
@@ -140,11 +140,11 @@ def watched(
     entry = journal.find(number)
     if isinstance(entry, Done):
         with _naming(journal):
-            _remind(others, entry.memories)
+            _restore(others, entry.others)
             check_value(entry.value)
         return entry.value  # type: ignore[no-any-return]
     found = loop(checkpointer=_LoopCheckpointer(journal, number, others))
-    journal.note(number, Done(found, _memories(others)))
+    journal.note(number, Done(found, _states(others)))
     return found
 
 
@@ -152,7 +152,7 @@ def watched(
 class _LoopCheckpointer:
     journal: Journal
     number: int
-    others: Sequence[Remembering]
+    others: Sequence[Stateful]
 
     def load(self, restore: Callable[[Any], Any]) -> Any:
         entry = self.journal.find(self.number)
@@ -160,24 +160,24 @@ class _LoopCheckpointer:
             return None
         with _naming(self.journal):
             check(entry, Kept, {}, "an entry")
-            _remind(self.others, entry.memories)
+            _restore(self.others, entry.others)
             return restore(entry.state)
 
     def save(self, state: Callable[[], Any]) -> None:
-        self.journal.keep(self.number, lambda: Kept(state(), _memories(self.others)))
+        self.journal.keep(self.number, lambda: Kept(state(), _states(self.others)))
 
 
-def _memories(others: Sequence[Remembering]) -> list[Any]:
-    return [other.memory for other in others]
+def _states(others: Sequence[Stateful]) -> list[Any]:
+    return [other.state for other in others]
 
 
-def _remind(others: Sequence[Remembering], memories: Sequence[Any]) -> None:
-    if len(others) != len(memories):
-        raise CheckpointError(f"{len(memories)} things are remembered")
-    for other, memory in zip(others, memories, strict=True):
-        name = f"what {type(other).__name__.lstrip('_')} remembers"
-        check(memory, type_of(other, "memory"), {}, name)
-        other.memory = memory
+def _restore(others: Sequence[Stateful], states: Sequence[Any]) -> None:
+    if len(others) != len(states):
+        raise CheckpointError(f"there are states of {len(states)} things")
+    for other, state in zip(others, states, strict=True):
+        name = f"the state of {type(other).__name__.lstrip('_')}"
+        check(state, type_of(other, "state"), {}, name)
+        other.state = state
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from kplus.core.types import (
     PassInfo,
 )
 from kplus.search.job import Job
-from kplus.search.journal import Remembering
+from kplus.search.journal import Stateful
 
 __all__ = [
     "answers",
@@ -48,7 +48,7 @@ def run_job(
     step: float | None = None,
     base: Any = None,
     finish: Move | None = None,
-    others: Sequence[Remembering] = (),
+    others: Sequence[Stateful] = (),
     reported: Reported | None = None,
     earlier: int = 0,
     rows: Callable[[Any], Any] | None = None,
@@ -63,7 +63,7 @@ def run_job(
     step : float, optional
         Stop when a pass changes the objective by no more, instead of by the share
         `job.tol` of it.
-    others : sequence of Remembering
+    others : sequence of Stateful
         What the moves change besides their own state.
     reported : callable, optional
         A pass as the callback of the job is told of it, in the units of the data.

@@ -15,7 +15,7 @@ from kplus.search.ibp.gibbs_collapsed import CollapsedChain
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Scales
 from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
-from kplus.search.journal import Chance, Journal, Remembering, watched
+from kplus.search.journal import Journal, RngState, Stateful, watched
 
 __all__ = ["GibbsFit", "Start", "draw_buffet", "make_chain", "run", "tidy"]
 
@@ -107,7 +107,7 @@ def make_chain(
 
 
 _Values = tuple[float, float, float, float, float]
-_Memory = tuple[list[_Values], list[Bits], list[int], tuple[float, Any]]
+_State = tuple[list[_Values], list[Bits], list[int], tuple[float, Any]]
 
 
 class _Trace:
@@ -121,11 +121,11 @@ class _Trace:
         self._store = store
 
     @property
-    def memory(self) -> _Memory:
+    def state(self) -> _State:
         return self.values, self.samples, self.sizes, self.best
 
-    @memory.setter
-    def memory(self, value: _Memory) -> None:
+    @state.setter
+    def state(self, value: _State) -> None:
         self.values, self.samples, self.sizes, self.best = value
 
     def note(self, chain: Chain) -> None:
@@ -163,7 +163,7 @@ def run(
     trace = _Trace(store)
     n_sweeps = burn_in + n_samples * thin
     sampled = range(burn_in + thin, n_sweeps + 1, thin)
-    others: list[Remembering] = [Chance(chain.rng), chain, trace]
+    others: list[Stateful] = [RngState(chain.rng), chain, trace]
     with SINGLE_THREAD:
         sweeps = partial(_sweep, chain, trace, n_sweeps, sampled, callback)
         watched(journal, others, sweeps, _check_nothing)

@@ -18,7 +18,7 @@ __all__ = ["Bits", "Chain", "Settings"]
 
 Bits = NDArray[np.uint8]
 _UNLIMITED = 2**62
-_MEMORY: dict[str, Any] = {
+_STATE: dict[str, Any] = {
     "Z": Bits,
     "K": int,
     "counts": IntArray,
@@ -84,7 +84,7 @@ class Chain:
         self.log_joint = -np.inf
 
     @property
-    def memory(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """The state, all but the random numbers, as plain values."""
         return {
             "Z": self.Z,
@@ -92,15 +92,15 @@ class Chain:
             "counts": self.counts,
             "scales": self.scales,
             "log_joint": self.log_joint,
-            **self._own_memory(),
+            **self._own_state(),
         }
 
-    @memory.setter
-    def memory(self, value: dict[str, Any]) -> None:
-        own = self._own_memory()
-        if value.keys() != _MEMORY.keys() | own.keys():
-            raise CheckpointError("what the chain remembers is that of another one")
-        for name, kind in (_MEMORY | dict.fromkeys(own, Array)).items():
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        own = self._own_state()
+        if value.keys() != _STATE.keys() | own.keys():
+            raise CheckpointError("the state is that of another chain")
+        for name, kind in (_STATE | dict.fromkeys(own, Array)).items():
             check(value[name], kind, {}, f"{name} of the chain")
         sizes = {"N": self.N}
         check_shape(value["Z"], "N C", sizes, {}, "Z of the chain")
@@ -109,15 +109,15 @@ class Chain:
             raise CheckpointError(f"the chain has {value['K']} features")
         self.Z, self.K, self.counts = value["Z"], value["K"], value["counts"]
         self.scales, self.log_joint = value["scales"], value["log_joint"]
-        self._recall(value)
+        self._restore(value)
 
     # ------------------------------------------------------------ what chains differ in
 
-    def _own_memory(self) -> dict[str, Any]:
+    def _own_state(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _recall(self, memory: dict[str, Any]) -> None:
-        """Take up what `_own_memory` gave."""
+    def _restore(self, state: dict[str, Any]) -> None:
+        """Take up what `_own_state` gave."""
         raise NotImplementedError
 
     def sweep(self) -> None:

@@ -34,15 +34,15 @@ class CollapsedChain(Chain):
         if len(self.data.gaps):
             self._fill_gaps()
 
-    def _own_memory(self) -> dict[str, Any]:
+    def _own_state(self) -> dict[str, Any]:
         rows, columns = self.data.rows_of_gaps, self.data.gaps
         return {"filled": self._table.X[rows, columns]} if len(columns) else {}
 
-    def _recall(self, memory: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         if len(self.data.gaps):
             sizes = {"G": len(self.data.gaps)}
-            check_shape(memory["filled"], "G", sizes, {}, "filled gaps of the chain")
-            self._fill(memory["filled"])
+            check_shape(state["filled"], "G", sizes, {}, "filled gaps of the chain")
+            self._fill(state["filled"])
 
     def sweep(self) -> None:
         """Rows, then scales given Z, then missing entries afresh."""

@@ -42,13 +42,13 @@ class UncollapsedChain(Chain):
             A = np.sqrt(self.scales.factor) * np.abs(self.rng.standard_normal(shape))
         self.A = self._draw_factors(A)
 
-    def _own_memory(self) -> dict[str, Any]:
+    def _own_state(self) -> dict[str, Any]:
         return {"A": self.A}
 
-    def _recall(self, memory: dict[str, Any]) -> None:
+    def _restore(self, state: dict[str, Any]) -> None:
         sizes = {"K": self.K, "D": self.width}
-        check_shape(memory["A"], "K D", sizes, {}, "A of the chain")
-        self.A = memory["A"]
+        check_shape(state["A"], "K D", sizes, {}, "A of the chain")
+        self.A = state["A"]
 
     def sweep(self) -> None:
         """Rows given A, then A given Z, then scales given both."""
