@@ -121,7 +121,7 @@ def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Com
     """Components that a sample of the rows pays for."""
     sample = draw(job.source, job.weights, size, job.rng)
     blocks, tol = ArrayBlocks(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
-    part = job.aside(blocks, sample.weights, n_threads=1, tol=tol)
+    part = job.on_sample(blocks, sample.weights, n_threads=1, tol=tol)
     if start is None:
         start = _seeded_start(part, spec)
     start = spec.model.rescaled(start, _mass(part))

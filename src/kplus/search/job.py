@@ -13,7 +13,7 @@ from kplus.core.types import Array, Blocks, Callback
 from kplus.engine import BlockEngine, make_engine
 from kplus.engine.meter import Meter
 from kplus.engine.resources import Resources
-from kplus.search.journal import Journal, RngState, Stateful, watched
+from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
 
@@ -81,26 +81,28 @@ class Job:
             self.source, self.weights, self.n_threads, resources, self.meter
         )
 
-    def aside(
+    def on_sample(
         self, source: Blocks, weights: Array | None = None, **changes: Any
     ) -> "Job":
         """The same for some of the rows; nobody is told of it."""
         unseen = replace(self, callback=None, journal=None, meter=None)
         return replace(unseen, source=source, weights=weights, **changes)
 
-    def alone(self) -> "Job":
+    def single_threaded(self) -> "Job":
         """The same for one thread, which takes blocks in order: nobody can help it."""
         resources = replace(self.resources, client=None)
         return replace(self, n_threads=1, resources=resources)
 
-    def watched(
+    def checkpointed(
         self,
         loop: Callable[..., T],
         others: Sequence[Stateful],
         check_value: Callable[[Any], None],
     ) -> T:
         """What a loop over all rows finds, or found before a crash; see `journal`."""
-        return watched(self.journal, [RngState(self.rng), *others], loop, check_value)
+        return checkpointed(
+            self.journal, [RngState(self.rng), *others], loop, check_value
+        )
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)

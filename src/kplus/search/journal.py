@@ -17,7 +17,7 @@ import numpy as np
 from kplus.core.declared import check, type_of
 from kplus.core.errors import CheckpointError
 
-__all__ = ["Done", "Journal", "Kept", "RngState", "Stateful", "watched"]
+__all__ = ["Done", "Journal", "Kept", "RngState", "Stateful", "checkpointed"]
 
 T = TypeVar("T")
 
@@ -117,7 +117,7 @@ def _check_like(state: Any, like: Any) -> None:
         raise CheckpointError(f"random numbers are those of {str(state)[:20]!r}")
 
 
-def watched(
+def checkpointed(
     journal: Journal | None,
     others: Sequence[Stateful],
     loop: Callable[..., T],

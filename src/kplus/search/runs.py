@@ -95,7 +95,7 @@ def run_job(
             check(value, tuple[FitResult, Any], {}, "what a loop found")
             check_result(value[0], model, start, value[1], job.source.n_rows)
 
-        result, state = job.watched(passes, others, check_value)
+        result, state = job.checkpointed(passes, others, check_value)
         history.extend(result.history)
         return replace(result, history=history, n_iter=len(history)), state
 

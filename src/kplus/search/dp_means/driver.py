@@ -76,7 +76,7 @@ def by_penalty(
             break
         if size > sample.n_rows:
             sample = job.sample(size)
-        part = job.aside(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
+        part = job.on_sample(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
         result = run_job(part, model, _start(lens, centers), moves)[0]
         centers = model.means(result.params, result.total)
     return _finish(job, model, lens, centers, moves)

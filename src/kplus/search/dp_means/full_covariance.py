@@ -84,7 +84,7 @@ def _settled(
     params, counts = result.params, result.total.counts
     order = by_size(params.centers, counts)[: np.count_nonzero(counts)]
     shown = Ellipsoids(params.centers[order], params.covariances[order])
-    total, labels = _one_pass(job.aside(job.source, job.weights), shown)
+    total, labels = _one_pass(job.on_sample(job.source, job.weights), shown)
     return Fitted(
         lens=Lens.on(shown.centers),
         centers=shown.centers,

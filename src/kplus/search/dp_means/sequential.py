@@ -44,7 +44,7 @@ def serial(
     else:
         centers = _mean(job, lens)[None]
     result, labels = run_job(
-        job.alone(), model, Means.start(lens, centers), [TidyUp()],
+        job.single_threaded(), model, Means.start(lens, centers), [TidyUp()],
         groups=one_by_one(job), reported=in_units(lens.back_squared), rows=labels_of,
     )  # fmt: skip
     return settled(job, _to_data(model, result.params, result, labels))
@@ -108,7 +108,7 @@ def refine(
     lens = Lens.on(sample.rows)
     model = CollapsedModel(lens.view_squared(penalty), max_clusters)
     result, labels = run_job(
-        job.alone(), model, Means.start(lens, lens.view(centers)),
+        job.single_threaded(), model, Means.start(lens, lens.view(centers)),
         [TidyUp()], groups=one_by_one(job), reported=in_units(lens.back_squared),
         earlier=len(before), rows=labels_of,
     )  # fmt: skip
@@ -126,8 +126,8 @@ def settled(job: Job, fitted: Fitted) -> Fitted:
     distances go to the lower of the new numbers. Neither raises the objective.
     """
     order = by_size(fitted.centers, fitted.counts)
-    unwatched = job.aside(job.source, job.weights)
-    shown = assign(unwatched, fitted.lens, fitted.centers[order])
+    unreported = job.on_sample(job.source, job.weights)
+    shown = assign(unreported, fitted.lens, fitted.centers[order])
     kept = shown.counts > 0.0
     if not np.all(kept):
         return settled(

@@ -15,7 +15,7 @@ from kplus.search.ibp.gibbs_collapsed import CollapsedChain
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Scales
 from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
-from kplus.search.journal import Journal, RngState, Stateful, watched
+from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
 __all__ = ["GibbsFit", "Start", "draw_buffet", "make_chain", "run", "tidy"]
 
@@ -166,7 +166,7 @@ def run(
     others: list[Stateful] = [RngState(chain.rng), chain, trace]
     with SINGLE_THREAD:
         sweeps = partial(_sweep, chain, trace, n_sweeps, sampled, callback)
-        watched(journal, others, sweeps, _check_nothing)
+        checkpointed(journal, others, sweeps, _check_nothing)
         if trace.best[1] is None:
             trace.best = (chain.log_joint, chain.keep())
         return _fit(chain, trace.best, trace)

@@ -70,7 +70,7 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
         whole = drawn.share == 1.0
         if not whole:
             passes = min(_SAMPLE_PASSES, job.max_iter)
-            few = job.aside(ArrayBlocks(sample), max_iter=passes)
+            few = job.on_sample(ArrayBlocks(sample), max_iter=passes)
             start = _best_of(few, starts).params
             return _to_rest(job, starts.model, start)
         return _best_of(job, starts)
