@@ -44,13 +44,13 @@ class Sometimes:
 
     def propose(self, at):
         self.asked += 1
-        self.log.append((self.name, self.asked, at.resting))
+        self.log.append((self.name, self.asked, at.converged))
         if self.asked not in self.passes:
             return None
         return Proposal(at.updated, np.arange(at.params.K), at.params.K)
 
 
-def test_ends_at_rest_with_labels_of_the_centres_returned():
+def test_ends_converged_with_labels_of_the_centres_returned():
     result, labels = run()
     assert result.converged
     assert result.n_iter == len(result.history) < 200
@@ -97,13 +97,15 @@ def test_moves_are_asked_in_order_and_the_first_proposal_is_taken():
     assert [name for name, *_ in log] == ["a", "b", "a", "a", "b"]
 
 
-def test_a_proposal_keeps_the_fit_from_resting():
+def test_a_proposal_keeps_the_fit_from_converging():
     log = []
     plain, _ = run()
     late = Sometimes("late", plain.n_iter, log=log)
     result, _ = run(moves=[late])
     assert result.n_iter == plain.n_iter + 1
-    assert [resting for *_, resting in log] == [False] * (plain.n_iter - 1) + [True] * 2
+    assert [converged for *_, converged in log] == [False] * (plain.n_iter - 1) + [
+        True
+    ] * 2
     assert result.history[-1] == plain.history[-1]
 
 
@@ -195,7 +197,7 @@ class Means:
         cost = total.second - 2.0 * params * total.first + params**2 * total.n
         return float(cost.sum() + self.penalty * len(params))
 
-    def settled(self, total):
+    def converged(self, total):
         return False
 
     def regroup_local(self, local, old_to_new, K):
@@ -254,7 +256,7 @@ def test_moves_after_an_exact_proposal_are_asked_with_its_sums():
     np.testing.assert_array_equal(second.seen.n, first.seen.n[::-1])
 
 
-def test_an_exact_proposal_keeps_the_fit_from_resting():
+def test_an_exact_proposal_keeps_the_fit_from_converging():
     plain, _ = play([-1.0, 8.0])
     late = Once(plain.n_iter, lambda *now: swap(*now, exact=True))
     result, labels = play([-1.0, 8.0], late)

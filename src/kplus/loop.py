@@ -57,8 +57,8 @@ def run(
     max_iter : int
         Most passes.
     tol, step : float
-        Rest when a pass changes the objective by no more than `step`, or than the share
-        `tol` of it, and no move proposes anything.
+        Converged when a pass changes the objective by no more than `step`, or than the
+        share `tol` of it, and no move proposes anything.
     base : Summary, optional
         Sums over rows seen earlier, which count but are not visited.
     finish : Move, optional
@@ -92,13 +92,13 @@ def run(
         info = PassInfo(iteration, objective, params)
         if (callback is not None and callback(info)) or iteration == max_iter:
             break
-        resting = model.settled(memo.total) or _small_step(history, tol, step)
+        stable = model.converged(memo.total) or _small_step(history, tol, step)
         if undone is not None:
-            resting = undone.resting  # as if it had not been tried
+            stable = undone.converged  # as if it had not been tried
         updated = model.update(params, memo.total)
-        at = Position(model, params, memo.total, updated, resting)
+        at = Position(model, params, memo.total, updated, stable)
         at, pending = _moved(moves, at, objective, memo, engine)
-        if at.resting:
+        if at.converged:
             converged = True
             break
         params = at.updated
@@ -107,7 +107,7 @@ def run(
                 partial(LoopState.of, params, history, pending, memo, engine, moves)
             )
     if finish is not None:
-        at = Position(model, params, memo.total, params, resting=True)
+        at = Position(model, params, memo.total, params, converged=True)
         proposal = finish.propose(at)
         if proposal is not None:
             params = _adopt(proposal, memo, engine)
@@ -127,10 +127,10 @@ def _moved(
             continue
         snapshots = (memo.snapshot(), engine.snapshot()) if proposal.trial else None
         pending = Pending(
-            number, proposal.note, at.updated, objective, at.resting, snapshots
+            number, proposal.note, at.updated, objective, at.converged, snapshots
         )
         params = _adopt(proposal, memo, engine)
-        at = Position(at.model, params, memo.total, params, resting=False)
+        at = Position(at.model, params, memo.total, params, converged=False)
         if not proposal.exact:
             break
     return at, pending

@@ -303,11 +303,11 @@ def test_changes_are_counted():
     params = model.of(sums_of(model, X, weights, z, 3))
     found, labels = visit(model, params, X, weights)
     assert found.changed == 60
-    assert not model.settled(found)
+    assert not model.converged(found)
     kept = labels.copy()
     again, same = visit(model, params, X, weights, labels)
     assert again.changed == 0
-    assert model.settled(again)
+    assert model.converged(again)
     kept[:4] = (kept[:4] + 1) % 3
     assert visit(model, params, X, weights, kept)[0].changed == 4
     np.testing.assert_array_equal(same, labels)

@@ -70,8 +70,8 @@ def test_sums_begin_without_a_report():
     model = model_of(X, weights)
     total = total_of(model, X, weights, np.zeros(60, int), 1)
     assert total.blank == 0.0
-    assert model.settled(total)
+    assert model.converged(total)
     total.changed = 3
-    assert not model.settled(total)
+    assert not model.converged(total)
     total.begin_pass()
-    assert model.settled(total)
+    assert model.converged(total)

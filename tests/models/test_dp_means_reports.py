@@ -27,9 +27,9 @@ def test_a_second_look_at_the_same_centres_moves_no_row(few, monkeypatch):
     with SerialEngine(ArrayBlocks(X, 16)) as engine:
         first, second = (engine.sweep(model, params, range(4)) for _ in "ab")
         assert first.moved == 60
-        assert not model.settled(first)
+        assert not model.converged(first)
         assert second.moved == 0
-        assert model.settled(second)
+        assert model.converged(second)
         np.testing.assert_array_equal(second.counts, [0.0, 0.0])  # the change
 
 

@@ -37,9 +37,9 @@ def sums_of(model, X, weights, labels, K):
     return ClusterSums(*statistics_of(encoded, labels, K, model.layout.n_sums))
 
 
-def propose(move, model, total, resting=True):
+def propose(move, model, total, converged=True):
     updated = model.of(total)
-    return move.propose(Position(model, updated, total, updated, resting))
+    return move.propose(Position(model, updated, total, updated, converged))
 
 
 def brute(model, X, weights, labels, K):
@@ -67,8 +67,8 @@ def test_clusters_without_rows_go():
     model = model_of(X, weights)
     labels = np.array([1, 3, 4])[z]
     total = sums_of(model, X, weights, labels, 6)
-    for resting in (False, True):
-        proposal = propose(DropClusters(), model, total, resting)
+    for converged in (False, True):
+        proposal = propose(DropClusters(), model, total, converged)
         np.testing.assert_array_equal(proposal.old_to_new, [-1, 0, -1, 1, 2, -1])
         check_exact(proposal, model, X, weights, labels)
     before = model.objective(None, total)

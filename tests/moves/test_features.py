@@ -28,8 +28,10 @@ def at_optimum(X, Z, weights=None):
     return Features(A), sums_of(X, Z, A, weights)
 
 
-def propose(move, total, params, penalty=1.0, resting=True):
-    return move.propose(Position(FeatureModel(penalty), params, total, params, resting))
+def propose(move, total, params, penalty=1.0, converged=True):
+    return move.propose(
+        Position(FeatureModel(penalty), params, total, params, converged)
+    )
 
 
 def rows(gaps, seed=0, n=30, K=3, weighted=False):
@@ -122,7 +124,7 @@ def test_the_feature_worth_least_goes_and_the_others_adapt(seed, gaps, weighted)
     assert propose(RemoveFeature(), total, params, 0.999 * loss) is None
     equal = total.losses(params.A).min()  # worth just what it costs
     assert propose(RemoveFeature(), total, params, equal) is None
-    assert propose(RemoveFeature(), total, params, 2.0 * loss, resting=False) is None
+    assert propose(RemoveFeature(), total, params, 2.0 * loss, converged=False) is None
     proposal = propose(RemoveFeature(), total, params, 1.001 * loss)
     np.testing.assert_array_equal(np.flatnonzero(proposal.old_to_new < 0), [k])
     np.testing.assert_allclose(proposal.params.A, refits[k], atol=1e-6)
@@ -191,7 +193,7 @@ def test_only_at_rest_and_only_up_to_the_number_allowed():
     X, Z, _ = rows(False)
     A = obvious.features(X, Z)
     total = with_candidates(X, Z, A, 0.1)
-    assert propose(OpenFeatures(10), total, Features(A), 0.1, resting=False) is None
+    assert propose(OpenFeatures(10), total, Features(A), 0.1, converged=False) is None
     assert propose(OpenFeatures(3), total, Features(A), 0.1) is None
     assert propose(OpenFeatures(4), total, Features(A), 0.1).K == 4
 

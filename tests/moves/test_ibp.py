@@ -53,8 +53,10 @@ def fitted(prior, X, Z, rounds=8):
     return params, summed(X, Z, params.factors.mean)
 
 
-def proposed(name, params, total, resting=True):
-    return MOVES[name]().propose(Position(MEIBPModel(), params, total, params, resting))
+def proposed(name, params, total, converged=True):
+    return MOVES[name]().propose(
+        Position(MEIBPModel(), params, total, params, converged)
+    )
 
 
 def check_exact(proposal, X, Z):
@@ -92,7 +94,7 @@ def test_nothing_to_drop(prior):
     params, total = fitted(prior, X, Z)
     assert proposed("empty", params, total) is None
     assert proposed("drop", params, total) is None
-    assert proposed("drop", params, total, resting=False) is None
+    assert proposed("drop", params, total, converged=False) is None
 
 
 def test_no_features_at_all():

@@ -41,11 +41,11 @@ def setting(name="gaussian", K=5, seed=0, weighted=False, **settings):
     return model, X, weights, mixture.some_shares(N_ROWS, K, seed)
 
 
-def propose(move, model, total, params=None, resting=True):
+def propose(move, model, total, params=None, converged=True):
     if params is None:
         params = model.posterior(total.N.copy(), total.S.copy(), total.mass)
     updated = model.update(params, total)
-    return move.propose(Position(model, params, total, updated, resting))
+    return move.propose(Position(model, params, total, updated, converged))
 
 
 # ------------------------------------------------------------------------- merges
@@ -125,7 +125,7 @@ def test_likely_partners_are_enough_to_merge_halves(few, monkeypatch):
     X = blobs(1, rng.uniform(-60.0, 60.0, size=(12, 2)), n=20)
     model = FLAT.model(X)
     total = stats_of(model, X, labelled(np.repeat(np.arange(24), 10)))
-    proposal = propose(MergeComponents(MoveRecords()), model, total, resting=False)
+    proposal = propose(MergeComponents(MoveRecords()), model, total, converged=False)
     assert proposal.K == 12
     np.testing.assert_array_equal(proposal.old_to_new[::2], proposal.old_to_new[1::2])
 
@@ -281,7 +281,7 @@ def test_nothing_is_deleted_where_every_component_is_needed():
     assert result.params.K == 3
     assert not records.entries
     total = one_pass(model, X, start)
-    assert propose(DeleteComponent(records), model, total, resting=False) is None
+    assert propose(DeleteComponent(records), model, total, converged=False) is None
     one = stats_of(model, X, np.ones((180, 1)))
     assert propose(DeleteComponent(records), model, one) is None
 

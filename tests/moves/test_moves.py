@@ -37,11 +37,11 @@ def value(X, params, penalty, weights=None):
     return reference.objective(X, reference.nearest(X, C)[0], C, penalty, weights)
 
 
-def propose(move, X, model, params, weights=None, resting=True):
+def propose(move, X, model, params, weights=None, converged=True):
     total, _ = visit(X, model, params, weights)
     updated = model.update(params, total)
     return (
-        move.propose(Position(model, params, total, updated, resting)),
+        move.propose(Position(model, params, total, updated, converged)),
         total,
         updated,
     )
@@ -200,7 +200,7 @@ def test_removal_waits_for_rest_and_leaves_one():
     X = rows(0)
     many = Centers.start(PLAIN, X[:9].copy())
     model = DPMeansModel(1e6)
-    assert propose(RemoveCluster(), X, model, many, resting=False)[0] is None
+    assert propose(RemoveCluster(), X, model, many, converged=False)[0] is None
     one = Centers.start(PLAIN, X[:1].copy())
     assert propose(RemoveCluster(), X, model, one)[0] is None
 
@@ -212,7 +212,7 @@ def test_settling_puts_centres_on_means_and_is_done():
     X = rows(0)
     params = replace(Centers.start(PLAIN, X[:4].copy()), relax=1.6)
     model = DPMeansModel(np.inf)
-    assert propose(SettleOnMeans(), X, model, params, resting=False)[0] is None
+    assert propose(SettleOnMeans(), X, model, params, converged=False)[0] is None
     proposal, *_ = propose(SettleOnMeans(), X, model, params)
     labels = visit(X, model, params)[1]
     np.testing.assert_allclose(

@@ -32,7 +32,7 @@ class Pending:
     note: Any
     params: Any
     objective: float
-    resting: bool
+    converged: bool
     snapshots: tuple[Any, Any] | None
 
     def kept(self, objective: float, moves: Sequence[Move]) -> bool:

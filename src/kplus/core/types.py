@@ -141,8 +141,8 @@ class Model(Protocol[P, S]):
     def objective(self, params: P, total: S) -> float:
         """Return the objective on the whole data set, exactly, from the sums."""
 
-    def settled(self, total: S) -> bool:
-        """Whether the last pass changed nothing, so that the fit is at rest."""
+    def converged(self, total: S) -> bool:
+        """Whether the last pass changed nothing, so that the fit has converged."""
 
     def regroup_local(self, local: Any, old_to_new: IntArray, K: int) -> Any:
         """Renumber the groups in a block's per-row state."""
@@ -186,7 +186,7 @@ class Position(Generic[M, P, S]):
         The parameters of the last pass, and the sums over rows under them.
     updated
         The parameters for the next pass, which a proposal replaces.
-    resting : bool
+    converged : bool
         The fit would stop here if nothing is proposed.
     """
 
@@ -194,7 +194,7 @@ class Position(Generic[M, P, S]):
     params: P
     total: S
     updated: P
-    resting: bool
+    converged: bool
 
 
 class Move(Protocol):

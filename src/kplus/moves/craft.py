@@ -42,7 +42,7 @@ class JoinClusters:
         self, at: Position[CraftModel, Clusters, ClusterSums]
     ) -> Proposal | None:
         model, total, updated = at.model, at.total, at.updated
-        if not at.resting or total.K < 2:
+        if not at.converged or total.K < 2:
             return None
         now = float(updated.prices.sum())
         tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))

@@ -34,7 +34,7 @@ class DeleteComponent:
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
         model, total, updated = at.model, at.total, at.updated
-        if not at.resting or total.K < 2:
+        if not at.converged or total.K < 2:
             return None
         family, N = model.family, updated.N
         own = updated.expected.total(N, updated.S) - family.evidence(N, updated.S)

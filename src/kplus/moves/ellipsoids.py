@@ -78,7 +78,7 @@ class RemoveEllipsoid:
         self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
     ) -> Proposal | None:
         model, params = at.model, at.params
-        if not at.resting or params.K == 1:
+        if not at.converged or params.K == 1:
             return None
         saved = model.penalty * (1.0 + params.stein(model.floor))
         gain = saved - at.total.spare

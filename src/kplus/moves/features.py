@@ -47,7 +47,7 @@ class RemoveFeature:
         self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
         total, updated = at.total, at.updated
-        if not at.resting or total.K == 0:
+        if not at.converged or total.K == 0:
             return None
         losses = total.losses(updated.A)
         k = int(np.argmin(losses))
@@ -76,7 +76,7 @@ class OpenFeatures:
         total, updated = at.total, at.updated
         room = self.most - total.K
         found = total.candidates
-        if not at.resting or room <= 0 or not len(found.rows):
+        if not at.converged or room <= 0 or not len(found.rows):
             return None
         new: list[Array] = []
         for cost, residual in zip(found.costs, found.residuals, strict=True):

@@ -36,7 +36,7 @@ class DropFeature:
     def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
         model, total, updated = at.model, at.total, at.updated
         K = total.K
-        if not at.resting or K == 0 or not np.all(total.counts > 0.0):
+        if not at.converged or K == 0 or not np.all(total.counts > 0.0):
             return None
         most = hopes(updated, total)
         now = model.bound(updated, total)

@@ -36,7 +36,7 @@ class MergeComponents:
         if total.K < 2:
             return None
         before = model.best_bound(total)
-        pairs = _partners(model, updated, everyone=at.resting or total.K <= _FEW)
+        pairs = _partners(model, updated, everyone=at.converged or total.K <= _FEW)
         changes = pair_changes(model, total, updated.concentration, pairs)
         merges = choose_merges(total, pairs, changes, _ROUNDING * abs(before))
         while True:

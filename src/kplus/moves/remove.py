@@ -40,7 +40,7 @@ class RemoveCluster:
         self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
         model, params, total = at.model, at.params, at.total
-        if not at.resting or params.K == 1:
+        if not at.converged or params.K == 1:
             return None
         costs = np.full(params.K, np.nan) if params.costed is None else params.costed
         if params.recheck is not None:

@@ -19,7 +19,7 @@ class SettleOnMeans:
         self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
         params = at.params
-        if not at.resting or params.relax == 1.0:
+        if not at.converged or params.relax == 1.0:
             return None
         plain = replace(params.moved_to(at.model.means(params, at.total)), relax=1.0)
         return Proposal(plain, np.arange(params.K), params.K)

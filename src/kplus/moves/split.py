@@ -65,7 +65,7 @@ class SplitClusters:
         self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
         params, total = at.params, at.total
-        if not at.resting:
+        if not at.converged:
             return None
         errors = at.model.squared_error(params, total)
         self.watch(float(errors.sum()), total.counts)

@@ -178,7 +178,7 @@ class CraftModel:
         """J of the partition, its clusters at their best."""
         return float(self.of(total).prices.sum())
 
-    def settled(self, total: ClusterSums) -> bool:
+    def converged(self, total: ClusterSums) -> bool:
         return total.changed == 0
 
     def regroup_local(self, local: IntArray, old_to_new: IntArray, K: int) -> IntArray:

@@ -213,7 +213,7 @@ class DPMeansModel:
         step, counts = params.centers - params.refs, total.counts + params.mass
         return errors_after(step, counts, total.sums, total.squares)
 
-    def settled(self, total: ClusterSums) -> bool:
+    def converged(self, total: ClusterSums) -> bool:
         return total.moved == 0
 
     def regroup_local(self, local: RowState, old_to_new: IntArray, K: int) -> RowState:

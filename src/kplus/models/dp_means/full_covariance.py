@@ -226,7 +226,7 @@ class FullCovarianceModel:
         shape = float(params.stein(self.floor)[full].sum()) + np.count_nonzero(full) - 1
         return float(total.squares.sum()) + self.penalty * shape
 
-    def settled(self, total: Scatters) -> bool:
+    def converged(self, total: Scatters) -> bool:
         return total.moved == 0
 
     def regroup_local(self, local: Labels, old_to_new: IntArray, K: int) -> Labels:

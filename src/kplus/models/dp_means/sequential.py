@@ -191,7 +191,7 @@ class _Sequential:
         """Σ w |y - c_k|² of each cluster."""
         return _error_about(params.centers, params.refs, total)
 
-    def settled(self, total: Tally) -> bool:
+    def converged(self, total: Tally) -> bool:
         return total.moved == 0
 
     def regroup_local(self, local: Labels, old_to_new: IntArray, K: int) -> Labels:

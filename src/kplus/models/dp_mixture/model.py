@@ -270,7 +270,7 @@ class DPMixtureModel:
         """The bound with its sign changed, as the loop looks for the lowest."""
         return -self.bound(params, total)
 
-    def settled(self, total: MixtureStats) -> bool:
+    def converged(self, total: MixtureStats) -> bool:
         return False
 
 

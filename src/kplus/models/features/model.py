@@ -108,7 +108,7 @@ class FeatureModel:
         error = total.error if total.A is params.A else total.about(params.A).error
         return error + self.penalty * params.K
 
-    def settled(self, total: FeatureSums) -> bool:
+    def converged(self, total: FeatureSums) -> bool:
         return total.changed == 0
 
     def regroup_local(

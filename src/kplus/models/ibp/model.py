@@ -200,7 +200,7 @@ class MEIBPModel:
         prior = log_prior(counts, total.weight, params.alpha)
         return float(likelihood + factors.gain(params.spread) + prior)
 
-    def settled(self, total: BuffetSums) -> bool:
+    def converged(self, total: BuffetSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
     def regroup_local(self, local: Served, old_to_new: IntArray, K: int) -> Served:

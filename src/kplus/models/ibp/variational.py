@@ -142,7 +142,7 @@ class VariationalModel:
     def objective(self, params: MeanField, total: BernoulliSums) -> float:
         return -self.bound(params, total)
 
-    def settled(self, total: BernoulliSums) -> bool:
+    def converged(self, total: BernoulliSums) -> bool:
         return False  # probabilities never stand quite still
 
     def regroup_local(self, local: Any, old_to_new: IntArray, K: int) -> Array:
