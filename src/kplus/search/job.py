@@ -99,7 +99,7 @@ class Job:
         others: Sequence[Stateful],
         check_value: Callable[[Any], None],
     ) -> T:
-        """What a loop over all rows finds, or found before a crash; see `journal`."""
+        """The result of a loop over all rows, or that from before a crash."""
         return checkpointed(
             self.journal, [RngState(self.rng), *others], loop, check_value
         )
@@ -155,5 +155,5 @@ def best_of(
         return fit(jobs[number], number > 0)
 
     with ThreadPoolExecutor(job.n_threads) as pool:
-        fits = [found for found in pool.map(one, range(n_init)) if found is not None]
-    return min(fits, key=cost)
+        results = [each for each in pool.map(one, range(n_init)) if each is not None]
+    return min(results, key=cost)

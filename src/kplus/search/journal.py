@@ -43,7 +43,7 @@ class Journal(Protocol):
         """The entry of a loop; None if there is none."""
 
     def note(self, number: int, entry: Any) -> None:
-        """Remember what a loop found; written down with the next that is kept."""
+        """Remember the result of a loop; written down with the next that is kept."""
 
     def keep(self, number: int, entry: Callable[[], Any]) -> None:
         """Write down the state of a loop, if it is time to."""
@@ -123,7 +123,7 @@ def checkpointed(
     loop: Callable[..., T],
     check_value: Callable[[Any], None],
 ) -> T:
-    """What a loop finds, or found before a crash.
+    """The result of a loop, or its result before a crash.
 
     Parameters
     ----------
@@ -143,9 +143,9 @@ def checkpointed(
             _restore(others, entry.others)
             check_value(entry.value)
         return entry.value  # type: ignore[no-any-return]
-    found = loop(checkpointer=_LoopCheckpointer(journal, number, others))
-    journal.note(number, Done(found, _states(others)))
-    return found
+    result = loop(checkpointer=_LoopCheckpointer(journal, number, others))
+    journal.note(number, Done(result, _states(others)))
+    return result
 
 
 @dataclass(frozen=True)

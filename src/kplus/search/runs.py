@@ -92,7 +92,7 @@ def run_job(
             return result, None if rows is None else rows(engine)
 
         def check_value(value: Any) -> None:
-            check(value, tuple[FitResult, Any], {}, "what a loop found")
+            check(value, tuple[FitResult, Any], {}, "the result of a loop")
             check_result(value[0], model, start, value[1], job.source.n_rows)
 
         result, state = job.checkpointed(passes, others, check_value)
