@@ -98,11 +98,11 @@ class LoopState:
         pending = self.pending
         if pending is not None and pending.snapshots is not None:
             sums, rows = pending.snapshots
-            declared.check(pending.params, sums, memo)
-            declared.resume(engine, rows, pending.params)
+            K = declared.check(pending.params, sums, memo)
+            declared.resume(engine, rows, K)
             pending = replace(pending, snapshots=(sums, engine.snapshot()))
-        declared.check(self.params, self.memo, memo)
-        declared.resume(engine, self.rows, self.params)
+        K = declared.check(self.params, self.memo, memo)
+        declared.resume(engine, self.rows, K)
         memo.restore(self.memo)
         for move, kept in zip(moves, self.states, strict=True):
             if kept is not None:
@@ -169,23 +169,23 @@ class _Declared:
         check(params, type(self.start), sizes, "params")
         return sizes
 
-    def check(self, params: Any, sums: Any, memo: Memo) -> None:
-        """Refuse parameters and sums that do not belong together."""
+    def check(self, params: Any, sums: Any, memo: Memo) -> int:
+        """Refuse parameters and sums that do not belong together; return K."""
         sizes = self.check_params(params)
         one = self.summary
         check(sums, tuple[list[Optional[one]], Optional[one], one], sizes, "the sums")  # type: ignore[valid-type]  # noqa: UP045
         memo.check(sums)
         groups, base, total = sums
-        K = sizes.get("K")
+        K = params.K
         for summary in (*groups, base, total):
-            if K is None or summary is None:
+            if summary is None:
                 continue
             if summary.K > K or (summary is total and summary.K < K):
                 raise CheckpointError(f"there are sums of {summary.K} groups, not {K}")
+        return int(K)
 
-    def resume(self, engine: Engine, state: Any, params: Any) -> None:
+    def resume(self, engine: Engine, state: Any, K: int) -> None:
         """Let the engine go on; refuse per-row states of another kind."""
-        K = self.check_params(params).get("K", 0)
         engine.resume(state)
         for local, n_rows, groups in engine.states(K):
             if local is None:
