@@ -12,7 +12,9 @@ import numpy as np
 
 from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
+from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.engine.resources import Resources
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats, pair_index
@@ -181,5 +183,8 @@ def run_births(
     one = seeded(model, X[:10_000], np.ones(len(X[:10_000])), 1, rng)
     start = model.posterior(one.N, one.S, one.mass)
     with patch.object(search, "BornComponents", kind):
-        job = Job(source, None, rng, max_iter=arguments["max_iter"])
+        job = Job(
+            source, None, rng, max_iter=arguments["max_iter"],
+            make_engine=make_engine, resources=Resources(),
+        )  # fmt: skip
         return search.fit(job, spec, start)

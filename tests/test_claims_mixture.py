@@ -6,6 +6,7 @@ from scipy import stats
 from sklearn.metrics import adjusted_rand_score
 
 import mixture_reference as mixture
+from jobs import make_job
 from kplus import loop
 from kplus.core.types import Position
 from kplus.datasets import make_edge_patches
@@ -17,14 +18,13 @@ from kplus.moves.records import MoveRecords
 from kplus.observations import ZeroMeanGaussian
 from kplus.observations.family import Columns
 from kplus.search.dp_mixture import Spec, fit
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, Recording, run
 
 
 def job_of(X, seed=0, block_rows=25, **more):
     blocks = ArrayBlocks(X, block_rows)
-    return Job(blocks, None, np.random.default_rng(seed), **more)
+    return make_job(blocks, None, np.random.default_rng(seed), **more)
 
 
 def mixture_setting(name="gaussian", n=120, K=4, seed=0, **settings):

@@ -10,8 +10,8 @@ import pytest
 import kplus as library
 import kplus.estimators._base as base
 from kplus.engine.resources import resources_now
+from kplus.estimators import _job
 from kplus.io import checkpoint
-from kplus.search import job
 
 
 def with_workers(test):
@@ -39,7 +39,7 @@ def seen(monkeypatch):
 def asked(monkeypatch):
     """What engines may use."""
     found = []
-    make = job.make_engine
+    make = _job.make_engine
 
     def noted(source, weights, n_threads, resources, meter):
         client = resources.client
@@ -47,7 +47,7 @@ def asked(monkeypatch):
         found.append((resources.memory_limit, resources.scratch, address))
         return make(source, weights, n_threads, resources, meter)
 
-    monkeypatch.setattr(job, "make_engine", noted)
+    monkeypatch.setattr(_job, "make_engine", noted)
     return found
 
 

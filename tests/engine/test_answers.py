@@ -10,11 +10,12 @@ import pytest
 
 import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, seeded
+from jobs import make_job
 from kplus import CRAFT, DPMeans, DPMixture, IBPGibbs, engine
 from kplus.core.errors import DataError
 from kplus.engine import state_store
 from kplus.engine.resources import Resources
-from kplus.search.job import Job, best_of
+from kplus.search.job import best_of
 from kplus.search.runs import gathered
 from workers import two_workers
 
@@ -116,7 +117,7 @@ def test_starts_side_by_side_share_the_memory(n_init, threads, sharers):
 
     given = Resources(memory_limit=10**9)
     rng = np.random.default_rng(0)
-    job = Job(None, None, rng, n_threads=threads, resources=given)
+    job = make_job(None, None, rng, n_threads=threads, resources=given)
     best_of(n_init, job, fit, float)
     assert seen == [Resources(memory_limit=10**9, sharers=sharers)] * n_init
 

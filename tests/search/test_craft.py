@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
+from jobs import make_job
 from kplus.datasets import make_subspace_clusters
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
@@ -17,7 +18,6 @@ from kplus.search.craft import CraftSpec, fit, score, stream
 from kplus.search.craft.number import Search
 from kplus.search.craft.splits import best_split, spread_seeds
 from kplus.search.craft.table import Table, canonical
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 from reference import canonical as numbered
 from reference import partitions
@@ -57,7 +57,7 @@ def noise(kind, n=300, seed=0):
 
 def job_of(X, weights=None, seed=0, block_rows=40, n_threads=1, max_iter=300):
     blocks, rng = ArrayBlocks(X, block_rows), np.random.default_rng(seed)
-    return Job(blocks, weights, rng, n_threads, max_iter, tol=0.0)
+    return make_job(blocks, weights, rng, n_threads, max_iter, tol=0.0)
 
 
 def found(X, levels, weights=None, seed=0, block_rows=40, n_threads=1, **settings):

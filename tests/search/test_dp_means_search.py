@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import reference
+from jobs import make_job
 from kplus.core.errors import NotFiniteError
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.seeds import plus_plus
 from kplus.search.dp_means.splits import grow, swap
-from kplus.search.job import Job, Sample, best_of, draw
+from kplus.search.job import Sample, best_of, draw
 from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
@@ -24,7 +25,7 @@ def rows(seed=0, n=150, D=2):
 
 def job(X, weights=None, seed=0, **more):
     source = ArrayBlocks(X, 32)
-    return Job(source, weights, np.random.default_rng(seed), **more)
+    return make_job(source, weights, np.random.default_rng(seed), **more)
 
 
 def seen(X, weights=None):
@@ -202,7 +203,7 @@ def test_assign_and_distances(seed, threads):
     X, C = rows(seed) + 1e6, rows(seed + 50, int(rng.integers(1, 40))) + 1e6
     weights = [None, rng.uniform(0, 2, len(X))][seed % 2]
     lens = Lens.on(X)
-    job = Job(ArrayBlocks(X, 32), weights, rng, threads)
+    job = make_job(ArrayBlocks(X, 32), weights, rng, threads)
     shown = search.assign(job, lens, C)
     expected, d2 = reference.nearest(X, C)
     np.testing.assert_array_equal(shown.labels, expected)

@@ -7,6 +7,7 @@ import pytest
 from scipy.special import logsumexp
 
 import mixture_reference as mixture
+from jobs import make_job
 from kplus.models.dp_mixture.sticks import mean_weights
 from kplus.moves.birth import BirthSettings
 from kplus.search.dp_mixture import (
@@ -17,14 +18,13 @@ from kplus.search.dp_mixture import (
     resolve,
     stream,
 )
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, DIAG, FLAT, THREE, blobs, labelled
 
 
 def job_of(X, seed=0, block_rows=20, weights=None, **more):
     blocks = ArrayBlocks(X, block_rows)
-    return Job(blocks, weights, np.random.default_rng(seed), **more)
+    return make_job(blocks, weights, np.random.default_rng(seed), **more)
 
 
 def alike(labels, groups):

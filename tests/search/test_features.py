@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
 
 import feature_reference as obvious
+from jobs import make_job
 from kplus.search.features import FeatureSpec, allocate, fit, stream
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import by_splits, plus_plus, without_base
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 from test_laws import tables
 
@@ -30,7 +30,7 @@ def spec_of(**settings):
 
 def job_of(X, weights=None, seed=0, block_rows=11, n_threads=1, max_iter=300):
     blocks, rng = ArrayBlocks(X, block_rows), np.random.default_rng(seed)
-    return Job(blocks, weights, rng, n_threads, max_iter, tol=0.0)
+    return make_job(blocks, weights, rng, n_threads, max_iter, tol=0.0)
 
 
 def found(X, weights=None, seed=0, block_rows=11, n_threads=1, **settings):

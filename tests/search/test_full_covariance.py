@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 import reference
+from jobs import make_job
 from kplus import DPMeans
 from kplus.core.types import Position
 from kplus.models.dp_means.full_covariance import (
@@ -17,14 +18,13 @@ from kplus.models.dp_means.full_covariance import (
 )
 from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.search.dp_means.full_covariance import by_penalty, refine
-from kplus.search.job import Job
 from kplus.search.runs import labels_of, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):
     source = ArrayBlocks(np.asarray(X, dtype=np.float64), block_rows)
-    return Job(source, weights, np.random.default_rng(0), tol=0.0, **settings)
+    return make_job(source, weights, np.random.default_rng(0), tol=0.0, **settings)
 
 
 def some_rows(seed, n=60, D=2, scale=6.0):

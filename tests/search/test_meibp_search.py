@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs import make_job
 from kplus.datasets import make_nonnegative_features
 from kplus.models.ibp.model import MEIBPModel
 from kplus.search.ibp.driver import BuffetSpec, choose, fit
 from kplus.search.ibp.rows_in_memory import Sample, Scales, with_births
 from kplus.search.ibp.start import Spectrum, parts, projections, random_bits
 from kplus.search.ibp.survey import survey
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 
 seeds = st.integers(0, 2**20)
@@ -27,7 +27,7 @@ def a_spec(
 
 def a_job(X, block_rows=None, **more):
     source = ArrayBlocks(X, block_rows or len(X))
-    return Job(source, None, np.random.default_rng(0), tol=1e-6, **more)
+    return make_job(source, None, np.random.default_rng(0), tol=1e-6, **more)
 
 
 def fit_of(X, spec=None, **more):
@@ -206,7 +206,7 @@ def test_more_rows_than_a_sample():
     found = fit_of(X, block_rows=1000)
     assert found.params.K == 4
     assert np.sort(found.sums.counts) == pytest.approx(np.sort(Z.sum(axis=0)), rel=0.1)
-    job = Job(ArrayBlocks(X, 900), None, np.random.default_rng(0), n_threads=2)
+    job = make_job(ArrayBlocks(X, 900), None, np.random.default_rng(0), n_threads=2)
     bits = choose(job, found.params)
     assert bits.shape == (7000, 4)
     # In a fit, a row keeps what it had if its search from nothing ends lower.

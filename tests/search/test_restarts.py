@@ -4,7 +4,8 @@ import threading
 
 import numpy as np
 
-from kplus.search.job import Job, best_of
+from jobs import make_job
+from kplus.search.job import best_of
 
 
 def test_only_the_first_is_told_and_all_are_ended():
@@ -28,7 +29,9 @@ def test_only_the_first_is_told_and_all_are_ended():
         return asked.is_set()
 
     rng = np.random.default_rng(0)
-    watched = Job(None, None, rng, callback=callback, ended=asked.is_set, n_threads=2)
+    watched = make_job(
+        None, None, rng, callback=callback, ended=asked.is_set, n_threads=2
+    )
     best_of(6, watched, fit, float)
     assert told == [1, 2, 3]
     assert sorted(seen) == [False, True]

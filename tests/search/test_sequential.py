@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import gammaln
 
 import reference
+from jobs import make_job
 from kplus import DPMeans
 from kplus.engine import SerialEngine
 from kplus.loop import run
@@ -15,14 +16,13 @@ from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel,
 from kplus.moves.tidy import TidyUp
 from kplus.search.dp_means import by_number, by_penalty
 from kplus.search.dp_means.sequential import collapsed, collapsed_number, refine, serial
-from kplus.search.job import Job
 from kplus.search.runs import labels_of, one_by_one
 from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):
     source = ArrayBlocks(np.asarray(X, dtype=np.float64), block_rows)
-    return Job(source, weights, np.random.default_rng(0), tol=0.0, **settings)
+    return make_job(source, weights, np.random.default_rng(0), tol=0.0, **settings)
 
 
 def walk(model, X, centers, weights=None, block_rows=None, max_iter=300):

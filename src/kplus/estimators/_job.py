@@ -9,6 +9,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from kplus.core.types import Array, Blocks
+from kplus.engine import make_engine
 from kplus.engine.resources import resources_now
 from kplus.estimators._progress import Watch
 from kplus.search.job import Job
@@ -41,6 +42,7 @@ def job_of(
         n_threads=effective_n_jobs(estimator.n_jobs),
         max_iter=estimator.max_iter,
         tol=estimator.tol,
+        make_engine=make_engine,
         resources=resources_now(),
         **watched,
     )
@@ -54,6 +56,7 @@ def answering(estimator: Any, source: Blocks, weights: Array | None = None) -> J
         rng=np.random.default_rng(0),
         n_threads=effective_n_jobs(estimator.n_jobs),
         max_iter=1,
+        make_engine=make_engine,
         resources=resources_now(),
     )
 

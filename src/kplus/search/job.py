@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -10,9 +10,6 @@ import numpy as np
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Blocks, Callback
-from kplus.engine import BlockEngine, make_engine
-from kplus.engine.meter import Meter
-from kplus.engine.resources import Resources
 from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
@@ -55,9 +52,19 @@ def draw(
 
 @dataclass(frozen=True)
 class Job:
-    """The data and how to go about them; a journal watches loops over all rows.
+    """The data and how to go about them; a journal keeps loops over all rows.
 
-    Starts that no callback is told of ask `ended` after each pass whether to go on.
+    Attributes
+    ----------
+    ended : callable
+        Starts without a callback ask it after each pass whether to go on.
+    make_engine : callable or None
+        Makes engines, see `kplus.engine.make_engine`; None: the job is to draw samples
+        only.
+    resources : Resources or None
+        What engines may use.
+    meter : Meter or None
+        What engines did.
     """
 
     source: Blocks
@@ -69,15 +76,17 @@ class Job:
     callback: Callback | None = None
     ended: Callable[[], bool] = lambda: False
     journal: Journal | None = None
-    resources: Resources = field(default_factory=Resources)
-    meter: Meter | None = None
+    make_engine: Callable[..., Any] | None = None
+    resources: Any = None
+    meter: Any = None
 
-    def engine(self) -> BlockEngine:
+    def engine(self) -> Any:
         """An engine for loops over all rows."""
+        assert self.make_engine is not None
         resources = self.resources
         if self.journal is not None:
             resources = replace(resources, lasting=self.journal.rows)
-        return make_engine(
+        return self.make_engine(
             self.source, self.weights, self.n_threads, resources, self.meter
         )
 
