@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference
+from kplus.kernels import lloyd
 from kplus.kernels.lloyd import Sums, meet_rows, screen_rows, visit_rows
 from kplus.models.dp_means.fast import DPMeansModel, RowState
 from kplus.models.dp_means.params import Centers, Lens
@@ -182,6 +183,36 @@ def test_rows_beyond_the_range_of_float32(meet):
     d2 = reference.square_distances(X, centers)
     own = d2[np.arange(len(X)), visit.state.labels]
     np.testing.assert_array_equal(own, d2.min(axis=1))
+
+
+@pytest.mark.parametrize("meet", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+def test_scores_that_are_not_numbers(meet, later):
+    """Products and norms beyond float32 make ∞ - ∞; such centres may be the nearest."""
+    centers = np.array(
+        [[1e20, 0.0], [1e15, 0.0], [0.0, 0.0], [1e20, -1e20], [1e30, 0.0], [-1e20, 0.0]]
+    )
+    X = np.concatenate([centers, centers * 0.9, centers[:, ::-1], -centers])
+    start = centers * 0.5 if later else centers
+    params = Centers.start(Lens(np.zeros(2), 1.0), start)
+    visit = Visit(X, params, meet=meet)
+    if later:
+        params = params.moved_to(centers)
+        visit = Visit(X, params, visit.state)
+    check_labels(X, params, visit)
+
+
+def test_a_score_that_is_not_a_number_hides_no_other():
+    rng = np.random.default_rng(0)
+    G = rng.normal(size=(9, 70)).astype(np.float32)
+    G[rng.random(G.shape) < 0.3] = np.nan
+    G[:, 0] = np.nan
+    found = [np.empty(70, t) for t in (np.int32, np.int32, np.float32, np.float32)]
+    lloyd._scan(G, np.zeros(9, np.float32), *found)
+    ranked = np.sort(np.where(np.isnan(G), np.float32(-3e38), G), axis=0)
+    np.testing.assert_array_equal(found[2], ranked[-1])
+    np.testing.assert_array_equal(found[3], ranked[-2])
+    assert np.all(G[found[0][1:], np.arange(1, 70)] == ranked[-1, 1:])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])

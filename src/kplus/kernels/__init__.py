@@ -42,7 +42,7 @@ Which model each file serves:
 
 from numba import njit
 
-__all__ = ["FAST", "fast_kernel", "inlined", "kernel"]
+__all__ = ["FAST", "fast_kernel", "fast_nsz_kernel", "inlined", "kernel"]
 
 # Sums may be added up in any order. NaN and infinities are not compiled away: a sum may
 # be asked whether it is finite.
@@ -52,6 +52,11 @@ FAST = {"contract", "reassoc"}
 kernel = njit(nogil=True, cache=True, no_cfunc_wrapper=True)  # type: ignore[call-overload]
 fast_kernel = njit(  # type: ignore[call-overload]
     nogil=True, cache=True, no_cfunc_wrapper=True, fastmath=FAST
+)
+# The same for DP-means, where the sign of zero does not matter either: the compiler
+# then adds up in another order, which gave fits of DP-means the bits that they have.
+fast_nsz_kernel = njit(  # type: ignore[call-overload]
+    nogil=True, cache=True, no_cfunc_wrapper=True, fastmath=FAST | {"nsz"}
 )
 # For a part with one caller, of which it becomes a piece before that is compiled, with
 # the caller's options: each level of calls would be compiled and optimised once more.

@@ -20,9 +20,8 @@ that BLAS can work on, a tile of rows at a time.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.kernels import fast_kernel, fast_nsz_kernel, inlined, kernel
 
 __all__ = [
     "Bounds",
@@ -39,6 +38,7 @@ DOWN = 1.0 - 2.0**-22
 NONE = np.int64(-1)  # typed, so that numba compiles each function once
 ZERO = np.int64(0)
 GONE = -1e38  # below any score
+HUGE = 2.0**120  # products and norms beyond this may not fit into float32
 
 
 class Frame(NamedTuple):
@@ -244,8 +244,15 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
 
 @kernel
 def _error(D, widest, norm):
-    """How far two float32 scores of one row may together be off, at the worst."""
-    return (D + 8) * 2.0**-23 * widest * (np.sqrt(norm) + widest)
+    """How far two float32 scores of one row may together be off, at the worst.
+
+    Infinite where float32 may overflow: then scores may be no numbers, and every centre
+    is compared in float64.
+    """
+    reach = np.sqrt(norm) + widest
+    if reach > HUGE or widest * reach > HUGE:
+        return np.inf
+    return (D + 8) * 2.0**-23 * widest * reach
 
 
 @inlined
@@ -392,7 +399,7 @@ def _load(X, r, origin, inv, y):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _store(y, wide, narrow, tier, t):
     """Put a row into its tile."""
     for d in range(y.shape[1]):
@@ -400,7 +407,7 @@ def _store(y, wide, narrow, tier, t):
         narrow[tier, t, d] = y[0, d]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _sq_dist(Y, t, C, k):
     """|y_t - c_k|²."""
     total = 0.0
@@ -410,7 +417,7 @@ def _sq_dist(Y, t, C, k):
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _scan(G, half, first, second, g1, g2):
     """For each row, the two largest scores ``y·c - |c|²/2`` and their places.
 
@@ -434,13 +441,19 @@ def _scan(G, half, first, second, g1, g2):
             g1[t] = max(top, v)
 
 
-@njit(nogil=True, cache=True, fastmath=True)
-def _book(sums, k, Y, t, refs, w):
-    """Add a row of weight w (negative: take it away) to the sums of cluster k."""
+@fast_nsz_kernel
+def _add_row(sums, k, Y, t, refs, w):
+    """Σ w(y - ref) of cluster k with row t; return |y - ref|²."""
     total = 0.0
     for d in range(Y.shape[1]):
         diff = Y[t, d] - refs[k, d]
-        sums.sums[k, d] += w * diff
+        sums[k, d] += w * diff
         total += diff * diff
+    return total
+
+
+@kernel
+def _book(sums, k, Y, t, refs, w):
+    """Add a row of weight w (negative: take it away) to the sums of cluster k."""
     sums.counts[k] += w
-    sums.squares[k] += w * total
+    sums.squares[k] += w * _add_row(sums.sums, k, Y, t, refs, w)

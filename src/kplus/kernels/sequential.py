@@ -5,9 +5,8 @@ what the next one sees: the serial and the collapsed pass of DP-means.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from kplus.kernels import kernel
+from kplus.kernels import fast_nsz_kernel, kernel
 
 __all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]
 
@@ -23,7 +22,7 @@ class Live(NamedTuple):
     refs: np.ndarray  # (room, D) first row of each cluster that is opened
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _sq_dist(Y, i, C, k):
     """|y_i - c_k|²."""
     total = 0.0

@@ -1,9 +1,8 @@
 """The best split of a cluster in two, by 2-means from its principal axis."""
 
 import numpy as np
-from numba import njit
 
-from kplus.kernels import kernel
+from kplus.kernels import fast_nsz_kernel, kernel
 
 __all__ = ["group_rows", "split_cluster", "split_clusters"]
 
@@ -24,7 +23,7 @@ def group_rows(labels, K):
     return rows, starts
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _project(Y, w, axis, out, onto):
     """out = Y·axis; onto = Σ w (y·axis) y."""
     onto[:] = 0.0
@@ -38,7 +37,7 @@ def _project(Y, w, axis, out, onto):
             onto[d] += dot * Y[i, d]
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _sum_above(Y, w, dots, cut, total):
     """Weight and weighted sum of the rows whose dot product exceeds the cut."""
     weight = 0.0
@@ -51,7 +50,7 @@ def _sum_above(Y, w, dots, cut, total):
     return weight
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _farthest(Y, w):
     """The row with the largest norm among those that weigh anything."""
     far, most = 0, -1.0
@@ -64,7 +63,7 @@ def _farthest(Y, w):
     return far
 
 
-@njit(nogil=True, cache=True, fastmath=True)
+@fast_nsz_kernel
 def _dot(a, b):
     total = 0.0
     for d in range(a.shape[0]):

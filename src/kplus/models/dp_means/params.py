@@ -23,6 +23,13 @@ def _tier_widths(K: int, least: int) -> IntArray:
     return np.array(widths)
 
 
+def _narrow(values: Array) -> Array:
+    """As float32; what overflows becomes infinite, which the kernels expect."""
+    with np.errstate(over="ignore"):
+        narrow: Array = values.astype(np.float32)
+    return narrow
+
+
 def _largest_other(values: Array) -> Array:
     """For each value the largest of all others; 0 where there are none."""
     if len(values) == 1:
@@ -173,7 +180,7 @@ class Centers:
         nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
         return Drift(
             np.zeros(K), nowhere, -nowhere, places, places,
-            self.centers.astype(np.float32), half.astype(np.float32),
+            _narrow(self.centers), _narrow(half),
             float(np.sqrt(2.0 * half.max())), np.array([K]), np.zeros(1),
         )  # fmt: skip
 
@@ -205,7 +212,7 @@ class Centers:
         beyond[:-1] = ranked[order[widths[:-1]]]
         return Drift(
             own, _largest_other(own), gaps, order, rank,
-            self.centers[order].astype(np.float32), half.astype(np.float32),
+            _narrow(self.centers[order]), _narrow(half),
             float(np.sqrt(2.0 * half.max())), widths, beyond,
         )  # fmt: skip
 
