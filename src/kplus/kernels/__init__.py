@@ -37,6 +37,7 @@ Which model each file serves:
 `gibbs_posterior`     the factors' posterior without one row, for the first two
 `gibbs_truncated`     factors that are not negative, for the third
 `algebra`, `tails`    small products; tails of a Gaussian
+`uniform`             random numbers by seed and row
 ====================  =================================================================
 """
 

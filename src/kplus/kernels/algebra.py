@@ -1,15 +1,26 @@
-"""Small products that the kernels of feature models share."""
+"""Small products that kernels of several models share."""
 
-from kplus.kernels import fast_kernel
+from kplus.kernels import fast_kernel, fast_nsz_kernel
 
-__all__ = ["dot", "times_bits"]
+__all__ = ["dot", "sq_dist", "times_bits"]
 
 
 @fast_kernel
 def dot(a, b):
+    """Σ_d a_d b_d."""
     total = 0.0
     for d in range(len(a)):
         total += a[d] * b[d]
+    return total
+
+
+@fast_nsz_kernel
+def sq_dist(Y, i, C, k):
+    """‖y_i − c_k‖²."""
+    total = 0.0
+    for d in range(Y.shape[1]):
+        diff = Y[i, d] - C[k, d]
+        total += diff * diff
     return total
 
 

@@ -8,6 +8,7 @@ that z does not depend on how a table is cut.
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.kernels.algebra import dot
 
 __all__ = ["allocate_gaps", "allocate_rows", "factor"]
 
@@ -170,10 +171,8 @@ def _residuals(X, A, Z, ones, R):
 
 @fast_kernel
 def _row_norm(x):
-    total = 0.0
-    for d in range(len(x)):
-        total += x[d] * x[d]
-    return np.sqrt(total)
+    """‖x‖."""
+    return np.sqrt(dot(x, x))
 
 
 @inlined
@@ -287,6 +286,16 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
 
 
 @kernel
+def _left_over(x, A, z, d):
+    """(x − zA)_d."""
+    left = x[d]
+    for k in range(len(A)):
+        if z[k]:
+            left -= A[k, d]
+    return left
+
+
+@kernel
 def _observed_products(x, A, z, rest, G):
     """rest = A(x − zA) and G = AAᵀ over the columns that x has."""
     K, D = A.shape
@@ -297,10 +306,7 @@ def _observed_products(x, A, z, rest, G):
     for d in range(D):
         if np.isnan(x[d]):
             continue
-        left = x[d]
-        for k in range(K):
-            if z[k]:
-                left -= A[k, d]
+        left = _left_over(x, A, z, d)
         for i in range(K):
             a = A[i, d]
             rest[i] += a * left
@@ -319,10 +325,7 @@ def _add_observed(x, A, z, weight, S, T):
     for d in range(D):
         if np.isnan(x[d]):
             continue
-        left = x[d]
-        for k in range(K):
-            if z[k]:
-                left -= A[k, d]
+        left = _left_over(x, A, z, d)
         error += left * left
         for i in range(K):
             if z[i]:

@@ -85,17 +85,22 @@ def encode_rows(
 
 
 @fast_kernel
+def _add_row(numbers, codes, n, w, total):
+    """total += w·[numbers_n, indicators of codes_n]."""
+    width = numbers.shape[1]
+    for f in range(width):
+        total[f] += w * numbers[n, f]
+    for q in range(codes.shape[1]):
+        total[width + codes[n, q]] += w
+
+
+@fast_kernel
 def add_up(numbers, codes, weights, labels, sums, counts):
     """Add rows to the sums of their clusters."""
-    width = numbers.shape[1]
     for n in range(len(labels)):
         k, w = labels[n], weights[n]
         counts[k] += w
-        row = sums[k]
-        for f in range(width):
-            row[f] += w * numbers[n, f]
-        for q in range(codes.shape[1]):
-            row[width + codes[n, q]] += w
+        _add_row(numbers, codes, n, w, sums[k])
 
 
 @fast_kernel
@@ -350,7 +355,6 @@ def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts)
     The first `scored` cuts take the rows with z above `middles`; the others those with
     one category, `place[code]` being the number of the cut, or -1.
     """
-    width = numbers.shape[1]
     for n in range(len(numbers)):
         w = weights[n]
         for cut in range(scored + codes.shape[1]):
@@ -363,11 +367,7 @@ def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts)
                 if at < 0:
                     continue
             counts[at] += w
-            row = sums[at]
-            for f in range(width):
-                row[f] += w * numbers[n, f]
-            for q in range(codes.shape[1]):
-                row[width + codes[n, q]] += w
+            _add_row(numbers, codes, n, w, sums[at])
 
 
 @fast_kernel

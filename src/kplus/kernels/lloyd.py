@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kplus.kernels import fast_kernel, fast_nsz_kernel, inlined, kernel
+from kplus.kernels.algebra import sq_dist
 
 __all__ = [
     "Bounds",
@@ -141,7 +142,7 @@ def meet_rows(X, weights, drift, frame, bounds, sums, costs):
             k1 = drift.order[first[t]]
             k2 = drift.order[second[t]] if K > 1 else NONE
             if g1[t] - g2[t] > error:
-                d1 = _sq_dist(Y, t, frame.centers, k1)
+                d1 = sq_dist(Y, t, frame.centers, k1)
                 d2 = norms[t] - 2.0 * g2[t] - error
                 rest2 = d2
             else:
@@ -201,12 +202,12 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         d2 = np.inf
         if a >= 0:
             w = weights[r] if weights.size else 1.0
-            d2 = _sq_dist(y, ZERO, frame.centers, a)
+            d2 = sq_dist(y, ZERO, frame.centers, a)
             u = np.sqrt(d2) * UP
             low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
             stays = u < max(min(near[r], low), frame.halves[a])
             if not stays and b >= 0:
-                other2 = _sq_dist(y, ZERO, frame.centers, b)
+                other2 = sq_dist(y, ZERO, frame.centers, b)
                 if other2 < d2 or (other2 == d2 and b < a):
                     _book(sums, a, y, ZERO, frame.refs, -w)
                     _book(sums, b, y, ZERO, frame.refs, w)
@@ -345,7 +346,7 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
         c = p if j == 0 else (q if j == 1 else (a if j == 2 else b))
         if c < 0 or c in (k1, k2):
             continue
-        dist = _sq_dist(Y, t, centers, c)
+        dist = sq_dist(Y, t, centers, c)
         k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
     return k1, k2, d1, d2, rest2
 
@@ -361,7 +362,7 @@ def _decide(Y, t, G, half, floor, a, b, order, centers):
         c = order[j]
         if G[j, t] - half[j] < floor or c in (a, b):
             continue
-        dist = _sq_dist(Y, t, centers, c)
+        dist = sq_dist(Y, t, centers, c)
         k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
     return k1, k2, d1, d2, rest2
 
@@ -405,16 +406,6 @@ def _store(y, wide, narrow, tier, t):
     for d in range(y.shape[1]):
         wide[tier, t, d] = y[0, d]
         narrow[tier, t, d] = y[0, d]
-
-
-@fast_nsz_kernel
-def _sq_dist(Y, t, C, k):
-    """|y_t - c_k|²."""
-    total = 0.0
-    for d in range(Y.shape[1]):
-        diff = Y[t, d] - C[k, d]
-        total += diff * diff
-    return total
 
 
 @fast_nsz_kernel

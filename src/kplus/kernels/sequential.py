@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_nsz_kernel, kernel
+from kplus.kernels import kernel
+from kplus.kernels.algebra import sq_dist
 
 __all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]
 
@@ -22,22 +23,12 @@ class Live(NamedTuple):
     refs: np.ndarray  # (room, D) first row of each cluster that is opened
 
 
-@fast_nsz_kernel
-def _sq_dist(Y, i, C, k):
-    """|y_i - c_k|²."""
-    total = 0.0
-    for d in range(Y.shape[1]):
-        diff = Y[i, d] - C[k, d]
-        total += diff * diff
-    return total
-
-
 @kernel
 def _nearest(Y, i, centers, K):
     """Nearest of the first K centres, ties to the lower number; squared distance."""
-    best, at = _sq_dist(Y, i, centers, 0), 0
+    best, at = sq_dist(Y, i, centers, 0), 0
     for k in range(1, K):
-        d2 = _sq_dist(Y, i, centers, k)
+        d2 = sq_dist(Y, i, centers, k)
         if d2 < best:
             best, at = d2, k
     return best, at
@@ -88,11 +79,11 @@ def collapsed_pass(Y, weights, live, K, penalty, most, labels):
         for k in range(K):
             if k != a and live.members[k] > 0:
                 n = live.counts[k]
-                cost = n / (n + w) * _sq_dist(Y, i, live.means, k)
+                cost = n / (n + w) * sq_dist(Y, i, live.means, k)
                 if cost < best:
                     best, at = cost, k
         if w == 0.0:  # costs nothing anywhere: as a row of hardly any weight
-            if a < 0 or not live.members[a] or best < _sq_dist(Y, i, live.means, a):
+            if a < 0 or not live.members[a] or best < sq_dist(Y, i, live.means, a):
                 labels[i] = at
             continue
         best *= w
@@ -100,7 +91,7 @@ def collapsed_pass(Y, weights, live, K, penalty, most, labels):
         rest = 0.0 if alone else max(live.counts[a] - w, 2.0**-50 * w)
         here = penalty
         if not alone:
-            here = w * (rest + w) / rest * _sq_dist(Y, i, live.means, a)
+            here = w * (rest + w) / rest * sq_dist(Y, i, live.means, a)
         if not best < here * (1.0 - LEAST_GAIN):
             best, at = here, a
         if not alone and present < most:

@@ -16,7 +16,8 @@ is taken as no improvement, so that no bit flips to and fro for ever.
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.kernels import fast_kernel, inlined
+from kplus.kernels.uniform import scramble, uniform
 
 __all__ = [
     "ROUNDING",
@@ -268,21 +269,6 @@ def exchange(Q, overlaps, slack, z, w):
             k = _best_flip(slack, z, w)
 
 
-@kernel
-def _stir(x):
-    """Scatter the bits of a 64-bit number (the last step of splitmix64)."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
-
-
-@kernel
-def _uniform(start, k):
-    """Number k of the uniform draws that belong to a start."""
-    step = np.uint64(k + 1) * np.uint64(0x9E3779B97F4A7C15)
-    return float(_stir(start + step) >> np.uint64(11)) * 2.0**-53
-
-
 @fast_kernel
 def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
     """Decide feature after feature between a growing and a shrinking set; fill z.
@@ -304,7 +290,7 @@ def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
         take = a >= b
         if randomly:
             a, b = max(a, 0.0), max(b, 0.0)
-            take = _uniform(start, k) * (a + b) <= a
+            take = uniform(start, k) * (a + b) <= a
         if take:
             z[k] = 1
             c_low += fresh[k]
@@ -325,7 +311,7 @@ def double_greedy(lin, Q, sums, fresh, base, z, w, high):
 @fast_kernel
 def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
     """Fill z by the randomised double greedy; return f. Seed and row fix the draws."""
-    start = _stir(np.uint64(seed) + _stir(np.uint64(row)))
+    start = scramble(np.uint64(seed) + scramble(np.uint64(row)))
     _squeeze(lin, Q, sums, fresh, base, True, start, z, w, high)
     return value(lin, Q, fresh, base, z, w)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.posterior import candidate_sets, gather_support, responsibilities
+from kplus.kernels.uniform import uniform_of_rows
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats, pair_index
 from kplus.models.dp_mixture.sticks import (
@@ -223,7 +224,8 @@ class DPMixtureModel:
         enough[targets] = 1.5 * self.n_collect / np.maximum(params.N[targets], 1.0)
         at = np.flatnonzero((enough[support.components] > 0.0) & (r > _TARGET_SHARE))
         inside = np.searchsorted(support.starts, at, side="right") - 1
-        priority = _priority(inside + block.start, params.plan.seed)
+        priority = np.empty(len(inside))
+        uniform_of_rows(inside + block.start, params.plan.seed, priority)
         low = (priority < enough[support.components[at]]) & (weights[inside] > 0.0)
         at, inside, priority = at[low], inside[low], priority[low]
         targets = support.components[at].astype(np.int64)
@@ -298,13 +300,3 @@ class StochasticModel(DPMixtureModel):
 
     def update(self, params: Components, total: MixtureStats) -> Components:
         return params
-
-
-def _priority(rows: IntArray, seed: int) -> Array:
-    """A number in [0, 1) for each row, by a hash of its number."""
-    with np.errstate(over="ignore"):
-        z = rows.astype(np.uint64) + np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return (z >> np.uint64(11)).astype(np.float64) * 2.0**-53
