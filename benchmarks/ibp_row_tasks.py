@@ -8,6 +8,7 @@ import numpy as np
 
 from ibp_truth import factors_given
 from kplus.kernels.submodular import (
+    Objective,
     double_greedy,
     local_search,
     random_double_greedy,
@@ -135,7 +136,8 @@ def _buffers(Q: np.ndarray) -> tuple[np.ndarray, ...]:
 
 def by_local_search(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
     sums, fresh, z, free, held = _buffers(Q)
-    local_search(lin, Q, sums, fresh, 0, row_slack(lin, Q), z, free, held)
+    objective = Objective(lin, Q, sums, fresh, 0)
+    local_search(objective, row_slack(lin, Q), z, free, held)
     return z
 
 
@@ -149,13 +151,13 @@ def by_exchanges(U: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 def by_double_greedy(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
     sums, fresh, z, w, high = _buffers(Q)
-    double_greedy(lin, Q, sums, fresh, 0, z, w, high)
+    double_greedy(Objective(lin, Q, sums, fresh, 0), z, w, high)
     return z
 
 
 def by_random_double_greedy(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
     sums, fresh, z, w, high = _buffers(Q)
-    random_double_greedy(lin, Q, sums, fresh, 0, 0, row, z, w, high)
+    random_double_greedy(Objective(lin, Q, sums, fresh, 0), 0, row, z, w, high)
     return z
 
 

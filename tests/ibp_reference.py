@@ -164,18 +164,9 @@ def row_values(kernel, value, table, Z, n, sums, factors, model):
     s = kernel.gram_of(table.pattern[n], table, factors, model.noise, grams)
     lin, fresh = np.empty(K), np.empty(K, np.uint8)
     Q = grams.Q[s]
+    gram = kernel.Gram(Q, grams.widths[s], grams.eta)
     base = kernel.row_objective(
-        table.X[n],
-        Z[n],
-        len(Z),
-        sums.counts,
-        factors,
-        model,
-        Q,
-        grams.widths[s],
-        grams.eta,
-        lin,
-        fresh,
+        table.X[n], Z[n], len(Z), sums.counts, factors, model, gram, (lin, fresh)
     )
     found = [value(lin, Q, fresh, base, z, np.empty(K)) for z in all_bits(K)]
     return np.array(found), (lin, Q.copy(), fresh, base)

@@ -212,16 +212,16 @@ def searched(lin, Q, fresh, base):
     sums, z, (free, held) = np.empty(K), np.empty(K, np.uint8), np.empty((2, K))
     submodular.sums_beside_diagonal(Q, sums)
     slack = submodular.row_slack(lin, Q)
-    return submodular.local_search(lin, Q, sums, fresh, base, slack, z, free, held)
+    objective = submodular.Objective(lin, Q, sums, fresh, base)
+    return submodular.local_search(objective, slack, z, free, held)
 
 
 def drawn(lin, Q, fresh, base, seed):
     K = len(lin)
     sums, z, (w, high) = np.empty(K), np.empty(K, np.uint8), np.empty((2, K))
     submodular.sums_beside_diagonal(Q, sums)
-    return submodular.random_double_greedy(
-        lin, Q, sums, fresh, base, seed, 0, z, w, high
-    )
+    objective = submodular.Objective(lin, Q, sums, fresh, base)
+    return submodular.random_double_greedy(objective, seed, 0, z, w, high)
 
 
 @pytest.mark.parametrize("at_rest", [False, True])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.allocate import allocate_gaps, allocate_rows, factor
+from kplus.kernels.allocate import Allocated, allocate_gaps, allocate_rows, factor
 from kplus.models.features.params import Features
 
 STEPS = 10**9  # as many as an exact search needs
@@ -20,13 +20,13 @@ def allocated(X, A, *, exact, Z=None, weights=None, gaps=False):
     errors, T = np.empty(n), np.zeros((K, D))
     if gaps:
         S = np.zeros((D, K, K))
-        changed = allocate_gaps(X, weights, A, exact, STEPS, Z, errors, S, T)
+        out = Allocated(Z, errors, S, T)
+        changed = allocate_gaps(X, weights, A, exact, STEPS, out)
     else:
         S, params = np.zeros((K, K)), Features(A, exact)
         changed = allocate_rows(
-            X, weights, params.A, params.G, exact, *params.factored,
-            STEPS, Z, errors, S, T,
-        )  # fmt: skip
+            X, weights, params.factored, exact, STEPS, Allocated(Z, errors, S, T)
+        )
     return Z, errors, S, T, changed
 
 

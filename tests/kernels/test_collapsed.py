@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.collapsed import ALL, SINGLE, improve, leftovers, refit
+from kplus.kernels.collapsed import ALL, SINGLE, Fit, improve, leftovers, refit
 
 
 def squares(X):
@@ -21,9 +21,9 @@ def improved(X, Z, *, exact=True, locked=0, weights=None, sweeps=100, target=np.
 
 def fitted(X, Z, weights=None):
     K, D = Z.shape[1], X.shape[1]
-    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+    fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
     weights = np.ones(len(X)) if weights is None else weights
-    return refit(X, weights, Z, Z.shape[1], H, A, G), H, A, G
+    return refit(X, weights, Z, Z.shape[1], fit), *fit
 
 
 def setting(seed, n=14, D=3, K=3, noise=0.6):

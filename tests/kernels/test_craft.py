@@ -6,6 +6,10 @@ from scipy.stats import norm, yeojohnson
 
 from craft_objective import background_of, gains_of, statistics_of, value_of
 from kplus.kernels.craft import (
+    Categories,
+    Choice,
+    Numbers,
+    Tariff,
     add_up,
     assign_rows,
     choose_features,
@@ -61,10 +65,7 @@ def fitted(layout, rows, labels, K, smoothing=1.0):
     whole = sums.sum(axis=0)
     gains = np.full((K, len(layout.columns)), np.nan)
     tables = np.full((layout.n_sums, K), np.nan)
-    fit_clusters(
-        sums, whole, layout.P, layout.scored, layout.starts, layout.widths,
-        smoothing, gains, tables,
-    )  # fmt: skip
+    fit_clusters(sums, whole, layout.sums, smoothing, gains, tables)
     return sums, counts, gains, tables
 
 
@@ -90,10 +91,9 @@ def test_encode_numbers_and_codes(levels):
 def test_encode_transforms_as_yeo_and_johnson(power):
     x = np.array([-3.0, -0.5, 0.0, 0.5, 4.0])
     numbers, none = np.empty((5, 3)), np.empty(0, np.int64)
-    encode_rows(
-        x[:, None], np.array([0]), np.array([power]), np.array([0.25]), np.array([2.0]),
-        none, none, none, np.empty((0, 5)), numbers, np.empty((5, 0), np.int64),
-    )  # fmt: skip
+    plain = Numbers(np.array([0]), np.array([power]), np.array([0.25]), np.array([2.0]))
+    coded = Categories(none, none, none, np.empty((0, 5)))
+    encode_rows(x[:, None], plain, coded, numbers, np.empty((5, 0), np.int64))
     z = (yeojohnson(x, power) - 0.25) / 2.0
     np.testing.assert_allclose(numbers[:, 1], z, atol=1e-12)
 
@@ -311,7 +311,7 @@ def test_weigh_tables(levels, numeric):
     for q in range(len(layout.widths)):
         at = layout.places(q)
         expected[at] = plain[at] * weights[:, layout.scored + q]
-    weigh_tables(tables, weights, P, layout.scored, layout.starts, layout.widths)
+    weigh_tables(tables, weights, layout.sums)
     np.testing.assert_allclose(tables, expected)
 
 
@@ -322,11 +322,9 @@ def settled(layout, rows, labels, K, *, warm=0, most=100, budget=-1, sharing=0.0
     whole, total = statistics_of(rows, 0 * labels, 1, layout.n_sums)
     costs = np.full(len(layout.columns), 1.5)
     sums, counts, prices = np.empty((K, layout.n_sums)), np.empty(K), np.empty(K)
-    J = settle(
-        rows.numbers, rows.codes, rows.weights, whole[0], total[0], layout.P,
-        layout.scored, layout.starts, layout.widths, 1.0, costs, budget, sharing, 2.0,
-        warm, most, labels, sums, counts, prices,
-    )  # fmt: skip
+    tariff = Tariff(whole[0], total[0], costs, 2.0)
+    choice, found = Choice(1.0, budget, sharing), (sums, counts, prices)
+    J = settle(rows.encoded, layout.sums, tariff, choice, warm, most, labels, found)
     return J, sums, counts, prices
 
 
@@ -337,7 +335,7 @@ def one_round(layout, rows, labels, K, budget, sharing, warm):
     chosen = np.empty(gains.shape, bool)
     if not warm:
         choose_features(gains, costs, counts > 0, budget, sharing, chosen, weights)
-    weigh_tables(tables, weights, layout.P, layout.scored, layout.starts, layout.widths)
+    weigh_tables(tables, weights, layout.sums)
     with np.errstate(divide="ignore"):
         shares = np.log(counts / counts.sum())
     n = counts[counts > 0]
@@ -390,9 +388,7 @@ def test_cross_sums(levels):
             place[layout.starts[q] + t] = len(sides)
             sides.append(X[:, layout.categories[q]] == t)
     sums, counts = np.zeros((len(sides), layout.n_sums)), np.zeros(len(sides))
-    cross_sums(
-        rows.numbers, rows.codes, rows.weights, P, scored, middles, place, sums, counts
-    )
+    cross_sums(rows.encoded, layout.sums, middles, place, sums, counts)
     for cut, side in enumerate(sides):
         expected = statistics_of(rows, np.where(side, 0, -1), 1, layout.n_sums)
         np.testing.assert_allclose(sums[cut], expected[0][0], atol=1e-12)

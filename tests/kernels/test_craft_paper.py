@@ -9,6 +9,7 @@ import craft_reference as obvious
 from kplus.kernels.craft_paper import (
     Clusters,
     Columns,
+    Penalties,
     Rules,
     Sums,
     cost_table,
@@ -148,9 +149,8 @@ def test_a_walk_stops_at_each_row_that_costs_too_much(levels):
     cost_table(X, arrays, columns, 0.05, costs)
     limit = float(np.median(costs.min(axis=1)))
     labels, stops, row = np.full(len(X), -1), [], 0
-    while (row := walk_rows(X, w, row, arrays, 3, columns, 0.05, limit, labels)) < len(
-        X
-    ):
+    penalties = Penalties(0.05, limit)
+    while (row := walk_rows(X, w, row, arrays, 3, columns, penalties, labels)) < len(X):
         stops.append(row)
         row += 1
     assert stops
@@ -174,7 +174,8 @@ def test_only_the_first_K_of_the_room_count_and_ties_go_to_the_lower():
         np.ones((3, 1), bool), centers, np.ones((3, 1)), np.empty((3, 0))
     )
     labels = np.empty(3, np.int64)
-    assert walk_rows(X, np.ones(3), 0, clusters, 2, columns, 0.0, np.inf, labels) == 3
+    penalties = Penalties(0.0, np.inf)
+    assert walk_rows(X, np.ones(3), 0, clusters, 2, columns, penalties, labels) == 3
     np.testing.assert_array_equal(labels, [0, 0, 1])
 
 

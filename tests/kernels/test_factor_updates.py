@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from kplus.kernels.factor_updates import refresh
+from kplus.kernels.factor_updates import Moments, refresh
 
 
 def a_problem(seed, N=15, D=4, K=3, gaps=0.0):
@@ -53,7 +53,7 @@ def refreshed(X, Z, known, noise, prior, mean):
     mean = mean.copy()
     mu, variance = np.full_like(mean, np.nan), np.full_like(mean, np.nan)
     step = np.empty(mean.shape[1])
-    moved = refresh(S, starts, T, noise, prior, mu, variance, mean, step)
+    moved = refresh(S, starts, T, noise, prior, Moments(mu, variance, mean), step)
     return mean, mu, variance, moved, T
 
 
@@ -101,7 +101,8 @@ def test_extreme_data(sign):
 def test_no_features_and_one_column():
     S, starts = np.zeros((1, 0, 0)), np.array([0, 4])
     empty = np.zeros((0, 4))
-    assert refresh(S, starts, empty, 1.0, 1.0, empty, empty, empty, np.empty(4)) == 0.0
+    none = Moments(empty, empty, empty)
+    assert refresh(S, starts, empty, 1.0, 1.0, none, np.empty(4)) == 0.0
     X, Z, known, mean = a_problem(0, D=1, K=1)
     found = refreshed(X, Z, known, 0.1, 1.0, mean)[0]
     np.testing.assert_allclose(found, one_round(X, Z, known, 0.1, 1.0, mean)[0])

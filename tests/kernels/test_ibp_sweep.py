@@ -175,9 +175,8 @@ def test_a_sweep_keeps_its_sums_and_raises_the_bound(
     for seed in range(4):
         before = Z.copy()
         order = rng.permutation(len(X))
-        bits = kernel.sweep(
-            table, order, Z, sums, factors, model, maximizer, refresh, seed
-        )
+        schedule = kernel.Schedule(maximizer, refresh, seed)
+        bits = kernel.sweep(table, order, Z, sums, factors, model, schedule)
         assert bits == np.count_nonzero(before != Z)
         now = plain_bound(X, Z, factors, model)
         assert now >= last - 1e-9
@@ -196,7 +195,8 @@ def test_a_row_takes_its_best_bits():
         for n in range(5):
             truth = obvious.bounds_of_rows(X, Z, n, mu, scale, model[:3])
             frozen = kernel.Factors(*(part.copy() for part in factors))
-            kernel.sweep(table, np.array([n]), Z, sums, frozen, model, 0, 1000, 0)
+            schedule = kernel.Schedule(kernel.LOCAL_SEARCH, 1000, 0)
+            kernel.sweep(table, np.array([n]), Z, sums, frozen, model, schedule)
             assert obvious.bound(X, Z, mu, scale, model[:3]) == pytest.approx(
                 truth.max(), rel=1e-12
             )

@@ -6,6 +6,8 @@ from scipy.special import logsumexp
 
 import mixture_reference as mixture
 from kplus.kernels.posterior import (
+    Notes,
+    Shares,
     candidate_sets,
     gather_pairs,
     gather_support,
@@ -27,7 +29,8 @@ def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
     entropy, pairs, spare = np.zeros(K), np.zeros((K, K)), np.zeros(K)
     responsibilities(
         scores, candidates, log_weights, weights, np.int64(most),
-        more.get("least", NEVER), support, r, starts, entropy, pairs, spare,
+        more.get("least", NEVER), Shares(support, r, starts),
+        Notes(entropy, pairs, spare),
     )  # fmt: skip
     R = np.zeros((n, K))
     for i in range(n):

@@ -32,20 +32,21 @@ def besides(Q):
 def by_local_search(lin, Q, fresh, base):
     z, (free, held) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
     slack = kernel.row_slack(lin, Q)
-    found = kernel.local_search(lin, Q, besides(Q), fresh, base, slack, z, free, held)
+    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
+    found = kernel.local_search(objective, slack, z, free, held)
     return found, z
 
 
 def by_double_greedy(lin, Q, fresh, base):
     z, (w, high) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
-    return kernel.double_greedy(lin, Q, besides(Q), fresh, base, z, w, high), z
+    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
+    return kernel.double_greedy(objective, z, w, high), z
 
 
 def by_chance(lin, Q, fresh, base, seed, row=0):
     z, (w, high) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
-    found = kernel.random_double_greedy(
-        lin, Q, besides(Q), fresh, base, seed, row, z, w, high
-    )
+    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
+    found = kernel.random_double_greedy(objective, seed, row, z, w, high)
     return found, z
 
 

@@ -5,14 +5,54 @@ it O(K). Rows are handled one by one with the same arithmetic wherever they stan
 that z does not depend on how a table is cut.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot
 
-__all__ = ["allocate_gaps", "allocate_rows", "factor"]
+__all__ = ["Allocated", "Factored", "allocate_gaps", "allocate_rows", "factor"]
 
 _TILE = 128  # rows whose residuals stay in the cache
+
+
+class Factored(NamedTuple):
+    """Features, G = AAᵀ, and what `factor` makes of it (empty if not exact)."""
+
+    A: np.ndarray  # (K, D)
+    G: np.ndarray  # (K, K)
+    order: np.ndarray  # (K,)
+    R: np.ndarray  # (K, K)
+
+
+class Allocated(NamedTuple):
+    """What a visit of rows changes and adds up."""
+
+    Z: np.ndarray  # (n, K) uint8
+    errors: np.ndarray  # (n,) ‖x − zA‖²
+    S: np.ndarray  # (K, K) ZᵀWZ; with gaps (D, K, K), over the rows that have d
+    T: np.ndarray  # (K, D) ZᵀW(X − ZA)
+
+
+class _Tree(NamedTuple):
+    """Room for the depth-first search of `_decode`."""
+
+    work: np.ndarray  # (3, K + 1)
+    turns: np.ndarray  # (K + 1,)
+    trial: np.ndarray  # (K,)
+    found: np.ndarray  # (K,)
+
+
+@inlined
+def _tree_for(K):
+    """An empty `_Tree` for K features."""
+    return _Tree(
+        np.empty((3, K + 1)),
+        np.empty(K + 1, np.int64),
+        np.empty(K, np.uint8),
+        np.empty(K, np.uint8),
+    )
 
 
 @fast_kernel
@@ -75,7 +115,7 @@ def _flip(rest, G, norms, length, z):
 
 
 @fast_kernel
-def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
+def _decode(rest, order, R, most_steps, z, tree):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
     Bits to flip are sought, f, so that a large feature that stays costs no digits: with
@@ -87,6 +127,7 @@ def _decode(rest, order, R, most_steps, z, work, trial, found, turns):
     K = len(rest)
     if K == 0:
         return False
+    work, turns, trial, found = tree
     y, signs, costs = work[0], work[1], work[2]
     best = 0.0
     for i in range(K):
@@ -186,27 +227,25 @@ def _flip_tile(X, At, G, norms, R, rests, Z):
 
 
 @inlined
-def _decode_tile(X, A, At, order, factor, most_steps, before, R, rests, Z):
+def _decode_tile(X, features, At, most_steps, before, R, rests, Z):
     """The best z of all 2^K for rows, given their residuals R."""
-    n_rows, K = Z.shape
     np.dot(R, At, rests)
-    work, turns = np.empty((3, K + 1)), np.empty(K + 1, np.int64)
-    trial, found = np.empty(K, np.uint8), np.empty(K, np.uint8)
-    for n in range(n_rows):
-        if _decode(
-            rests[n], order, factor, most_steps, Z[n], work, trial, found, turns
-        ):
-            _keep_better(X[n], A, before[n], Z[n])
+    tree = _tree_for(Z.shape[1])
+    for n in range(len(Z)):
+        if _decode(rests[n], features.order, features.R, most_steps, Z[n], tree):
+            _keep_better(X[n], features.A, before[n], Z[n])
 
 
 @fast_kernel
-def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors, S, T):
+def allocate_rows(X, weights, features, exact, most_steps, out):
     """Choose z for each row and add up S += ZᵀWZ, T += ZᵀW(X − ZA); count rows changed.
 
     `errors` becomes ‖x − zA‖². Flips start from Z as it stands. With `exact` they start
     from nothing, so that equal rows get equal z whatever came before, and the best of
     all patterns follows, if `most_steps` suffice to prove it so.
     """
+    A, G = features.A, features.G
+    Z, errors, S, T = out
     n_rows, D = X.shape
     K = len(A)
     At = np.empty((D, K))
@@ -230,7 +269,7 @@ def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors,
         if _flip_tile(x, At, G, norms, r, rest, z) > 0:
             _residuals(x, A, z, one, r)
         if exact:
-            _decode_tile(x, A, At, order, factor, most_steps, before[:m], r, rest, z)
+            _decode_tile(x, features, At, most_steps, before[:m], r, rest, z)
             _residuals(x, A, z, one, r)
         for n in range(m):
             errors[start + n] = _row_norm(r[n]) ** 2
@@ -250,16 +289,16 @@ def allocate_rows(X, weights, A, G, exact, order, factor, most_steps, Z, errors,
 
 
 @kernel
-def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
+def allocate_gaps(X, weights, A, exact, most_steps, out):
     """As `allocate_rows` where entries are missing (NaN).
 
     Each row is solved on its observed columns, hence with a Gram matrix of its own;
     S[d] sums over the rows that have column d.
     """
+    Z, errors, S, T = out
     n_rows, K = Z.shape
     rest, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
-    work, turns = np.empty((3, K + 1)), np.empty(K + 1, np.int64)
-    trial, found = np.empty(K, np.uint8), np.empty(K, np.uint8)
+    tree = _tree_for(K)
     z = np.empty(K, np.uint8)
     changed = 0
     for n in range(n_rows):
@@ -274,7 +313,7 @@ def allocate_gaps(X, weights, A, exact, most_steps, Z, errors, S, T):
         if exact:
             order, R = factor(G)
             _observed_products(x, A, z, rest, G)
-            if _decode(rest, order, R, most_steps, z, work, trial, found, turns):
+            if _decode(rest, order, R, most_steps, z, tree):
                 _keep_better(x, A, Z[n], z)
         differs = False
         for k in range(K):

@@ -7,12 +7,14 @@ G = AAᵀ follow by rank-one updates: O(KD + K²) a row, O(1) a flip tried.
 The first `locked` columns of Z are ones for every row and stay so (a base feature).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.kernels.algebra import dot, times_bits
 
-__all__ = ["ALL", "PAIRS", "SINGLE", "improve", "leftovers", "refit"]
+__all__ = ["ALL", "PAIRS", "SINGLE", "Fit", "improve", "leftovers", "refit"]
 
 # How many bits of a row are changed at once.
 # Typed, so that numba compiles each function once.
@@ -21,6 +23,27 @@ NONE = np.int64(-1)
 
 _ALONE = 1e-5  # a row that alone holds up a feature has less room than that
 RIDGE = 1e-8
+
+
+class Fit(NamedTuple):
+    """What follows from Z."""
+
+    H: np.ndarray  # (K, K) (ZᵀWZ)⁻¹
+    A: np.ndarray  # (K, D) the best features
+    G: np.ndarray  # (K, K) AAᵀ
+
+
+class _Work(NamedTuple):
+    """What belongs to one row that is taken out."""
+
+    h: np.ndarray  # (K,) Hz
+    b: np.ndarray  # (K,) A₋x
+    ar: np.ndarray  # (K,) Ar
+    gz: np.ndarray  # (K,) G₋z
+    hz: np.ndarray  # (K,) H₋z
+    r: np.ndarray  # (D,) x − zA
+    H: np.ndarray  # (K, K) H₋
+    G: np.ndarray  # (K, K) G₋
 
 
 @inlined
@@ -57,11 +80,12 @@ def _invert(S, H):
 
 
 @fast_kernel
-def refit(X, weights, Z, K, H, A, G):
+def refit(X, weights, Z, K, fit):
     """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
 
     Only the first K columns of Z count. Minus infinity where they depend on each other.
     """
+    H, A, G = fit
     N, D = X.shape
     S, T = np.empty((K, K)), np.empty((K, D))
     S[:], T[:] = 0.0, 0.0
@@ -148,8 +172,9 @@ def _clearly_below(cost, xx):
 
 
 @fast_kernel
-def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
+def _choose_by_flips(z, work, xx, weight, locked):
     """Flip the bit that lowers the row's cost most until none does."""
+    b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
     K = len(z)
     bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
     top = xx + times_bits(G, z, len(G), gz)
@@ -172,11 +197,12 @@ def _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz):
 
 
 @inlined
-def _choose_by_pairs(z, b, G, H, xx, weight, locked, gz, hz):
+def _choose_by_pairs(z, work, xx, weight, locked):
     """Flip two bits at once as long as that helps, then single ones."""
+    b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
     K = len(z)
     while True:
-        _choose_by_flips(z, b, G, H, xx, weight, locked, gz, hz)
+        _choose_by_flips(z, work, xx, weight, locked)
         bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
         top = xx + times_bits(G, z, len(G), gz)
         for k in range(K):
@@ -222,8 +248,10 @@ def _double(costs, cross, matrix, k, locked, own):
 
 
 @inlined
-def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
+def _choose_of_all(z, work, xx, weight, locked, tables):
     """The best of all patterns of the bits that are not locked."""
+    b, G, H = work.b, work.G, work.H
+    tops, bottoms, cross = tables
     K = len(z)
     top, bottom = xx, 0.0
     now = 0
@@ -249,12 +277,14 @@ def _choose_of_all(z, b, G, H, xx, weight, locked, tops, bottoms, cross):
 
 
 @inlined
-def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
+def _take_out(x, z, xx, weight, fit, work):
     """What a row leaves when it is taken out: (scale, ‖r‖², ‖x − zA₋‖²).
 
     Fills h = Hz, b = A₋x and ar = Ar, with the row's residual r; H₋ = H + scale hhᵀ.
     The scale is -1 where the row alone holds up a feature.
     """
+    H, A, G = fit
+    h, b, ar = work.h, work.b, work.ar
     K = len(A)
     held = times_bits(H, z, len(H), h)
     room = 1.0 - weight * held
@@ -276,12 +306,14 @@ def _take_out(x, z, xx, weight, H, A, G, h, b, ar):
 
 
 @inlined
-def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
+def _stays(z, xx, weight, locked, out, fit, work):
     """Whether no flip of a single bit lowers the row's cost.
 
     With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
     building H₋ and G₋: a row at rest costs O(K) beyond its products with A.
     """
+    scale, rr, top = out
+    H, G, h, ar, gap = fit.H, fit.G, work.h, work.ar, work.gz
     K = len(z)
     held = 0.0
     for k in range(K):
@@ -303,8 +335,9 @@ def _stays(z, xx, weight, locked, scale, rr, top, H, G, h, ar, gap):
 
 
 @inlined
-def _build(scale, rr, H, G, h, ar, H_less, G_less):
+def _build(scale, rr, fit, work):
     """H₋ and G₋ = A₋A₋ᵀ."""
+    H, G, h, ar, H_less, G_less = fit.H, fit.G, work.h, work.ar, work.H, work.G
     K = len(h)
     for i in range(K):
         for j in range(K):
@@ -316,8 +349,10 @@ def _build(scale, rr, H, G, h, ar, H_less, G_less):
 
 
 @inlined
-def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
+def _put_back(x, old, new, weight, scale, fit, work):
     """Let H, A and G follow a row from z = `old` to `new`."""
+    H, A, G = fit
+    h, ar, r, H_less, G_less = work.h, work.ar, work.r, work.H, work.G
     K, D = A.shape
     _residual(x, A, old, len(A), r)
     for i in range(K):
@@ -342,43 +377,40 @@ def _put_back(x, old, new, weight, scale, h, ar, H_less, G_less, H, A, G, r):
 
 
 @fast_kernel
-def _sweep(X, weights, squares, Z, locked, flips, H, A, G):
+def _sweep(X, weights, squares, Z, locked, flips, fit):
     """Visit every row once; return how many changed."""
     N, D = X.shape
-    K = len(A)
+    K = len(fit.A)
     h, b, ar, gz, hz = np.empty((5, K))
-    r = np.empty(D)
-    H_less, G_less = np.empty((K, K)), np.empty((K, K))
+    square = np.empty((2, K, K))
+    work = _Work(h, b, ar, gz, hz, np.empty(D), square[0], square[1])
     z = np.empty(K, np.uint8)
     tables = np.empty((3, 1 << (K - locked) if flips == ALL else 0))
-    tops, bottoms, cross = tables
     changed = 0
     for n in range(N):
         x, xx, weight = X[n], squares[n], weights[n]
         if weight == 0.0:
             continue
-        scale, rr, top = _take_out(x, Z[n], xx, weight, H, A, G, h, b, ar)
+        scale, rr, top = _take_out(x, Z[n], xx, weight, fit, work)
         if scale < 0.0:
             continue
-        stays = _stays(Z[n], xx, weight, locked, scale, rr, top, H, G, h, ar, gz)
+        stays = _stays(Z[n], xx, weight, locked, (scale, rr, top), fit, work)
         if stays and flips == SINGLE:
             continue
-        _build(scale, rr, H, G, h, ar, H_less, G_less)
+        _build(scale, rr, fit, work)
         for k in range(K):
             z[k] = Z[n, k]
         if flips == ALL:
-            _choose_of_all(
-                z, b, G_less, H_less, xx, weight, locked, tops, bottoms, cross
-            )
+            _choose_of_all(z, work, xx, weight, locked, tables)
         elif flips == PAIRS:
-            _choose_by_pairs(z, b, G_less, H_less, xx, weight, locked, gz, hz)
+            _choose_by_pairs(z, work, xx, weight, locked)
         else:
-            _choose_by_flips(z, b, G_less, H_less, xx, weight, locked, gz, hz)
+            _choose_by_flips(z, work, xx, weight, locked)
         differs = False
         for k in range(K):
             differs |= z[k] != Z[n, k]
         if differs:
-            _put_back(x, Z[n], z, weight, scale, h, ar, H_less, G_less, H, A, G, r)
+            _put_back(x, Z[n], z, weight, scale, fit, work)
             for k in range(K):
                 Z[n, k] = z[k]
             changed += 1
@@ -403,20 +435,20 @@ def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     sweeps that gain as much as the last would leave the error above `target`.
     """
     K, D = Z.shape[1], X.shape[1]
-    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+    fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
     before = np.empty_like(Z)
     total = dot(weights, squares)
-    explained = refit(X, weights, Z, K, H, A, G)
+    explained = refit(X, weights, Z, K, fit)
     for _ in range(max_sweeps):
         if explained == -np.inf:
             break
         _copy(Z, before)
-        changed = _sweep(X, weights, squares, Z, locked, SINGLE, H, A, G)
+        changed = _sweep(X, weights, squares, Z, locked, SINGLE, fit)
         if flips != SINGLE and changed == 0:
-            changed = _sweep(X, weights, squares, Z, locked, flips, H, A, G)
+            changed = _sweep(X, weights, squares, Z, locked, flips, fit)
         if changed == 0:
             break
-        after = refit(X, weights, Z, K, H, A, G)
+        after = refit(X, weights, Z, K, fit)
         if not after > explained:
             _copy(before, Z)
             break

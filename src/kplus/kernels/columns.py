@@ -3,7 +3,7 @@
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
-from kplus.kernels.collapsed import leftovers, refit
+from kplus.kernels.collapsed import Fit, leftovers, refit
 
 __all__ = ["seed_columns"]
 
@@ -107,13 +107,13 @@ def _split(R, weights, Z, H, K, draws, n_refine):
 
 
 @inlined
-def _fill_column(X, weights, Z, k, draws, n_refine, H, A, G, R):
+def _fill_column(X, weights, Z, k, draws, n_refine, fit, R):
     """Make column k of Z a split of what the columns before it leave; its gain."""
-    explained = refit(X, weights, Z, k, H, A, G)
+    explained = refit(X, weights, Z, k, fit)
     if explained == -np.inf:
         return 0.0
-    leftovers(X, Z, k, A, R)
-    found, gain = _split(R, weights, Z, H, k, draws, n_refine)
+    leftovers(X, Z, k, fit.A, R)
+    found, gain = _split(R, weights, Z, fit.H, k, draws, n_refine)
     for n in range(len(Z)):
         Z[n, k] = found[n]
     return gain
@@ -126,8 +126,8 @@ def seed_columns(X, weights, Z, first, draws, n_refine):
     `draws` has a row for each of them. Returns what the last one gains.
     """
     K, D = Z.shape[1], X.shape[1]
-    H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
+    fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
     R, gain = np.empty_like(X), 0.0
     for k in range(first, K):
-        gain = _fill_column(X, weights, Z, k, draws[k - first], n_refine, H, A, G, R)
+        gain = _fill_column(X, weights, Z, k, draws[k - first], n_refine, fit, R)
     return gain

@@ -7,11 +7,19 @@ of a row in a cluster, the logarithm of how much likelier it is there than in th
 table, is then linear: products with the numbers, and a look-up for each code.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
+    "Categories",
+    "Choice",
+    "Columns",
+    "Encoded",
+    "Numbers",
+    "Tariff",
     "add_up",
     "assign_rows",
     "choose_features",
@@ -27,6 +35,58 @@ __all__ = [
 ]
 
 _TILE = 256  # rows whose scores stay in the cache
+
+
+class Numbers(NamedTuple):
+    """How the P number columns are read; NaN in `powers`: not transformed."""
+
+    at: np.ndarray  # (P,) column of the table
+    powers: np.ndarray  # (P,) exponent of Yeo and Johnson
+    origins: np.ndarray  # (P,)
+    scales: np.ndarray  # (P,)
+
+
+class Categories(NamedTuple):
+    """How the Q category columns are read."""
+
+    at: np.ndarray  # (Q,) column of the table
+    starts: np.ndarray  # (Q,) first place of the column's categories
+    widths: np.ndarray  # (Q,) how many there are; the place after them: missing
+    edges: np.ndarray  # (Q, most) where a column of numbers is cut, NaN: nowhere
+
+
+class Columns(NamedTuple):
+    """Where the sums of the columns are: 3P for numbers, then one for each place."""
+
+    P: int
+    scored: int  # the first so many numbers count
+    starts: np.ndarray  # (Q,) as in `Categories`
+    widths: np.ndarray  # (Q,)
+
+
+class Encoded(NamedTuple):
+    """Rows, see above."""
+
+    numbers: np.ndarray  # (n, 3P)
+    codes: np.ndarray  # (n, Q)
+    weights: np.ndarray  # (n,)
+
+
+class Tariff(NamedTuple):
+    """What features and clusters cost, given the sums of all rows."""
+
+    whole: np.ndarray  # (F,) sums of all rows, which give the background
+    total: float  # their weight
+    costs: np.ndarray  # (D,) of each feature
+    penalty: float  # of each cluster
+
+
+class Choice(NamedTuple):
+    """How clusters are smoothed and choose features, see `choose_features`."""
+
+    smoothing: float
+    budget: int
+    sharing: float
 
 
 @kernel
@@ -47,16 +107,9 @@ def yeo_johnson(x, power, out):
 
 
 @kernel
-def encode_rows(
-    X, at, powers, origins, scales, categories, starts, widths, edges, numbers, codes
-):
-    """Fill `numbers` (n, 3P) and `codes` (n, Q).
-
-    Number p is column `at[p]`, transformed by Yeo and Johnson where `powers` has a
-    number. Category q is column `categories[q]`, its places begin at `starts[q]`, and
-    it has `widths[q]` categories; where `edges[q]` has numbers, the column is one of
-    numbers, cut there.
-    """
+def encode_rows(X, plain, coded, numbers, codes):
+    """Fill `numbers` (n, 3P) from the columns of `plain`, `codes` from `coded`."""
+    at, powers, origins, scales = plain
     P = len(at)
     inverse = 1.0 / scales
     for n in range(len(X)):
@@ -71,17 +124,17 @@ def encode_rows(
             numbers[n, p] = 1.0
             numbers[n, P + p] = z
             numbers[n, 2 * P + p] = z * z
-        for q in range(len(categories)):
-            x = X[n, categories[q]]
+        for q in range(len(coded.at)):
+            x = X[n, coded.at[q]]
             if np.isnan(x):
-                code = widths[q]
-            elif np.isnan(edges[q, 0]):
+                code = coded.widths[q]
+            elif np.isnan(coded.edges[q, 0]):
                 code = np.int64(x)
             else:
                 code = 0
-                for e in range(widths[q] - 1):
-                    code += x > edges[q, e]
-            codes[n, q] = starts[q] + code
+                for e in range(coded.widths[q] - 1):
+                    code += x > coded.edges[q, e]
+            codes[n, q] = coded.starts[q] + code
 
 
 @fast_kernel
@@ -152,14 +205,15 @@ def assign_rows(numbers, codes, tables, shares, labels):
 
 
 @kernel
-def fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, tables):
+def fit_clusters(sums, whole, columns, smoothing, gains, tables):
     """Parameters of clusters from their sums, as `tables`, and what features gain.
 
-    `whole` are the sums of all rows, which give the background; the first `scored`
-    of the P numbers count. A cluster's variance and frequencies are pulled towards
-    the background as by `smoothing` rows. The gain is the log-likelihood ratio of the
-    cluster's rows, cluster against background, with the logarithm of that prior.
+    `whole` are the sums of all rows, which give the background. A cluster's variance
+    and frequencies are pulled towards it as by `smoothing` rows. The gain is the
+    log-likelihood ratio of the cluster's rows, cluster against background, with the
+    logarithm of that prior.
     """
+    P, scored, starts, widths = columns
     K, Q = len(sums), len(starts)
     tables[:] = 0.0
     a = smoothing
@@ -288,7 +342,8 @@ def price_clusters(gains, costs, weights, counts, total, penalty, prices):
 
 
 @kernel
-def weigh_tables(tables, weights, P, scored, starts, widths):
+def weigh_tables(tables, weights, columns):
+    P, scored, starts, widths = columns
     K = tables.shape[1]
     for p in range(scored):
         for k in range(K):
@@ -310,38 +365,42 @@ def _shares(counts, total, out):
 
 
 @kernel
-def settle(
-    numbers, codes, row_weights, whole, total, P, scored, starts, widths, smoothing,
-    costs, budget, sharing, penalty, warm, most_passes, labels, sums, counts, prices,
-):  # fmt: skip
+def settle(rows, columns, tariff, choice, warm, most_passes, labels, found):
     """Assign rows and fit clusters in turn until no row changes; return the objective.
 
-    Begins with `labels` and leaves them with their `sums`, `counts` and `prices`. In
-    the first `warm` rounds every feature counts.
+    Begins with `labels` and leaves them; `found` are the arrays of their sums, counts
+    and prices. In the first `warm` rounds every feature counts.
     """
+    sums, counts, prices = found
     K, F = sums.shape
-    D = scored + len(starts)
+    D = len(tariff.costs)
     gains, weights = np.empty((K, D)), np.empty((K, D))
     tables, shares = np.empty((F, K)), np.empty(K)
     chosen, present = np.empty((K, D), np.bool_), np.empty(K, np.bool_)
     for passes in range(most_passes + 1):
         sums[:] = 0.0
         counts[:] = 0.0
-        add_up(numbers, codes, row_weights, labels, sums, counts)
+        add_up(rows.numbers, rows.codes, rows.weights, labels, sums, counts)
         for k in range(K):
             present[k] = counts[k] > 0.0
-        fit_clusters(sums, whole, P, scored, starts, widths, smoothing, gains, tables)
+        fit_clusters(sums, tariff.whole, columns, choice.smoothing, gains, tables)
         if passes < warm:
             weights[:] = 1.0
         else:
-            choose_features(gains, costs, present, budget, sharing, chosen, weights)
+            choose_features(
+                gains, tariff.costs, present, choice.budget, choice.sharing, chosen,
+                weights,
+            )  # fmt: skip
         if passes == most_passes:
             break
-        weigh_tables(tables, weights, P, scored, starts, widths)
-        _shares(counts, total, shares)
-        if assign_rows(numbers, codes, tables, shares, labels) == 0 and passes >= warm:
+        weigh_tables(tables, weights, columns)
+        _shares(counts, tariff.total, shares)
+        moved = assign_rows(rows.numbers, rows.codes, tables, shares, labels)
+        if moved == 0 and passes >= warm:
             break
-    price_clusters(gains, costs, weights, counts, total, penalty, prices)
+    price_clusters(
+        gains, tariff.costs, weights, counts, tariff.total, tariff.penalty, prices
+    )
     objective = 0.0
     for k in range(K):
         objective += prices[k]
@@ -349,12 +408,14 @@ def settle(
 
 
 @fast_kernel
-def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts):
+def cross_sums(rows, columns, middles, place, sums, counts):
     """Sums of the rows on one side of every cut along a single feature.
 
     The first `scored` cuts take the rows with z above `middles`; the others those with
     one category, `place[code]` being the number of the cut, or -1.
     """
+    numbers, codes, weights = rows
+    P, scored = columns.P, columns.scored
     for n in range(len(numbers)):
         w = weights[n]
         for cut in range(scored + codes.shape[1]):
@@ -371,19 +432,21 @@ def cross_sums(numbers, codes, weights, P, scored, middles, place, sums, counts)
 
 
 @fast_kernel
-def distances_to(numbers, codes, P, scored, missing, row, out):
+def distances_to(rows, columns, row, out):
     """How far rows are from a row: half the squared z distance, 1 a category.
 
-    What either of them lacks does not count; `missing` are places of missing values.
+    What either of them lacks does not count.
     """
+    numbers, codes, P = rows.numbers, rows.codes, columns.P
     for n in range(len(out)):
         apart = 0.0
-        for p in range(scored):
+        for p in range(columns.scored):
             gap = numbers[n, P + p] - numbers[row, P + p]
             apart += numbers[n, p] * numbers[row, p] * gap * gap
         apart *= 0.5
         for q in range(codes.shape[1]):
             mine, other = codes[row, q], codes[n, q]
-            if mine != other and mine != missing[q] and other != missing[q]:
+            missing = columns.starts[q] + columns.widths[q]
+            if mine != other and mine != missing and other != missing:
                 apart += 1.0
         out[n] = apart

@@ -14,6 +14,7 @@ from kplus.kernels import kernel
 __all__ = [
     "Clusters",
     "Columns",
+    "Penalties",
     "Rules",
     "Sums",
     "cost_table",
@@ -67,6 +68,13 @@ class Rules(NamedTuple):
     category_threshold: float
 
 
+class Penalties(NamedTuple):
+    """What Algorithm 2 charges beside the discrepancies."""
+
+    feature: float  # F_Δ, for each chosen feature
+    opening: float  # λ + D F_0: a row that costs more opens a cluster
+
+
 # --------------------------------------------------------------------------- rows
 
 
@@ -90,21 +98,21 @@ def _row_cost(X, n, clusters, k, columns, feature_cost):
 
 
 @kernel
-def walk_rows(X, weights, start, clusters, K, columns, feature_cost, limit, labels):
+def walk_rows(X, weights, start, clusters, K, columns, penalties, labels):
     """Give rows, from `start` on, to the cheapest of K clusters, ties to the lower.
 
-    Stops at the first row whose cheapest cluster costs more than `limit`, which is to
-    open one, and returns its number, or that of all rows. A row of weight below 1
+    Stops at the first row whose cheapest cluster costs more than opening one, and
+    returns its number, or that of all rows. A row of weight below 1
     costs its share.
     """
     for n in range(start, X.shape[0]):
-        best, at = _row_cost(X, n, clusters, 0, columns, feature_cost), 0
+        best, at = _row_cost(X, n, clusters, 0, columns, penalties.feature), 0
         for k in range(1, K):
-            cost = _row_cost(X, n, clusters, k, columns, feature_cost)
+            cost = _row_cost(X, n, clusters, k, columns, penalties.feature)
             if cost < best:
                 best, at = cost, k
         labels[n] = at
-        if min(weights[n], 1.0) * best > limit:
+        if min(weights[n], 1.0) * best > penalties.opening:
             return n
     return X.shape[0]
 

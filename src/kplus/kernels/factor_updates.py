@@ -1,11 +1,21 @@
 """Coordinate updates of nonnegative factors (Eqs. 14 and 15 of MEIBP)."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.tails import excess
 
-__all__ = ["refresh"]
+__all__ = ["Moments", "refresh"]
+
+
+class Moments(NamedTuple):
+    """q(A): parameters before the cut at zero, and the mean after it; (K, D) each."""
+
+    mu: np.ndarray
+    variance: np.ndarray
+    mean: np.ndarray
 
 
 @fast_kernel
@@ -22,14 +32,14 @@ def _follow(T, S, starts, k, step):
 
 
 @kernel
-def refresh(S, starts, T, noise, prior, mu, variance, mean, step):
-    """One round of updates over features; `mean` and T = ZᵀR follow.
+def refresh(S, starts, T, noise, prior, factors, step):
+    """One round of updates over features; q(A) and T = ZᵀR follow.
 
-    Columns ``starts[g]:starts[g + 1]`` have the ZᵀZ of group g. `mu` and `variance` are
-    those before the cut at zero, `mean` that after it. `noise` and `prior` are the
-    variances of noise and factors; `step` is a buffer of a row. Returns the largest
+    Columns ``starts[g]:starts[g + 1]`` have the ZᵀZ of group g. `noise` and `prior` are
+    the variances of noise and factors; `step` is a buffer of a row. Returns the largest
     change of a mean, in standard deviations of the noise.
     """
+    mu, variance, mean = factors
     most = 0.0
     for k in range(len(T)):
         for g in range(len(S)):

@@ -95,11 +95,14 @@ def _afresh(T, z, x, K, b, a, H, Q):
 
 
 @inlined
-def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, rng):
+def _draw_bits(post, n, K, work, fit, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
-    `error` is ‖x − zA‖² and `spread` 1 + zHz. Return both, and whether any bit changed.
+    `fit` is ‖x − zA‖² and 1 + zHz. Return both, and whether any bit changed.
     """
+    z, counts, order, H, Q = post.Z[n], post.counts, work.order, work.H, work.Q
+    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
+    error, spread = fit
     changed = False
     shuffle(order, K, rng)
     for place in range(K):
@@ -110,11 +113,11 @@ def _draw_bits(z, counts, order, K, b, hz, gz, H, Q, error, spread, law, width, 
         sign = 1.0 - 2.0 * z[k]
         error_of = error + Q[k, k] + 2.0 * sign * (gz[k] - b[k])
         spread_of = spread + H[k, k] + 2.0 * sign * hz[k]
-        fit = -0.5 * (
+        gain = -0.5 * (
             width * math.log(spread_of / spread)
             + (error_of / spread_of - error / spread) / law.noise
         )
-        on = bit_is_on(law.log_odds[others] + sign * fit, rng)
+        on = bit_is_on(law.log_odds[others] + sign * gain, rng)
         if on == (z[k] == 1):
             continue
         changed = True
@@ -145,8 +148,9 @@ def _hide(table, post, n, K, b, H, Q, factors):
 
 
 @inlined
-def _fill(table, n, z, K, b, Q, factors, scale, rng):
+def _fill(table, n, z, K, work, factors, scale, rng):
     """Draw the missing entries of row n, and put their columns back into b and Q."""
+    b, Q = work.vectors[0], work.Q
     x = table.X[n]
     first, last = table.starts[n], table.starts[n + 1]
     for i in range(last - first):
@@ -211,15 +215,14 @@ def sweep_accelerated(table, post, law, start, K, rng):
                 error -= 2.0 * b[k]
         width = law.width - missing
         error, spread, changed = _draw_bits(
-            z, post.counts, work.order, K, b, hz, gz, H, Q, error, spread, law, width,
-            rng,
-        )  # fmt: skip
+            post, n, K, work, (error, spread), law, width, rng
+        )
         spread -= singles / law.ratio
         number = draw_number(singles, K - singles, error, spread, law, width, rng)
         if missing:
             take_from_sums(post.T, x, work.old, K)
             scale = math.sqrt(law.noise * (spread + number / law.ratio))
-            _fill(table, n, z, K, b, Q, factors, scale, rng)
+            _fill(table, n, z, K, work, factors, scale, rng)
         elif not changed and number == singles:
             continue
         K = set_singles(post, n, K, singles, number, law.ratio, work)

@@ -50,11 +50,13 @@ def _explained(z, K, w, xx, h, H, Q):
 
 
 @inlined
-def _draw_bits(z, counts, order, K, w, xx, h, H, Q, law, width, rng):
+def _draw_bits(post, n, K, work, xx, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
     Return what `_explained` says of the last bits, and whether any changed.
     """
+    z, counts, order, H, Q = post.Z[n], post.counts, work.order, work.H, work.Q
+    w, h = work.vectors[0], work.vectors[1]
     changed = False
     spread, trace = _explained(z, K, w, xx, h, H, Q)
     shuffle(order, K, rng)
@@ -95,11 +97,12 @@ def _hide(table, post, n, K, w, Q):
 
 
 @inlined
-def _fill(table, post, n, K, h, w, Q, scale, rng):
+def _fill(table, post, n, K, work, scale, rng):
     """Draw the missing entries of row n, and put their columns back into w and Q.
 
     T is without the row; h = Hz.
     """
+    w, h, Q = work.vectors[0], work.vectors[1], work.Q
     x = table.X[n]
     for i in range(table.starts[n], table.starts[n + 1]):
         d = table.gaps[i]
@@ -160,9 +163,7 @@ def sweep_collapsed(table, post, law, start, K, rng):
         _prepare(table, post, n, K, law, singles, work)
         xx = _hide(table, post, n, K, w, Q) if missing else table.squares[n]
         width = law.width - missing
-        spread, trace, changed = _draw_bits(
-            z, post.counts, work.order, K, w, xx, h, H, Q, law, width, rng
-        )
+        spread, trace, changed = _draw_bits(post, n, K, work, xx, law, width, rng)
         error = (xx - trace) * spread
         spread -= singles / law.ratio
         number = draw_number(singles, K - singles, error, spread, law, width, rng)
@@ -170,7 +171,7 @@ def sweep_collapsed(table, post, law, start, K, rng):
             take_from_sums(post.T, x, work.old, K)
             times_bits(H, z, K, h)
             scale = math.sqrt(law.noise * (spread + number / law.ratio))
-            _fill(table, post, n, K, h, w, Q, scale, rng)
+            _fill(table, post, n, K, work, scale, rng)
         elif not changed and number == singles:
             continue
         K = set_singles(post, n, K, singles, number, law.ratio, work)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kplus.kernels import fast_kernel, kernel
 from kplus.kernels.submodular import (
+    Objective,
     double_greedy,
     keep_better,
     local_search,
@@ -30,7 +31,9 @@ __all__ = [
     "LOCAL_SEARCH",
     "RANDOM_DOUBLE_GREEDY",
     "Factors",
+    "Gram",
     "Model",
+    "Schedule",
     "Sums",
     "Table",
     "evidence_of_factors",
@@ -53,10 +56,16 @@ Factors = namedtuple("Factors", "mu scale mean variance")
 # Variances of noise and factors; whether factors are confined to nonnegative values
 Model = namedtuple("Model", "noise spread alpha nonnegative")
 
+# How rows are visited: by which maximizer, factors after how many changed rows
+Schedule = namedtuple("Schedule", "maximizer refresh seed")
+
 # Gram matrices of patterns, as far as there is room, and how recent their rows are
 _Grams = namedtuple("_Grams", "Q widths beside owner seen version eta")
+# That of one pattern
+Gram = namedtuple("Gram", "Q widths eta")
 # What a row needs for a moment
 _Scratch = namedtuple("_Scratch", "lin w other z was fresh")
+_Work = namedtuple("_Work", "grams scratch")
 
 _LOG_2PIE = math.log(2.0 * math.pi * math.e)
 _SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
@@ -199,8 +208,10 @@ def gram_of(p, table, factors, noise, grams):
 
 
 @fast_kernel
-def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
+def row_objective(x, z, N, counts, factors, model, gram, out):
     """Fill lin and fresh for a row (Eq. 19); return the number of others' features."""
+    Q, widths, eta = gram
+    lin, fresh = out
     base = 0
     for k in range(len(z)):
         others = counts[k] - z[k]
@@ -218,34 +229,27 @@ def row_objective(x, z, N, counts, factors, model, Q, widths, eta, lin, fresh):
 
 
 @kernel
-def _visit(n, table, Z, counts, factors, model, maximizer, seed, grams, scratch):
+def _visit(n, table, Z, counts, factors, model, schedule, work):
     """Find better bits for row n; return how many changed. `was` has the old ones."""
-    lin, w, other, z, was, fresh = scratch
+    grams = work.grams
+    lin, w, other, z, was, fresh = work.scratch
     s = gram_of(table.pattern[n], table, factors, model.noise, grams)
-    Q, widths, beside = grams.Q[s], grams.widths[s], grams.beside[s]
+    Q = grams.Q[s]
+    gram = Gram(Q, grams.widths[s], grams.eta)
     for k in range(len(was)):
         was[k] = Z[n, k]
     base = row_objective(
-        table.X[n],
-        was,
-        len(Z),
-        counts,
-        factors,
-        model,
-        Q,
-        widths,
-        grams.eta,
-        lin,
-        fresh,
+        table.X[n], was, len(Z), counts, factors, model, gram, (lin, fresh)
     )
+    objective = Objective(lin, Q, grams.beside[s], fresh, base)
     slack = row_slack(lin, Q)
-    if maximizer == LOCAL_SEARCH:
-        found = local_search(lin, Q, beside, fresh, base, slack, z, w, other)
-    elif maximizer == DOUBLE_GREEDY:
-        found = double_greedy(lin, Q, beside, fresh, base, z, w, other)
+    if schedule.maximizer == LOCAL_SEARCH:
+        found = local_search(objective, slack, z, w, other)
+    elif schedule.maximizer == DOUBLE_GREEDY:
+        found = double_greedy(objective, z, w, other)
     else:
-        found = random_double_greedy(lin, Q, beside, fresh, base, seed, n, z, w, other)
-    return keep_better(lin, Q, fresh, base, slack, z, found, Z[n], w)
+        found = random_double_greedy(objective, schedule.seed, n, z, w, other)
+    return keep_better(objective, slack, z, found, Z[n], w)
 
 
 @fast_kernel
@@ -281,7 +285,7 @@ def _refresh(touched, sums, starts, factors, model, grams):
 
 
 @kernel
-def sweep(table, order, Z, sums, factors, model, maximizer, refresh, seed):
+def sweep(table, order, Z, sums, factors, model, schedule):
     """Visit the rows in order; Z, sums and factors follow at once.
 
     Features that lose their last row stay as they are: a later row may take them up.
@@ -293,17 +297,16 @@ def sweep(table, order, Z, sums, factors, model, maximizer, refresh, seed):
     """
     K = Z.shape[1]
     grams, scratch = make_grams(len(table.observed), K), _make_scratch(K)
+    work = _Work(grams, scratch)
     touched = np.zeros(K, np.uint8)
     total, waiting = 0, 0
     for n in order:
-        bits = _visit(
-            n, table, Z, sums.counts, factors, model, maximizer, seed, grams, scratch
-        )
+        bits = _visit(n, table, Z, sums.counts, factors, model, schedule, work)
         if bits:
             _account(n, scratch.was, Z[n], table, sums, touched)
             total += bits
             waiting += 1
-        if waiting == refresh:
+        if waiting == schedule.refresh:
             _refresh(touched, sums, table.starts, factors, model, grams)
             waiting = 0
     _refresh(touched, sums, table.starts, factors, model, grams)

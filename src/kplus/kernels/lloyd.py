@@ -148,7 +148,7 @@ def meet_rows(X, weights, drift, frame, bounds, sums, costs):
             else:
                 floor = g1[t] - error
                 k1, k2, d1, d2, rest2 = _decide(
-                    Y, t, G, drift.half, floor, NONE, NONE, drift.order, frame.centers
+                    Y, t, G, floor, NONE, NONE, drift, frame.centers
                 )
                 rest2 = min(rest2, norms[t] - 2.0 * floor - error)
             r = start + t
@@ -160,6 +160,14 @@ def meet_rows(X, weights, drift, frame, bounds, sums, costs):
             costs[r] = d1 if d1 > far2 else 0.0
             _book(sums, k1, Y, t, frame.refs, w)
     return X.shape[0]
+
+
+class Listed(NamedTuple):
+    """The rows to visit and what their visit finds."""
+
+    rows: np.ndarray  # (n,) numbers of rows
+    weights: np.ndarray  # of all rows, or empty
+    costs: np.ndarray  # (n,) see `visit_rows`
 
 
 class Tiles(NamedTuple):
@@ -188,6 +196,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         np.empty((n_tiers, T)), np.empty((n_tiers, T)),
         np.empty((n_tiers, T), np.int64),
     )  # fmt: skip
+    listed = Listed(rows, weights, costs)
     filled = np.zeros(n_tiers, np.int64)
     y = np.empty((1, D))
     far2 = frame.reach * frame.reach
@@ -230,16 +239,12 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
         _store(y, tiles.wide, tiles.narrow, tier, t)
         filled[tier] += 1
         if filled[tier] == T:
-            moved += _flush(
-                tier, T, tiles, rows, weights, drift, frame, bounds, sums, costs
-            )
+            moved += _flush(tier, T, tiles, listed, drift, frame, bounds, sums)
             filled[tier] = 0
     for tier in range(n_tiers):
         if filled[tier]:
             n = filled[tier]
-            moved += _flush(
-                tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs
-            )
+            moved += _flush(tier, n, tiles, listed, drift, frame, bounds, sums)
     return moved
 
 
@@ -266,9 +271,10 @@ def _tier(beyond, margin):
 
 
 @kernel
-def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
+def _flush(tier, n, tiles, listed, drift, frame, bounds, sums):
     """Compare a tile of rows with the centres of its tier; return how many moved."""
     labels, seconds, upper, near, lower = bounds
+    rows, weights, costs = listed
     width, D = drift.widths[tier], frame.centers.shape[1]
     Y = tiles.wide[tier]
     G = np.empty((width, n), np.float32)
@@ -307,7 +313,7 @@ def _flush(tier, n, tiles, rows, weights, drift, frame, bounds, sums, costs):
             if not d1 < rest2:
                 floor = 0.5 * (norm - d1) - error
                 k1, k2, d1, d2, rest2 = _decide(
-                    Y, t, G, drift.half, floor, a, b, drift.order, frame.centers
+                    Y, t, G, floor, a, b, drift, frame.centers
                 )
                 rest2 = min(rest2, norm - 2.0 * floor - error)
         w = weights[r] if weights.size else 1.0
@@ -352,15 +358,15 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
 
 
 @kernel
-def _decide(Y, t, G, half, floor, a, b, order, centers):
+def _decide(Y, t, G, floor, a, b, drift, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
     A score that is not a number is looked at, not skipped.
     """
     k1, k2, d1, d2, rest2 = _rank(Y, t, a, b, NONE, NONE, np.inf, centers)
     for j in range(G.shape[0]):
-        c = order[j]
-        if G[j, t] - half[j] < floor or c in (a, b):
+        c = drift.order[j]
+        if G[j, t] - drift.half[j] < floor or c in (a, b):
             continue
         dist = sq_dist(Y, t, centers, c)
         k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)

@@ -1,10 +1,35 @@
 """Responsibilities of rows, their entropies, and rows gathered by component."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import inlined, kernel
 
-__all__ = ["candidate_sets", "gather_pairs", "gather_support", "responsibilities"]
+__all__ = [
+    "Notes",
+    "Shares",
+    "candidate_sets",
+    "gather_pairs",
+    "gather_support",
+    "responsibilities",
+]
+
+
+class Shares(NamedTuple):
+    """Components of rows and their responsibilities, those of one row together."""
+
+    support: np.ndarray  # (room,) int32 components
+    r: np.ndarray  # (room,)
+    starts: np.ndarray  # (n + 1,) where each row begins
+
+
+class Notes(NamedTuple):
+    """What a pass adds up beside the statistics; see `responsibilities`."""
+
+    entropy: np.ndarray  # (K,)
+    pairs: np.ndarray  # (K, K)
+    spare: np.ndarray  # (K,)
 
 
 @inlined
@@ -20,9 +45,8 @@ def _keep_best(logs, n_kept, order):
 
 @kernel
 def responsibilities(
-    scores, candidates, log_weights, weights, n_active, least, support, r, starts,
-    entropy, pairs, spare
-):  # fmt: skip
+    scores, candidates, log_weights, weights, n_active, least, shares, notes
+):
     """Eq. 9 for each row, on its best `n_active` components, those above `least`.
 
     The component with the largest share comes first. Adds the rows' entropy to that
@@ -30,6 +54,8 @@ def responsibilities(
     Σ (ra+rb) log(ra+rb) - ra log ra - rb log rb; to `spare` what the rows would lose
     at most without their leading component.
     """
+    support, r, starts = shares
+    entropy, pairs, spare = notes
     n_rows, C = scores.shape
     all_components = candidates.shape[0] == 0
     order = np.empty(C, np.int64)

@@ -1,15 +1,31 @@
 """The best split of a cluster in two, by 2-means from its principal axis."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_nsz_kernel, kernel
 
-__all__ = ["group_rows", "split_cluster", "split_clusters"]
+__all__ = ["Groups", "Splits", "group_rows", "split_cluster", "split_clusters"]
+
+
+class Groups(NamedTuple):
+    """Rows by cluster: those of cluster k are ``rows[starts[k] : starts[k + 1]]``."""
+
+    rows: np.ndarray  # (n,)
+    starts: np.ndarray  # (K + 1,)
+
+
+class Splits(NamedTuple):
+    """What splits of clusters gain, and the two centres of each."""
+
+    gains: np.ndarray  # (n,)
+    pairs: np.ndarray  # (n, 2, D)
 
 
 @kernel
 def group_rows(labels, K):
-    """Rows of each cluster, in row order: (rows, where each cluster begins)."""
+    """Rows of each cluster, in row order."""
     starts = np.zeros(K + 1, np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -20,7 +36,7 @@ def group_rows(labels, K):
     for i in range(labels.shape[0]):
         rows[at[labels[i]]] = i
         at[labels[i]] += 1
-    return rows, starts
+    return Groups(rows, starts)
 
 
 @fast_nsz_kernel
@@ -116,12 +132,13 @@ def split_cluster(Y, w, max_iter, first, second):
 
 
 @kernel
-def split_clusters(Y, w, rows, starts, centers, wanted, enough, max_iter, gains, pairs):
+def split_clusters(Y, w, groups, centers, wanted, enough, max_iter, splits):
     """Split each wanted cluster on trial: the gain and the two centres.
 
-    `rows` and `starts` are those of `group_rows`. Of a cluster of more than `enough`
-    rows every so-manieth shows how it splits.
+    Of a cluster of more than `enough` rows every so-manieth shows how it splits.
     """
+    rows, starts = groups
+    gains, pairs = splits
     D = Y.shape[1]
     for i in range(wanted.shape[0]):
         k = wanted[i]

@@ -14,6 +14,8 @@ For a signed Q neither is guaranteed. `ROUNDING` of what the numbers of a row ad
 is taken as no improvement, so that no bit flips to and fro for ever.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined
@@ -21,6 +23,7 @@ from kplus.kernels.uniform import scramble, uniform
 
 __all__ = [
     "ROUNDING",
+    "Objective",
     "double_greedy",
     "exchange",
     "keep_better",
@@ -35,6 +38,16 @@ __all__ = [
 
 ROUNDING = 1e-12
 NONE = np.int64(0)  # typed, so that numba compiles each function once
+
+
+class Objective(NamedTuple):
+    """f of one row, see above."""
+
+    lin: np.ndarray  # (K,)
+    Q: np.ndarray  # (K, K)
+    sums: np.ndarray  # (K,) of Q beside its diagonal
+    fresh: np.ndarray  # (K,) uint8: features that no other row has
+    base: int  # number of the others, K₊
 
 
 @fast_kernel
@@ -176,12 +189,12 @@ def _climb(Q, fresh, base, slack, free, held):
 
 
 @fast_kernel
-def local_search(lin, Q, sums, fresh, base, slack, z, free, held):
+def local_search(objective, slack, z, free, held):
     """Fill z with a local maximum, or with its complement if that is better; return f.
 
-    `sums` is that of `sums_beside_diagonal`, `fresh` (uint8) marks features that no
-    other row has, `base` is the number of others; `free` and `held` are buffers.
+    `free` and `held` are buffers.
     """
+    lin, Q, sums, fresh, base = objective
     K = len(lin)
     for k in range(K):
         free[k] = lin[k] - (np.log(base + 1.0) if fresh[k] else 0.0)
@@ -270,12 +283,13 @@ def exchange(Q, overlaps, slack, z, w):
 
 
 @fast_kernel
-def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
+def _squeeze(objective, randomly, start, z, low, high):
     """Decide feature after feature between a growing and a shrinking set; fill z.
 
     `low` and `high` are the gains at the two sets, which meet at the end. The feature
     is taken in with probability a/(a + b) or, if not at random, where a ≥ b.
     """
+    lin, Q, sums, fresh, base = objective
     K = len(lin)
     c_low = c_high = 0
     for k in range(K):
@@ -302,17 +316,19 @@ def _squeeze(lin, Q, sums, fresh, base, randomly, start, z, low, high):
 
 
 @fast_kernel
-def double_greedy(lin, Q, sums, fresh, base, z, w, high):
+def double_greedy(objective, z, w, high):
     """Fill z by the deterministic double greedy; return f. `w`, `high`: buffers."""
-    _squeeze(lin, Q, sums, fresh, base, False, np.uint64(0), z, w, high)
+    lin, Q, _, fresh, base = objective
+    _squeeze(objective, False, np.uint64(0), z, w, high)
     return value(lin, Q, fresh, base, z, w)
 
 
 @fast_kernel
-def random_double_greedy(lin, Q, sums, fresh, base, seed, row, z, w, high):
+def random_double_greedy(objective, seed, row, z, w, high):
     """Fill z by the randomised double greedy; return f. Seed and row fix the draws."""
     start = scramble(np.uint64(seed) + scramble(np.uint64(row)))
-    _squeeze(lin, Q, sums, fresh, base, True, start, z, w, high)
+    lin, Q, _, fresh, base = objective
+    _squeeze(objective, True, start, z, w, high)
     return value(lin, Q, fresh, base, z, w)
 
 
@@ -323,8 +339,9 @@ def _row_gains(b, offset, Q, lin):
 
 
 @fast_kernel
-def keep_better(lin, Q, fresh, base, slack, z, found, old, w):
+def keep_better(objective, slack, z, found, old, w):
     """Write z over a row's old bits if it is better; return how many bits changed."""
+    lin, Q, _, fresh, base = objective
     bits = 0
     for k in range(len(z)):
         bits += z[k] != old[k]
@@ -390,10 +407,11 @@ def rows_local_search(B, linear, Qs, pattern, Z):
         Q = Qs[p]
         _row_gains(B[n], linear[p], Q, lin)
         slack = row_slack(lin, Q)
-        found = local_search(lin, Q, sums[p], fresh, NONE, slack, z, w, held)
+        objective = Objective(lin, Q, sums[p], fresh, NONE)
+        found = local_search(objective, slack, z, w, held)
         _gains(lin, Q, z, w)
         found += exchange(Q, overlaps[p], slack, z, w)
-        changed += keep_better(lin, Q, fresh, NONE, slack, z, found, Z[n], w) > 0
+        changed += keep_better(objective, slack, z, found, Z[n], w) > 0
     return changed
 
 
@@ -415,8 +433,7 @@ def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
         Q = Qs[p]
         _row_gains(B[n], linear[p], Q, lin)
         slack = row_slack(lin, Q)
-        found = random_double_greedy(
-            lin, Q, sums[p], fresh, 0, seed, numbers[n], z, w, high
-        )
-        changed += keep_better(lin, Q, fresh, NONE, slack, z, found, Z[n], w) > 0
+        objective = Objective(lin, Q, sums[p], fresh, NONE)
+        found = random_double_greedy(objective, seed, numbers[n], z, w, high)
+        changed += keep_better(objective, slack, z, found, Z[n], w) > 0
     return changed

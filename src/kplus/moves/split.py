@@ -6,7 +6,7 @@ import numpy as np
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, IntArray, Position, Proposal
-from kplus.kernels.split import group_rows, split_clusters
+from kplus.kernels.split import Splits, group_rows, split_clusters
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers
 from kplus.models.dp_means.stats import ClusterSums
@@ -21,14 +21,13 @@ def best_splits(
     Y: Array, weights: Array, labels: IntArray, centers: Array, wanted: IntArray
 ) -> tuple[Array, Array]:
     """Gain and the two centres of the best split of each wanted cluster."""
-    rows, starts = group_rows(labels, len(centers))
-    gains = np.zeros(len(wanted))
+    groups = group_rows(labels, len(centers))
     pairs = np.zeros((len(wanted), 2, centers.shape[1]))
+    found = Splits(np.zeros(len(wanted)), pairs)
     split_clusters(
-        Y, weights, rows, starts, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER,
-        gains, pairs,
-    )  # fmt: skip
-    return gains, pairs
+        Y, weights, groups, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER, found
+    )
+    return found.gains, found.pairs
 
 
 class SplitClusters:

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import encode_rows, yeo_johnson
+from kplus.kernels.craft import (
+    Categories,
+    Columns,
+    Encoded,
+    Numbers,
+    encode_rows,
+    yeo_johnson,
+)
 
 __all__ = ["Layout", "Rows"]
 
@@ -26,6 +33,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    @property
+    def encoded(self) -> Encoded:
+        """As the kernels want them."""
+        return Encoded(self.numbers, self.codes, self.weights)
 
     def take(self, rows: IntArray) -> "Rows":
         return Rows(self.numbers[rows], self.codes[rows], self.weights[rows])
@@ -123,6 +135,11 @@ class Layout:
     def P(self) -> int:
         return len(self.numbers)
 
+    @property
+    def sums(self) -> Columns:
+        """Where the sums of columns are, for the kernels."""
+        return Columns(self.P, self.scored, self.starts, self.widths)
+
     @cached_property
     def n_sums(self) -> int:
         """Length of the sums of a cluster."""
@@ -193,10 +210,9 @@ class Layout:
         X = np.ascontiguousarray(X, dtype=np.float64)
         numbers = np.empty((len(X), 3 * self.P))
         codes = np.empty((len(X), len(self.widths)), dtype=np.int64)
-        encode_rows(
-            X, self.numbers, self.powers, self.origins, self.scales,
-            self.categories, self.starts, self.widths, self.edges, numbers, codes,
-        )  # fmt: skip
+        plain = Numbers(self.numbers, self.powers, self.origins, self.scales)
+        coded = Categories(self.categories, self.starts, self.widths, self.edges)
+        encode_rows(X, plain, coded, numbers, codes)
         return Rows(numbers, codes, np.ones(len(X)) if weights is None else weights)
 
 

@@ -8,6 +8,8 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.craft import (
+    Choice,
+    Tariff,
     add_up,
     assign_rows,
     choose_features,
@@ -18,17 +20,7 @@ from kplus.kernels.craft import (
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.params import Clusters, ClusterSums
 
-__all__ = ["CraftModel", "Tariff"]
-
-
-@dataclass(frozen=True)
-class Tariff:
-    """What features and clusters cost, given the sums of all rows."""
-
-    whole: Array
-    total: float
-    costs: Array
-    penalty: float
+__all__ = ["CraftModel"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +72,11 @@ class CraftModel:
             return -1
         return max(1, round(self.fraction * self.n_features))
 
+    @property
+    def choice(self) -> Choice:
+        """How clusters are fitted, for the kernels."""
+        return Choice(self.smoothing, self.budget, self.sharing)
+
     def tariff(self, whole: Array, total: float) -> Tariff:
         """Costs for a table with these sums: ½ log N for each parameter."""
         half = 0.5 * np.log(max(total, 1.0))
@@ -102,22 +99,12 @@ class CraftModel:
         gains, weights = np.empty((K, self.n_features)), np.empty((K, self.n_features))
         tables = np.empty((layout.n_sums, K))
         chosen, prices = np.empty(gains.shape, np.bool_), np.empty(K)
-        fit_clusters(
-            sums, tariff.whole, layout.P, layout.scored, layout.starts, layout.widths,
-            self.smoothing, gains, tables,
-        )  # fmt: skip
+        fit_clusters(sums, tariff.whole, layout.sums, self.smoothing, gains, tables)
         choose_features(
-            gains,
-            tariff.costs,
-            counts > 0.0,
-            self.budget,
-            self.sharing,
-            chosen,
+            gains, tariff.costs, counts > 0.0, self.budget, self.sharing, chosen,
             weights,
-        )
-        weigh_tables(
-            tables, weights, layout.P, layout.scored, layout.starts, layout.widths
-        )
+        )  # fmt: skip
+        weigh_tables(tables, weights, layout.sums)
         price_clusters(
             gains, tariff.costs, weights, counts, tariff.total, tariff.penalty, prices
         )

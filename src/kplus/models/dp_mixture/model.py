@@ -11,7 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.posterior import candidate_sets, gather_support, responsibilities
+from kplus.kernels.posterior import (
+    Notes,
+    Shares,
+    candidate_sets,
+    gather_support,
+    responsibilities,
+)
 from kplus.kernels.uniform import uniform_of_rows
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats, pair_index
@@ -196,7 +202,7 @@ class DPMixtureModel:
         responsibilities(
             scores, _EVERYONE if candidates is None else candidates,
             params.log_weights, weights, np.int64(most), -margin,
-            components, r, starts, stats.entropy, pairs, stats.spare,
+            Shares(components, r, starts), Notes(stats.entropy, pairs, stats.spare),
         )  # fmt: skip
         components, r = components[: starts[n]].copy(), r[: starts[n]]
         members = ByComponent(*gather_support(starts, components, r, weights, K))

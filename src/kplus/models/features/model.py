@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.allocate import allocate_gaps, allocate_rows
+from kplus.kernels.allocate import Allocated, allocate_gaps, allocate_rows
 from kplus.models.features.params import Features
 from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
 from kplus.models.linear.bits import Allocation
@@ -48,16 +48,16 @@ class FeatureModel:
             errors = np.nansum(X * X, axis=1)
         elif np.isnan(X).any():
             S = np.zeros((D, params.K, params.K))
+            out = Allocated(Z, errors, S, T)
             changed = allocate_gaps(
-                X, weights, params.A, params.exact, params.most_steps, Z, errors, S, T
+                X, weights, params.A, params.exact, params.most_steps, out
             )
         else:
             S = np.zeros((params.K, params.K))
-            order, R = params.factored
+            out = Allocated(Z, errors, S, T)
             changed = allocate_rows(
-                X, weights, params.A, params.G, params.exact, order, R,
-                params.most_steps, Z, errors, S, T,
-            )  # fmt: skip
+                X, weights, params.factored, params.exact, params.most_steps, out
+            )
         error = float(errors @ weights)
         if not np.isfinite(error):
             raise NotFiniteError("A row")

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray
-from kplus.kernels.allocate import factor
+from kplus.core.types import Array
+from kplus.kernels.allocate import Factored, factor
 
 __all__ = ["EXACT_FEATURES", "Features"]
 
@@ -44,9 +44,9 @@ class Features:
         return gram
 
     @cached_property
-    def factored(self) -> tuple[IntArray, Array]:
-        """The order of features and the factor that an exact search uses."""
+    def factored(self) -> Factored:
+        """A and G, with the order and the factor that an exact search uses."""
+        order, R = np.empty(0, np.int64), np.empty((0, 0))
         if self.exact:
             order, R = factor(self.G)
-            return order, R
-        return np.empty(0, np.int64), np.empty((0, 0))
+        return Factored(self.A, self.G, order, R)

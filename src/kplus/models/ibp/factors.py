@@ -10,7 +10,7 @@ from typing import ClassVar, Protocol, Self
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.factor_updates import refresh
+from kplus.kernels.factor_updates import Moments, refresh
 from kplus.models.ibp.moments import truncated_entropy, truncated_moments
 from kplus.models.linear.gaps import columns_of
 from kplus.models.linear.sums import LinearSums, by_columns
@@ -126,7 +126,8 @@ class TruncatedFactors:
         # While many rows change their features, precise factors are of no use.
         unsettled = sums.changed > _FEW * sums.weight
         for _ in range(_FIRST_ROUNDS if unsettled else _MAX_ROUNDS):
-            moved = refresh(sums.S, starts, T, noise, spread, mu, variance, mean, step)
+            found = Moments(mu, variance, mean)
+            moved = refresh(sums.S, starts, T, noise, spread, found, step)
             if moved < _AT_REST:
                 break
         back = np.argsort(order, kind="stable")

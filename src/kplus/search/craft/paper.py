@@ -41,6 +41,7 @@ from kplus.core.types import Array, IntArray
 from kplus.kernels.craft_paper import (
     Clusters,
     Columns,
+    Penalties,
     cost_table,
     walk_rows,
 )
@@ -189,7 +190,7 @@ def assign(X: Array, fit: PaperFit) -> IntArray:
     labels = np.empty(len(X), dtype=np.int64)
     walk_rows(
         X, np.ones(len(X)), 0, fit.clusters, len(fit.chosen), fit.columns,
-        fit.feature_cost, np.inf, labels,
+        Penalties(fit.feature_cost, np.inf), labels,
     )  # fmt: skip
     return labels
 

@@ -13,6 +13,7 @@ from kplus.core.types import Array, IntArray
 from kplus.kernels.craft_paper import (
     Clusters,
     Columns,
+    Penalties,
     Rules,
     Sums,
     cost_table,
@@ -205,7 +206,7 @@ class PaperTable:
         """Assign rows from `row` on; the first that costs more than `limit`."""
         stop: int = walk_rows(
             self.X, self.weights, row, clusters, K, self.columns,
-            self.prices.F_delta, limit, labels,
+            Penalties(self.prices.F_delta, limit), labels,
         )  # fmt: skip
         return stop
 

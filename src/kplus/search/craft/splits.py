@@ -66,9 +66,7 @@ def _single_cuts(part: Table, sums: Array, count: float) -> list[IntArray]:
     place = _places(part, sums, count)
     n_cuts = scored + int(np.count_nonzero(place >= 0))
     one, n_one = np.zeros((n_cuts, layout.n_sums)), np.zeros(n_cuts)
-    cross_sums(
-        rows.numbers, rows.codes, rows.weights, P, scored, middles, place, one, n_one
-    )
+    cross_sums(rows.encoded, layout.sums, middles, place, one, n_one)
     useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
     if not len(useful):
         return []

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import add_up, distances_to, settle
+from kplus.kernels.craft import Tariff, add_up, distances_to, settle
 from kplus.models.craft.layout import Rows
-from kplus.models.craft.model import CraftModel, Tariff
+from kplus.models.craft.model import CraftModel
 
 __all__ = ["Partition", "Table", "canonical"]
 
@@ -60,15 +60,13 @@ class Table:
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
     ) -> Partition:
         """Go to the nearest optimum; clusters that lose all rows are gone."""
-        model, layout, tariff = self.model, self.model.layout, self.tariff
+        model, layout = self.model, self.model.layout
         labels = labels.astype(np.int64)
         sums, counts = np.empty((K, layout.n_sums)), np.empty(K)
         prices = np.empty(K)
         settle(
-            self.rows.numbers, self.rows.codes, self.rows.weights, tariff.whole,
-            tariff.total, layout.P, layout.scored, layout.starts, layout.widths,
-            model.smoothing, tariff.costs, model.budget, model.sharing,
-            tariff.penalty, _WARM if warm else 0, most, labels, sums, counts, prices,
+            self.rows.encoded, layout.sums, self.tariff, model.choice,
+            _WARM if warm else 0, most, labels, (sums, counts, prices),
         )  # fmt: skip
         alive = counts > 0.0
         if not alive.all():
@@ -83,16 +81,7 @@ class Table:
     def distances(self, row: int) -> Array:
         """How far all rows are from one of them."""
         layout, out = self.model.layout, np.empty(len(self.rows))
-        missing = layout.starts + layout.widths
-        distances_to(
-            self.rows.numbers,
-            self.rows.codes,
-            layout.P,
-            layout.scored,
-            missing,
-            row,
-            out,
-        )
+        distances_to(self.rows.encoded, layout.sums, row, out)
         return out
 
 

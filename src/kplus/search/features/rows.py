@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.collapsed import ALL, PAIRS, improve, leftovers, refit
+from kplus.kernels.collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
 from kplus.models.linear.sums import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
@@ -36,11 +36,11 @@ class View:
     def fitted(self, Z: Bits) -> tuple[Array, Array]:
         """The best features for Z and (ZᵀWZ)⁻¹, infinite where that does not exist."""
         K, D = Z.shape[1], self.X.shape[1]
-        H, A, G = np.empty((K, K)), np.empty((K, D)), np.empty((K, K))
-        if refit(self.X, self.weights, Z, K, H, A, G) == -np.inf:
+        fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
+        if refit(self.X, self.weights, Z, K, fit) == -np.inf:
             Zw = (Z * self.weights[:, None]).T
             return solve(Zw @ Z, Zw @ self.X), np.full((K, K), np.inf)
-        return A, H
+        return fit.A, fit.H
 
     def residuals(self, Z: Bits, A: Array) -> Array:
         R = np.empty_like(self.X)

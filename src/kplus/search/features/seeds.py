@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.allocate import allocate_rows
+from kplus.kernels.allocate import Allocated, allocate_rows
 from kplus.kernels.columns import seed_columns
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.search.features.columns import add_column
@@ -148,7 +148,7 @@ def visit(
     params, errors = Features(A, exact), np.empty(len(rows.X))
     S, T = np.zeros((len(A), len(A))), np.zeros_like(A)
     changed = allocate_rows(
-        rows.X, rows.weights, params.A, params.G, exact, *params.factored,
-        params.most_steps, Z, errors, S, T,
+        rows.X, rows.weights, params.factored, exact, params.most_steps,
+        Allocated(Z, errors, S, T),
     )  # fmt: skip
     return float(errors @ rows.weights), changed, S, T

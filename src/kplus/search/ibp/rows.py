@@ -248,6 +248,11 @@ class _State:
         if K == 0:
             return 0
         order = rng.permutation(N) if self.settings.shuffle else np.arange(N)
+        schedule = kernel.Schedule(
+            _MAXIMIZERS[self.settings.maximizer],
+            self.settings.refresh,
+            int(rng.integers(2**62)),
+        )
         bits = kernel.sweep(
             self.table,
             order,
@@ -255,9 +260,7 @@ class _State:
             self.sums,
             self.factors,
             self.model,
-            _MAXIMIZERS[self.settings.maximizer],
-            self.settings.refresh,
-            int(rng.integers(2**62)),
+            schedule,
         )
         self._drop_empty()
         return int(bits)
