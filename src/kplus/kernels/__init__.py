@@ -12,6 +12,10 @@ that they are written to compile quickly, too:
 - no small kernels called by kernels from many places, and no large ones from any: what
   is called is compiled by itself and once more in every caller.
 
+Docstrings name the equation or algorithm that a kernel computes. MAD-Bayes is
+Broderick, Kulis and Jordan (2013), Memoized is Hughes and Sudderth (2013), CRAFT is
+Garg, Rudin and Jaakkola (2016), MEIBP is Reed and Ghahramani (2013).
+
 Which model each file serves:
 
 ====================  =================================================================

@@ -92,6 +92,7 @@ def factor(G):
 def _flip(rest, G, norms, length, z):
     """Flip the bit that helps most until none does; True if any was flipped.
 
+    MAD-Bayes Algorithm 1, "choose the optimal value of z_nk": Δ_k = G_kk − 2(±(Ar)_k).
     `rest` is Ar, with the residual r = x − zA; `length` is ‖x‖, by which rounding is
     told from gain.
     """
@@ -118,11 +119,12 @@ def _flip(rest, G, norms, length, z):
 def _decode(rest, order, R, most_steps, z, tree):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
-    Bits to flip are sought, f, so that a large feature that stays costs no digits: with
-    signs s = 1 − 2z, ‖r − (f·s)A‖² is ‖y − R(f·s)‖² and a constant, where Rᵀy = Ar,
-    which is `rest`. Bits are decided from the last to the first, the likelier value
-    first; a branch ends where its part of the sum exceeds the best known whole. After
-    `most_steps` the best so far is kept. True if that was the end.
+    Not in the paper: argmin_z ‖x − zA‖², the step of MAD-Bayes Algorithm 4, over all z
+    at once. Bits to flip are sought, f, so that a large feature that stays costs no
+    digits: with signs s = 1 − 2z, ‖r − (f·s)A‖² is ‖y − R(f·s)‖² and a constant, where
+    Rᵀy = Ar, which is `rest`. Bits are decided from the last to the first, the likelier
+    value first; a branch ends where its part of the sum exceeds the best known whole.
+    After `most_steps` the best so far is kept. True if that was the end.
     """
     K = len(rest)
     if K == 0:
@@ -178,7 +180,10 @@ def _decode(rest, order, R, most_steps, z, tree):
 
 @kernel
 def _keep_better(x, A, before, z):
-    """Go back to the z from before a search that was cut short, if that was better."""
+    """Go back to the z from before a search that was cut short, if that was better.
+
+    The lower ‖x − zA‖² of two.
+    """
     now, then = 0.0, 0.0
     for d in range(len(x)):
         if np.isnan(x[d]):
@@ -218,7 +223,10 @@ def _row_norm(x):
 
 @inlined
 def _flip_tile(X, At, G, norms, R, rests, Z):
-    """Flip bits of a tile's rows, given their residuals R; count rows changed."""
+    """Flip bits of a tile's rows, given their residuals R; count rows changed.
+
+    `_flip` on b = AR.
+    """
     np.dot(R, At, rests)
     changed = 0
     for n in range(len(X)):
@@ -228,7 +236,10 @@ def _flip_tile(X, At, G, norms, R, rests, Z):
 
 @inlined
 def _decode_tile(X, features, At, most_steps, before, R, rests, Z):
-    """The best z of all 2^K for rows, given their residuals R."""
+    """The best z of all 2^K for rows, given their residuals R.
+
+    MAD-Bayes Algorithm 4, step 1.
+    """
     np.dot(R, At, rests)
     tree = _tree_for(Z.shape[1])
     for n in range(len(Z)):
@@ -240,9 +251,11 @@ def _decode_tile(X, features, At, most_steps, before, R, rests, Z):
 def allocate_rows(X, weights, features, exact, most_steps, out):
     """Choose z for each row and add up S += ZᵀWZ, T += ZᵀW(X − ZA); count rows changed.
 
-    `errors` becomes ‖x − zA‖². Flips start from Z as it stands. With `exact` they start
-    from nothing, so that equal rows get equal z whatever came before, and the best of
-    all patterns follows, if `most_steps` suffice to prove it so.
+    Step 1 of MAD-Bayes Algorithms 1 and 4: z = argmin ‖x − zA‖²; A = (ZᵀWZ)⁻¹ZᵀWX of
+    step 2 follows from S and T. `errors` becomes ‖x − zA‖². Flips start from Z as it
+    stands. With `exact` they start from nothing, so that equal rows get equal z
+    whatever came before, and the best of all patterns follows, if `most_steps` suffice
+    to prove it so.
     """
     A, G = features.A, features.G
     Z, errors, S, T = out
@@ -292,8 +305,8 @@ def allocate_rows(X, weights, features, exact, most_steps, out):
 def allocate_gaps(X, weights, A, exact, most_steps, out):
     """As `allocate_rows` where entries are missing (NaN).
 
-    Each row is solved on its observed columns, hence with a Gram matrix of its own;
-    S[d] sums over the rows that have column d.
+    z = argmin Σ_d ∈ observed (x − zA)_d². Each row is solved on its observed columns,
+    hence with a Gram matrix of its own; S[d] sums over the rows that have column d.
     """
     Z, errors, S, T = out
     n_rows, K = Z.shape
@@ -358,7 +371,10 @@ def _observed_products(x, A, z, rest, G):
 
 @kernel
 def _add_observed(x, A, z, weight, S, T):
-    """Add the sums of a row with gaps and return its error."""
+    """Add the sums of a row with gaps and return its error.
+
+    S_d += w zᵀz, T_d += w z(x − zA)_d.
+    """
     K, D = A.shape
     error = 0.0
     for d in range(D):

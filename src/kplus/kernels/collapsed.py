@@ -48,7 +48,7 @@ class _Work(NamedTuple):
 
 @inlined
 def _invert(S, H):
-    """H = S⁻¹ by Cholesky; False where S is singular."""
+    """H = S⁻¹ by Cholesky; False where S is singular (S = LLᵀ, H = L⁻ᵀL⁻¹)."""
     K = len(S)
     L = np.empty((K, K))
     for i in range(K):
@@ -83,7 +83,8 @@ def _invert(S, H):
 def refit(X, weights, Z, K, fit):
     """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
 
-    Only the first K columns of Z count. Minus infinity where they depend on each other.
+    A = (ZᵀWZ)⁻¹ZᵀWX, step 2 of MAD-Bayes Algorithms 1 and 4. Only the first K columns
+    of Z count. Minus infinity where they depend on each other.
     """
     H, A, G = fit
     N, D = X.shape
@@ -142,7 +143,7 @@ def _residual(x, A, z, K, r):
 
 @fast_kernel
 def _step(k, z, b, G, H, gz, hz):
-    """How zGz − 2z·b and zHz change when bit k flips."""
+    """How zGz − 2z·b and zHz change when bit k flips (±2((Gz)_k − b_k) + G_kk)."""
     sign = 1.0 - 2.0 * z[k]
     return (
         G[k, k] + 2.0 * sign * (gz[k] - b[k]),
@@ -152,7 +153,7 @@ def _step(k, z, b, G, H, gz, hz):
 
 @inlined
 def _take(k, z, G, H, gz, hz):
-    """Flip bit k and let Gz and Hz follow."""
+    """Flip bit k: Gz ± G_k, Hz ± H_k."""
     sign = 1.0 - 2.0 * z[k]
     z[k] = 1 - z[k]
     g, h = G[k], H[k]
@@ -173,7 +174,10 @@ def _clearly_below(cost, xx):
 
 @fast_kernel
 def _choose_by_flips(z, work, xx, weight, locked):
-    """Flip the bit that lowers the row's cost most until none does."""
+    """Flip the bit that lowers the row's cost most until none does.
+
+    MAD-Bayes Algorithm 3: lower w‖x − zA₋‖²/(1 + w zH₋z).
+    """
     b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
     K = len(z)
     bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
@@ -198,7 +202,10 @@ def _choose_by_flips(z, work, xx, weight, locked):
 
 @inlined
 def _choose_by_pairs(z, work, xx, weight, locked):
-    """Flip two bits at once as long as that helps, then single ones."""
+    """Flip two bits at once as long as that helps, then single ones.
+
+    Not in the paper.
+    """
     b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
     K = len(z)
     while True:
@@ -228,8 +235,8 @@ def _choose_by_pairs(z, work, xx, weight, locked):
 def _double(costs, cross, matrix, k, locked, own):
     """Extend zMz from patterns of the bits before k to those with bit k.
 
-    `cross` holds Σ_j z_j M_kj of the patterns, doubled up bit by bit as well; `own` is
-    what bit k costs by itself.
+    ZMz over 2^k patterns in O(1) each. `cross` holds Σ_j z_j M_kj of the patterns,
+    doubled up bit by bit as well; `own` is what bit k costs by itself.
     """
     row = matrix[k]
     start = 0.0
@@ -249,7 +256,10 @@ def _double(costs, cross, matrix, k, locked, own):
 
 @inlined
 def _choose_of_all(z, work, xx, weight, locked, tables):
-    """The best of all patterns of the bits that are not locked."""
+    """The best of all patterns of the bits that are not locked.
+
+    MAD-Bayes Algorithm 3, exactly.
+    """
     b, G, H = work.b, work.G, work.H
     tops, bottoms, cross = tables
     K = len(z)
@@ -336,7 +346,7 @@ def _stays(z, xx, weight, locked, out, fit, work):
 
 @inlined
 def _build(scale, rr, fit, work):
-    """H₋ and G₋ = A₋A₋ᵀ."""
+    """H₋ = H + s hhᵀ and G₋ = A₋A₋ᵀ, with A₋ = A − s h rᵀ."""
     H, G, h, ar, H_less, G_less = fit.H, fit.G, work.h, work.ar, work.H, work.G
     K = len(h)
     for i in range(K):
@@ -350,7 +360,10 @@ def _build(scale, rr, fit, work):
 
 @inlined
 def _put_back(x, old, new, weight, scale, fit, work):
-    """Let H, A and G follow a row from z = `old` to `new`."""
+    """Let H, A and G follow a row from z = `old` to `new`.
+
+    H = H₋ − s hhᵀ, A = A₋ + s h rᵀ.
+    """
     H, A, G = fit
     h, ar, r, H_less, G_less = work.h, work.ar, work.r, work.H, work.G
     K, D = A.shape
@@ -378,7 +391,10 @@ def _put_back(x, old, new, weight, scale, fit, work):
 
 @fast_kernel
 def _sweep(X, weights, squares, Z, locked, flips, fit):
-    """Visit every row once; return how many changed."""
+    """Visit every row once; return how many changed.
+
+    One round of MAD-Bayes Algorithm 3.
+    """
     N, D = X.shape
     K = len(fit.A)
     h, b, ar, gz, hz = np.empty((5, K))
@@ -419,6 +435,7 @@ def _sweep(X, weights, squares, Z, locked, flips, fit):
 
 @kernel
 def _copy(Z, to):
+    """to = Z."""
     for n in range(len(Z)):
         for k in range(Z.shape[1]):
             to[n, k] = Z[n, k]
@@ -428,10 +445,11 @@ def _copy(Z, to):
 def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     """Sweep until no row changes; return the error, infinite where Z is singular.
 
-    Z is changed in place; `squares` are ‖x‖². Rows at rest under single flips are
-    then tried with what `flips` says: PAIRS, or ALL patterns. Everything is fitted
-    afresh after each sweep, so that rounding does not build up; a sweep that made
-    things worse by rounding is taken back. The search is given up where two more
+    MAD-Bayes Algorithm 3 for a given K: a local minimum of Eq. 10, tr X'(I −
+    Z(Z'Z)⁻¹Z')X. Z is changed in place; `squares` are ‖x‖². Rows at rest under single
+    flips are then tried with what `flips` says: PAIRS, or ALL patterns. Everything is
+    fitted afresh after each sweep, so that rounding does not build up; a sweep that
+    made things worse by rounding is taken back. The search is given up where two more
     sweeps that gain as much as the last would leave the error above `target`.
     """
     K, D = Z.shape[1], X.shape[1]

@@ -10,7 +10,7 @@ __all__ = ["seed_columns"]
 
 @fast_kernel
 def _project(R, a, z):
-    """z = whether a row's residual points along a."""
+    """z = whether a row's residual points along a (z = [Ra > 0])."""
     for n in range(len(R)):
         r = R[n]
         total = 0.0
@@ -32,7 +32,10 @@ def _direction(R, weights, z, a):
 
 @fast_kernel
 def _gain(weights, Z, H, K, z, a):
-    """How much the error falls with column z: ‖a‖² over what z has of its own."""
+    """How much the error falls with column z: ‖a‖² over what z has of its own.
+
+    ‖a‖²/(zᵀ(I − Z(ZᵀZ)⁻¹Zᵀ)z).
+    """
     own = 0.0
     shared = np.zeros(K)
     for n in range(len(z)):
@@ -55,7 +58,7 @@ def _gain(weights, Z, H, K, z, a):
 
 @fast_kernel
 def _costs(R, weights):
-    """Weighted squared residuals."""
+    """w‖r‖² of each row of residuals."""
     costs = np.empty(len(R))
     for n in range(len(R)):
         r = R[n]
@@ -68,7 +71,7 @@ def _costs(R, weights):
 
 @kernel
 def _draw(costs, u):
-    """A row drawn in proportion to its cost."""
+    """A row drawn in proportion to its cost: P(n) = cost_n/Σ cost."""
     left = u * costs.sum()
     for n in range(len(costs)):
         left -= costs[n]
@@ -81,8 +84,9 @@ def _draw(costs, u):
 def _split(R, weights, Z, H, K, draws, n_refine):
     """The best of some sign splits of the residuals, one a row of `draws`; its gain.
 
-    A split goes along the difference of a row drawn by cost and one drawn evenly, and
-    is refined: the direction becomes the summed residuals of its side.
+    Not in the paper, whose seeds (section 5) are single residuals. A split goes along
+    the difference of a row drawn by cost and one drawn evenly, and is refined: the
+    direction becomes the summed residuals of its side.
     """
     N, D = R.shape
     a, z, found = np.empty(D), np.empty(N, np.uint8), np.zeros(N, np.uint8)
@@ -108,7 +112,10 @@ def _split(R, weights, Z, H, K, draws, n_refine):
 
 @inlined
 def _fill_column(X, weights, Z, k, draws, n_refine, fit, R):
-    """Make column k of Z a split of what the columns before it leave; its gain."""
+    """Make column k of Z a split of what the columns before it leave; its gain.
+
+    Not in the paper.
+    """
     explained = refit(X, weights, Z, k, fit)
     if explained == -np.inf:
         return 0.0
@@ -123,7 +130,8 @@ def _fill_column(X, weights, Z, k, draws, n_refine, fit, R):
 def seed_columns(X, weights, Z, first, draws, n_refine):
     """Fill the columns of Z from `first` on, each a split of what others leave.
 
-    `draws` has a row for each of them. Returns what the last one gains.
+    Not in the paper: seeds for MAD-Bayes Algorithms 3 and 4 by sign splits of
+    residuals. `draws` has a row for each of them. Returns what the last one gains.
     """
     K, D = Z.shape[1], X.shape[1]
     fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))

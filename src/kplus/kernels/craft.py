@@ -91,6 +91,7 @@ class Choice(NamedTuple):
 
 @kernel
 def _yeo_johnson(x, power):
+    """((1 + x)^p − 1)/p for x ≥ 0, −((1 − x)^(2−p) − 1)/(2 − p) below."""
     sign = 1.0
     if x < 0.0:
         sign, x, power = -1.0, -x, 2.0 - power
@@ -101,14 +102,17 @@ def _yeo_johnson(x, power):
 
 @kernel
 def yeo_johnson(x, power, out):
-    """Numbers with the transformation of Yeo and Johnson."""
+    """Numbers with the transformation of Yeo and Johnson (not in the paper)."""
     for n in range(len(x)):
         out[n] = _yeo_johnson(x[n], power)
 
 
 @kernel
 def encode_rows(X, plain, coded, numbers, codes):
-    """Fill `numbers` (n, 3P) from the columns of `plain`, `codes` from `coded`."""
+    """Fill `numbers` (n, 3P) from the columns of `plain`, `codes` from `coded`.
+
+    z = (x − origin)/scale.
+    """
     at, powers, origins, scales = plain
     P = len(at)
     inverse = 1.0 / scales
@@ -149,7 +153,7 @@ def _add_row(numbers, codes, n, w, total):
 
 @fast_kernel
 def add_up(numbers, codes, weights, labels, sums, counts):
-    """Add rows to the sums of their clusters."""
+    """sums_k += Σ w·[numbers, indicators of codes], counts_k += Σ w, rows of k."""
     for n in range(len(labels)):
         k, w = labels[n], weights[n]
         counts[k] += w
@@ -176,7 +180,10 @@ def _score_tile(numbers, codes, tables, shares, scores):
 
 @kernel
 def score_rows(numbers, codes, tables, shares, scores):
-    """The score of each row in each cluster."""
+    """scores_nk = log(n_k/N) + Σ_d w_kd log[p(x_nd | k)/p(x_nd)].
+
+    Not in the paper.
+    """
     for start in range(0, len(scores), _TILE):
         stop = min(start + _TILE, len(scores))
         _score_tile(
@@ -186,7 +193,7 @@ def score_rows(numbers, codes, tables, shares, scores):
 
 @kernel
 def assign_rows(numbers, codes, tables, shares, labels):
-    """Give each row to its best cluster, ties to the lower number; count changes."""
+    """labels_n = argmax_k scores_nk, ties to the lower number; count changes."""
     K = len(shares)
     scores = np.empty((_TILE, K))
     changed = 0
@@ -208,10 +215,11 @@ def assign_rows(numbers, codes, tables, shares, labels):
 def fit_clusters(sums, whole, columns, smoothing, gains, tables):
     """Parameters of clusters from their sums, as `tables`, and what features gain.
 
-    `whole` are the sums of all rows, which give the background. A cluster's variance
-    and frequencies are pulled towards it as by `smoothing` rows. The gain is the
-    log-likelihood ratio of the cluster's rows, cluster against background, with the
-    logarithm of that prior.
+    Not in the paper: its objective (section 2) without log σ is degenerate; G_kd = log
+    p(x | k)/p(x) summed over the rows of k. `whole` are the sums of all rows, which
+    give the background. A cluster's variance and frequencies are pulled towards it as
+    by `smoothing` rows. The gain is the log-likelihood ratio of the cluster's rows,
+    cluster against background, with the logarithm of that prior.
     """
     P, scored, starts, widths = columns
     K, Q = len(sums), len(starts)
@@ -273,7 +281,7 @@ def fit_clusters(sums, whole, columns, smoothing, gains, tables):
 def _choose_best(worth, budget, chosen):
     """Mark the `budget` features that are worth most, ties to the lower number.
 
-    By hand, as numba takes two seconds to compile a sort.
+    The m·D largest G_kd − c_d. By hand, as numba takes two seconds to compile a sort.
     """
     for _ in range(min(budget, len(worth))):
         best = -1
@@ -287,9 +295,10 @@ def _choose_best(worth, budget, chosen):
 def choose_features(gains, costs, present, budget, sharing, chosen, weights):
     """Which features count in which cluster, and with what weight.
 
-    A feature is worth its gain less its cost, and, by the share `sharing`, what it is
-    worth to the average cluster. Chosen are those worth more than nothing (budget < 0)
-    or the `budget` that are worth most. Its weight in a cluster is 1 − sharing if
+    Stands for the choice of v_k in CRAFT Algorithm 2; c_d = ½ p_d log N is not in the
+    paper. A feature is worth its gain less its cost, and, by the share `sharing`, what
+    it is worth to the average cluster. Chosen are those worth more than nothing (budget
+    < 0) or the `budget` that are worth most. Its weight in a cluster is 1 − sharing if
     chosen there, and the share of the clusters in which it is chosen times sharing.
     """
     K, D = gains.shape
@@ -329,7 +338,10 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
 
 @kernel
 def price_clusters(gains, costs, weights, counts, total, penalty, prices):
-    """What each cluster costs; their sum is the objective."""
+    """λ − n_k log(n_k/N) − Σ_d w_kd (G_kd − c_d) of each cluster.
+
+    Not in the paper.
+    """
     K, D = gains.shape
     for k in range(K):
         prices[k] = 0.0
@@ -343,6 +355,7 @@ def price_clusters(gains, costs, weights, counts, total, penalty, prices):
 
 @kernel
 def weigh_tables(tables, weights, columns):
+    """Multiply each feature's part of the tables by its weight w_kd."""
     P, scored, starts, widths = columns
     K = tables.shape[1]
     for p in range(scored):
@@ -360,6 +373,7 @@ def weigh_tables(tables, weights, columns):
 
 @kernel
 def _shares(counts, total, out):
+    """out_k = log(n_k/N), −∞ for an empty cluster."""
     for k in range(len(counts)):
         out[k] = np.log(counts[k] / total) if counts[k] > 0.0 else -np.inf
 
@@ -368,8 +382,9 @@ def _shares(counts, total, out):
 def settle(rows, columns, tariff, choice, warm, most_passes, labels, found):
     """Assign rows and fit clusters in turn until no row changes; return the objective.
 
-    Begins with `labels` and leaves them; `found` are the arrays of their sums, counts
-    and prices. In the first `warm` rounds every feature counts.
+    Repeats the steps of CRAFT Algorithm 2 on another objective, which none of them
+    raises. Begins with `labels` and leaves them; `found` are the arrays of their sums,
+    counts and prices. In the first `warm` rounds every feature counts.
     """
     sums, counts, prices = found
     K, F = sums.shape
@@ -411,8 +426,8 @@ def settle(rows, columns, tariff, choice, warm, most_passes, labels, found):
 def cross_sums(rows, columns, middles, place, sums, counts):
     """Sums of the rows on one side of every cut along a single feature.
 
-    The first `scored` cuts take the rows with z above `middles`; the others those with
-    one category, `place[code]` being the number of the cut, or -1.
+    Not in the paper. The first `scored` cuts take the rows with z above `middles`; the
+    others those with one category, `place[code]` being the number of the cut, or -1.
     """
     numbers, codes, weights = rows
     P, scored = columns.P, columns.scored
@@ -435,7 +450,7 @@ def cross_sums(rows, columns, middles, place, sums, counts):
 def distances_to(rows, columns, row, out):
     """How far rows are from a row: half the squared z distance, 1 a category.
 
-    What either of them lacks does not count.
+    ½Σ(z − z')² + Σ[t ≠ t']. What either of them lacks does not count.
     """
     numbers, codes, P = rows.numbers, rows.codes, columns.P
     for n in range(len(out)):

@@ -101,9 +101,9 @@ def _row_cost(X, n, clusters, k, columns, feature_cost):
 def walk_rows(X, weights, start, clusters, K, columns, penalties, labels):
     """Give rows, from `start` on, to the cheapest of K clusters, ties to the lower.
 
-    Stops at the first row whose cheapest cluster costs more than opening one, and
-    returns its number, or that of all rows. A row of weight below 1
-    costs its share.
+    z_n = argmin_k d_nk of CRAFT Algorithm 2. Stops at the first row whose cheapest
+    cluster costs more than opening one, and returns its number, or that of all rows. A
+    row of weight below 1 costs its share.
     """
     for n in range(start, X.shape[0]):
         best, at = _row_cost(X, n, clusters, 0, columns, penalties.feature), 0
@@ -119,7 +119,7 @@ def walk_rows(X, weights, start, clusters, K, columns, penalties, labels):
 
 @kernel
 def cost_table(X, clusters, columns, feature_cost, out):
-    """Write d_nk of every row and cluster into `out`."""
+    """out_nk = d_nk of Algorithm 2, for every row and cluster."""
     for n in range(out.shape[0]):
         for k in range(out.shape[1]):
             out[n, k] = _row_cost(X, n, clusters, k, columns, feature_cost)
@@ -127,7 +127,10 @@ def cost_table(X, clusters, columns, feature_cost, out):
 
 @kernel
 def total_cost(X, weights, labels, clusters, columns):
-    """The discrepancy terms of the objective: rows in their clusters, without F_Δ."""
+    """The discrepancy terms of the objective: rows in their clusters, without F_Δ.
+
+    CRAFT section 2.
+    """
     total = 0.0
     for n in range(X.shape[0]):
         total += weights[n] * _row_cost(X, n, clusters, labels[n], columns, 0.0)
@@ -139,7 +142,10 @@ def total_cost(X, weights, labels, clusters, columns):
 
 @kernel
 def sum_rows(X, weights, labels, first, sums):
-    """Add rows to the sums of their clusters, which are 0 to begin with."""
+    """Add rows to the sums of their clusters, which are 0 to begin with.
+
+    Σw, means and Σw(x − mean)² by cluster and column.
+    """
     for n in range(X.shape[0]):
         k, w = labels[n], weights[n]
         for d in range(X.shape[1]):
@@ -165,7 +171,10 @@ def sum_rows(X, weights, labels, first, sums):
 
 @kernel
 def fit_clusters(sums, columns, rules, clusters):
-    """Update means, variances, frequencies and features from the rows of clusters."""
+    """Update means, variances, frequencies and features from the rows of clusters.
+
+    Updates of η, ζ, σ² and v in CRAFT Algorithm 2.
+    """
     K, D = sums.seen.shape
     scores = np.empty(D)
     for k in range(K):
@@ -185,7 +194,10 @@ def fit_clusters(sums, columns, rules, clusters):
 
 @kernel
 def _fit_number(sums, columns, rules, clusters, k, d):
-    """Mean and variance; returns σ² in units of the column, the lower the better."""
+    """Mean and variance; returns σ² in units of the column, the lower the better.
+
+    ζ_kd and σ²_kd of CRAFT Algorithm 2.
+    """
     seen, unit = sums.seen[k, d], columns.units[d]
     if seen <= 0.0:
         clusters.means[k, d], variance = columns.means[d], unit
@@ -201,7 +213,10 @@ def _fit_number(sums, columns, rules, clusters, k, d):
 
 @kernel
 def _fit_category(sums, columns, rules, clusters, k, d):
-    """Frequencies; returns G_kd − G_d, the lower the better."""
+    """Frequencies; returns G_kd − G_d, the lower the better.
+
+    η_kd of CRAFT Algorithm 2.
+    """
     seen, a = sums.seen[k, d], rules.smoothing
     without, within = 0.0, 0.0  # G_d, G_kd
     for t in range(columns.first[d], columns.first[d] + columns.widths[d]):
@@ -221,7 +236,10 @@ def _fit_category(sums, columns, rules, clusters, k, d):
 
 @kernel
 def _choose_lowest(scores, among, most, clusters, k):
-    """Choose the features of the lowest scores, ties to the left."""
+    """Choose the features of the lowest scores, ties to the left.
+
+    v_k of CRAFT Algorithm 2.
+    """
     left = most
     for d in np.argsort(scores, kind="mergesort"):
         if left > 0 and among[d]:

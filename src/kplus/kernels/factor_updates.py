@@ -20,7 +20,10 @@ class Moments(NamedTuple):
 
 @fast_kernel
 def _follow(T, S, starts, k, step):
-    """T −= S_k Δ: residuals after feature k moved by `step`."""
+    """T −= S_k Δ: residuals after feature k moved by `step`.
+
+    MEIBP Eq. 14, its inner sum.
+    """
     for g in range(len(S)):
         begin, end = starts[g], starts[g + 1]
         for j in range(len(T)):
@@ -35,8 +38,9 @@ def _follow(T, S, starts, k, step):
 def refresh(S, starts, T, noise, prior, factors, step):
     """One round of updates over features; q(A) and T = ZᵀR follow.
 
-    Columns ``starts[g]:starts[g + 1]`` have the ZᵀZ of group g. `noise` and `prior` are
-    the variances of noise and factors; `step` is a buffer of a row. Returns the largest
+    MEIBP Eqs. 14 to 16: μ̃_kd = ρ_k (T_kd + S_kk E[a_kd]), σ̃² = ρ_k σ_X². Columns
+    ``starts[g]:starts[g + 1]`` have the ZᵀZ of group g. `noise` and `prior` are the
+    variances of noise and factors; `step` is a buffer of a row. Returns the largest
     change of a mean, in standard deviations of the noise.
     """
     mu, variance, mean = factors

@@ -9,7 +9,10 @@ __all__ = ["add_features", "score_candidates"]
 
 @fast_kernel
 def score_candidates(F, candidates, eta, bias, out):
-    """out[n, c] = F[n] · eta[k] + bias[k] with k = candidates[n, c]; -inf for k < 0."""
+    """out[n, c] = F[n] · eta[k] + bias[k] with k = candidates[n, c]; -inf for k < 0.
+
+    Memoized Eq. 9: E[log p(x | φ_k)] = E[φ_k]·t(x) − E[a(φ_k)].
+    """
     n_rows, n_stats = F.shape
     for n in range(n_rows):
         for c in range(candidates.shape[1]):
@@ -25,7 +28,10 @@ def score_candidates(F, candidates, eta, bias, out):
 
 @kernel
 def add_features(F, starts, rows, weights, out):
-    """out[k] += Σ weights · F[rows] over the rows of component k."""
+    """out[k] += Σ weights · F[rows] over the rows of component k.
+
+    Memoized Eq. 7: s_k.
+    """
     n_stats = F.shape[1]
     for k in range(len(starts) - 1):
         for i in range(starts[k], starts[k + 1]):

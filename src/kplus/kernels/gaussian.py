@@ -17,7 +17,10 @@ _CHUNK = 256  # rows gathered at a time, so that they stay in the cache
 
 @kernel
 def fill_quadratic(Y, offset, out):
-    """out[n] = [y (if `offset` is D), the products y_i y_j with j ≥ i]."""
+    """out[n] = [y (if `offset` is D), the products y_i y_j with j ≥ i].
+
+    t(x), Memoized Eq. 2.
+    """
     n_rows, D = Y.shape
     for n in range(n_rows):
         for i in range(offset):
@@ -32,7 +35,7 @@ def fill_quadratic(Y, offset, out):
 
 @fast_kernel
 def _half_squares(Z):
-    """Turn each row's first entry into half the sum of its squares."""
+    """Turn each row's first entry into half the sum of its squares (½Σ_d z_d²)."""
     n_rows, D = Z.shape
     for n in range(n_rows):
         row, total = Z[n], 0.0
@@ -45,8 +48,9 @@ def _half_squares(Z):
 def gather_scores(Y, starts, rows, slots, means, whiten, const, out):
     """out[n, slot] = const_k - ½ |(y_n - m_k) whiten_k|² for the pairs of each k.
 
-    Pairs ``starts[k]:starts[k + 1]`` name the rows that ask for component k and where
-    in their row of `out` the answer goes.
+    Memoized, supplement Eq. 19: E[log p(x | φ_k)] of a Gaussian. Pairs
+    ``starts[k]:starts[k + 1]`` name the rows that ask for component k and where in
+    their row of `out` the answer goes.
     """
     D = Y.shape[1]
     gathered, turned = np.empty((_CHUNK, D)), np.empty((_CHUNK, D))
@@ -67,7 +71,10 @@ def gather_scores(Y, starts, rows, slots, means, whiten, const, out):
 
 @kernel
 def gather_outer(Y, starts, rows, weights, offset, out):
-    """out[k] = [Σ w y (if `offset` is D)] and the triangle of Σ w y yᵀ, rows of k."""
+    """out[k] = [Σ w y (if `offset` is D)] and the triangle of Σ w y yᵀ, rows of k.
+
+    Memoized Eq. 7, supplement Eq. 13.
+    """
     D = Y.shape[1]
     plain, heavy = np.empty((_CHUNK, D)), np.empty((_CHUNK, D))
     square = np.empty((D, D))
@@ -117,8 +124,9 @@ def invert_factors(L, scale, out):
 def near_best(scores, log_weights, squares, error, margin):
     """Components of each row whose rounded score comes near the best; -1 fills up.
 
-    The rounding of a row is at most `error` · √(s + s²), with s the squares of its
-    values. A row whose scores are no numbers gets every component.
+    Not in the paper: {k : score_nk ≥ max_j score_nj − margin − rounding}. The rounding
+    of a row is at most `error` · √(s + s²), with s the squares of its values. A row
+    whose scores are no numbers gets every component.
     """
     n_rows, K = scores.shape
     lowest = np.empty(n_rows)

@@ -29,7 +29,7 @@ __all__ = ["sweep_accelerated"]
 
 @fast_kernel
 def _factor(T, z, x, d, H, K, a):
-    """a = column d of A, the mean given the other rows."""
+    """a = H(T − zxᵀ)_d, column d of the mean of A given the other rows."""
     for k in range(K):
         a[k] = 0.0
     for j in range(K):
@@ -41,6 +41,7 @@ def _factor(T, z, x, d, H, K, a):
 
 @fast_kernel
 def _add_outer(Q, a, sign, K):
+    """Q ± aaᵀ."""
     for i in range(K):
         row, factor = Q[i], sign * a[i]
         for j in range(K):
@@ -49,7 +50,7 @@ def _add_outer(Q, a, sign, K):
 
 @inlined
 def _prepare(table, post, n, K, law, singles, work):
-    """H, Q and b without row n."""
+    """H, Q and b without row n (b = A₋x, Q = A₋A₋ᵀ)."""
     b, h, g, ahead = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3]
     x, xx, z, shared = table.X[n], table.squares[n], post.Z[n], work.shared
     weight = law.ratio / (law.ratio + singles)
@@ -82,7 +83,10 @@ def _prepare(table, post, n, K, law, singles, work):
 
 @inlined
 def _afresh(T, z, x, K, b, a, H, Q):
-    """Q and b from H and the sums, where rank-one updates are not to be trusted."""
+    """Q and b from H and the sums, where rank-one updates are not to be trusted.
+
+    Q = AAᵀ, b = Ax.
+    """
     for i in range(K):
         b[i] = 0.0
         for j in range(K):
@@ -98,7 +102,9 @@ def _afresh(T, z, x, K, b, a, H, Q):
 def _draw_bits(post, n, K, work, fit, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
-    `fit` is ‖x − zA‖² and 1 + zHz. Return both, and whether any bit changed.
+    p(z_k | x, A's posterior) ∝ m_k/(N − m_k) · N(x; zE[A], σx²(1 + zHz)): Doshi-Velez &
+    Ghahramani (2009). `fit` is ‖x − zA‖² and 1 + zHz. Return both, and whether any bit
+    changed.
     """
     z, counts, order, H, Q = post.Z[n], post.counts, work.order, work.H, work.Q
     b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
@@ -133,7 +139,10 @@ def _draw_bits(post, n, K, work, fit, law, width, rng):
 
 @inlined
 def _hide(table, post, n, K, b, H, Q, factors):
-    """Take the missing columns of row n out of b and Q; return the rest of ‖x‖²."""
+    """Take the missing columns of row n out of b and Q; return the rest of ‖x‖².
+
+    b − Σ a_d x_d, Q − Σ a_d a_dᵀ.
+    """
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
     first, last = table.starts[n], table.starts[n + 1]
     for i in range(last - first):
@@ -149,7 +158,10 @@ def _hide(table, post, n, K, b, H, Q, factors):
 
 @inlined
 def _fill(table, n, z, K, work, factors, scale, rng):
-    """Draw the missing entries of row n, and put their columns back into b and Q."""
+    """Draw the missing entries of row n, and put their columns back into b and Q.
+
+    x_d ~ N(zE[a_d], σx²(1 + zHz)).
+    """
     b, Q = work.vectors[0], work.Q
     x = table.X[n]
     first, last = table.starts[n], table.starts[n + 1]
@@ -169,7 +181,7 @@ def _fill(table, n, z, K, work, factors, scale, rng):
 
 @inlined
 def _put_back(post, n, K, xx, vectors, H, Q):
-    """H and Q with row n, from those without it."""
+    """H and Q with row n, from those without it (H − hhᵀ/(1 + zHz))."""
     z = post.Z[n]
     b, h, g, ahead = vectors[0], vectors[1], vectors[2], vectors[3]
     spread = 1.0 + times_bits(H, z, K, h)
@@ -191,7 +203,8 @@ def _put_back(post, n, K, xx, vectors, H, Q):
 def sweep_accelerated(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 
-    It ends early where arrays have no room for the singles that a row may draw.
+    The accelerated sampler of Doshi-Velez & Ghahramani (2009). It ends early where
+    arrays have no room for the singles that a row may draw.
     """
     N, C = post.Z.shape
     work, longest = work_for(C, 4), 0

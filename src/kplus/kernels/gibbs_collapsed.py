@@ -26,7 +26,10 @@ __all__ = ["sweep_collapsed"]
 
 @fast_kernel
 def _add_to_gram(Q, z, w, xx, sign, K):
-    """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row."""
+    """Put a row with bits z into Q = TTᵀ, or take it out; w = Tx without the row.
+
+    Q ± (zwᵀ + wzᵀ + ‖x‖² zzᵀ).
+    """
     for i in range(K):
         for j in range(K):
             Q[i, j] += sign * (z[i] * w[j] + w[i] * z[j] + xx * z[i] * z[j])
@@ -36,7 +39,8 @@ def _add_to_gram(Q, z, w, xx, sign, K):
 def _explained(z, K, w, xx, h, H, Q):
     """How determinant and trace change when a row with bits z is put in.
 
-    Return |ZᵀZ + ratio| after over before, and tr(TᵀHT) after less before.
+    1 + zHz and the trace of MAD-Bayes Eq. 7. Return |ZᵀZ + ratio| after over before,
+    and tr(TᵀHT) after less before.
     """
     s = times_bits(H, z, K, h)
     along, quadratic = 0.0, 0.0
@@ -53,7 +57,8 @@ def _explained(z, K, w, xx, h, H, Q):
 def _draw_bits(post, n, K, work, xx, law, width, rng):
     """Draw the bits of features that other rows have, one after the other.
 
-    Return what `_explained` says of the last bits, and whether any changed.
+    p(z_k | rest) ∝ m_k/(N − m_k) · P(X | Z) of MAD-Bayes Eq. 7. Return what
+    `_explained` says of the last bits, and whether any changed.
     """
     z, counts, order, H, Q = post.Z[n], post.counts, work.order, work.H, work.Q
     w, h = work.vectors[0], work.vectors[1]
@@ -83,7 +88,10 @@ def _draw_bits(post, n, K, work, xx, law, width, rng):
 
 @inlined
 def _hide(table, post, n, K, w, Q):
-    """Take the missing columns of row n out of w and Q; return the rest of ‖x‖²."""
+    """Take the missing columns of row n out of w and Q; return the rest of ‖x‖².
+
+    w − Σ t_d x_d, Q − Σ t_d t_dᵀ.
+    """
     x, z, xx = table.X[n], post.Z[n], table.squares[n]
     for i in range(table.starts[n], table.starts[n + 1]):
         d = table.gaps[i]
@@ -100,7 +108,7 @@ def _hide(table, post, n, K, w, Q):
 def _fill(table, post, n, K, work, scale, rng):
     """Draw the missing entries of row n, and put their columns back into w and Q.
 
-    T is without the row; h = Hz.
+    x_d ~ N(zHt_d, σx²(1 + zHz)). T is without the row; h = Hz.
     """
     w, h, Q = work.vectors[0], work.vectors[1], work.Q
     x = table.X[n]
@@ -120,7 +128,7 @@ def _fill(table, post, n, K, work, scale, rng):
 
 @inlined
 def _prepare(table, post, n, K, law, singles, work):
-    """H, Q = TTᵀ and w = Tx without row n."""
+    """H, Q = TTᵀ and w = Tx without row n (T₋ = T − zᵀx)."""
     x, xx, z, w = table.X[n], table.squares[n], post.Z[n], work.vectors[0]
     weight = law.ratio / (law.ratio + singles)
     take_out(post, n, K, law.ratio, weight, work.vectors[1], work)
@@ -134,7 +142,7 @@ def _prepare(table, post, n, K, law, singles, work):
 
 @inlined
 def _put_back(post, n, K, xx, w, h, H, Q):
-    """H and Q with row n, from those without it."""
+    """H and Q with row n, from those without it (H − hhᵀ/(1 + zHz))."""
     z = post.Z[n]
     spread = 1.0 + times_bits(H, z, K, h)
     _add_to_gram(Q, z, w, xx, 1.0, K)
@@ -149,7 +157,8 @@ def _put_back(post, n, K, xx, w, h, H, Q):
 def sweep_collapsed(table, post, law, start, K, rng):
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 
-    It ends early where arrays have no room for the singles that a row may draw.
+    The sampler of Griffiths & Ghahramani (2006), with P(X | Z) of MAD-Bayes Eq. 7. It
+    ends early where arrays have no room for the singles that a row may draw.
     """
     N, C = post.Z.shape
     work = work_for(C, 2)

@@ -57,7 +57,7 @@ class Law(NamedTuple):
 
 @kernel
 def bit_is_on(log_odds, rng):
-    """One with the probability that belongs to these log-odds."""
+    """True with probability 1/(1 + e^−log_odds)."""
     u = rng.random()
     if log_odds > 40.0:
         return True
@@ -70,9 +70,9 @@ def bit_is_on(log_odds, rng):
 def shuffle(order, K, rng):
     """Put 0..K−1 into a random order, in which the bits of a row are drawn.
 
-    The places of features tell their history (new ones stand at the end). In that
-    order, or in any that knows of the bits to be drawn, draws would be off by some
-    per cent where tables are small.
+    Not in the papers. The places of features tell their history (new ones stand at the
+    end). In that order, or in any that knows of the bits to be drawn, draws would be
+    off by some per cent where tables are small.
     """
     for i in range(K):
         j = int(rng.random() * (i + 1))
@@ -82,6 +82,7 @@ def shuffle(order, K, rng):
 
 @kernel
 def count_singles(z, counts, K):
+    """Σ_k z_k [m_k = 1], the features that only this row has."""
     found = 0
     for k in range(K):
         if z[k] and counts[k] == 1:
@@ -91,7 +92,7 @@ def count_singles(z, counts, K):
 
 @kernel
 def move_last_column(M, k, last):
-    """Let the last column take the place of column k."""
+    """M_k ← M_last: let the last column take the place of column k."""
     for i in range(len(M)):
         M[i, k] = M[i, last]
 
@@ -100,7 +101,8 @@ def move_last_column(M, k, last):
 def _fit_of_number(j, error, spread, law, width):
     """Log-likelihood of a row with j singles, their factors integrated out.
 
-    Each adds σa² to the variance of all its entries, σx²·`spread` without any.
+    −½[D log(s + j/ratio) + e/(σx²(s + j/ratio))]. Each adds σa² to the variance of all
+    its entries, σx²·`spread` without any.
     """
     total = spread + j / law.ratio
     return -0.5 * (width * math.log(total) + error / (law.noise * total))
@@ -110,7 +112,8 @@ def _fit_of_number(j, error, spread, law, width):
 def poisson(rate, rng):
     """A draw from Poisson(rate) by products of uniform numbers, in pieces up to 10.
 
-    The same as numpy's for smaller rates; those beyond would take long to compile.
+    P(j) = rate^j e^−rate/j!. The same as numpy's for smaller rates; those beyond would
+    take long to compile.
     """
     found = 0
     while rate > 0.0:
@@ -127,7 +130,8 @@ def poisson(rate, rng):
 def draw_number(now, others, error, spread, law, width, rng):
     """The next number of singles of a row that has `now`, beside `others` shared ones.
 
-    `error` is what the shared features leave of the row, squared.
+    From Poisson(α/N) of the IBP (MEIBP Eq. 1) times the likelihood of the row. `error`
+    is what the shared features leave of the row, squared.
     """
     room = min(law.most - others, law.spare)
     if law.enumerate_new:
@@ -145,7 +149,8 @@ def draw_number(now, others, error, spread, law, width, rng):
 def _draw_from_all(room, error, spread, law, width, rng):
     """From Poisson(rate) times likelihood, by the largest of Gumbel variables.
 
-    Terms rise to one peak and then fall: the rest is left out where it is nothing.
+    P(j) ∝ rate^j/j! · L(j). Terms rise to one peak and then fall: the rest is left out
+    where it is nothing.
     """
     best, chosen, peak, prior = -np.inf, 0, -np.inf, 0.0
     j = 0

@@ -59,6 +59,7 @@ class Work(NamedTuple):
 
 @inlined
 def work_for(capacity, n_vectors):
+    """Empty `Work` for so many features."""
     return Work(
         np.empty((n_vectors, capacity)),
         np.empty((capacity, capacity)),
@@ -73,7 +74,8 @@ def work_for(capacity, n_vectors):
 def _invert_without(Z, n, K, ratio, H):
     """H of all rows but n, from Z itself, by Gauss and Jordan.
 
-    Without pivots, as what is inverted is positive definite.
+    H = (Σ_{i≠n} z_iᵀz_i + ratio I)⁻¹. Without pivots, as what is inverted is positive
+    definite.
     """
     for k in range(K):
         for m in range(K):
@@ -101,8 +103,8 @@ def _invert_without(Z, n, K, ratio, H):
 def take_out(post, n, K, ratio, weight, h, work):
     """Note old and shared bits; make H what it is without row n, and h H·shared.
 
-    The rows of H that belong to singles become those of features that no row has.
-    False where H had to be computed afresh.
+    H₋ = H + w hhᵀ/(1 − w zHz). The rows of H that belong to singles become those of
+    features that no row has. False where H had to be computed afresh.
     """
     H, shared = work.H, work.shared
     for k in range(K):
@@ -145,7 +147,7 @@ def without_singles(z, K, vector, work):
 
 @inlined
 def take_from_sums(T, x, old, K):
-    """Take a row out of T, before its values change."""
+    """T −= zᵀx: take a row out, before its values change."""
     for k in range(K):
         if old[k]:
             old[k] = 0
@@ -155,7 +157,7 @@ def take_from_sums(T, x, old, K):
 
 @inlined
 def add_to_sums(T, x, z, old, K):
-    """Let T follow the bits of a row that changed."""
+    """T += (z − old)ᵀx: let T follow the bits of a row that changed."""
     for k in range(K):
         if z[k] != old[k]:
             t = T[k]
@@ -169,7 +171,7 @@ def add_to_sums(T, x, z, old, K):
 
 @inlined
 def set_singles(post, n, K, now, number, ratio, work):
-    """Let row n have so many singles instead of `now`. Return K."""
+    """Let row n have so many singles instead of `now`. Return the new K."""
     if number > now:
         return _append_singles(post, n, K, number - now, ratio, work)
     if number < now:
@@ -179,7 +181,7 @@ def set_singles(post, n, K, now, number, ratio, work):
 
 @inlined
 def _append_singles(post, n, K, new, ratio, work):
-    """Give row n features of its own. Return K."""
+    """Give row n features of its own. Return the new K."""
     H, Q = work.H, work.Q
     for k in range(K, K + new):
         work.vectors[0, k] = 0.0
@@ -209,7 +211,7 @@ def _move_both(M, k, last):
 
 @inlined
 def _drop_singles(post, n, K, gone, work):
-    """Take singles from row n. Return K.
+    """Take singles from row n. Return K − gone.
 
     The last feature moves to the place of each, in all that goes by features.
     """

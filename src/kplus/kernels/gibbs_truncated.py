@@ -16,7 +16,8 @@ _FAR = -25.0  # standard deviations from which on a series is exact
 def positive_normal(mean, variance, rng):
     """A draw from N(mean, variance) given that it is not negative.
 
-    By trial near the middle; further out from an exponential (Robert 1995).
+    TN(mean, variance) of MEIBP Eq. 13. By trial near the middle; further out from an
+    exponential (Robert 1995).
     """
     sigma = math.sqrt(variance)
     cut = -mean / sigma
@@ -63,6 +64,7 @@ def evidence_of_feature(e, noise, variance, table, n):
 def draw_factors(A, T, grams, pattern, noise, ratio, rng):
     """Draw nonnegative factors given Z, one after the other; A and T are (D, K).
 
+    p(a_kd | rest) is TN of MEIBP Eqs. 13 to 15, with the other a drawn, not expected.
     `grams[pattern[d]]` is ZᵀZ over the rows that have a value in column d. Features
     come in a random order, as bits do.
     """

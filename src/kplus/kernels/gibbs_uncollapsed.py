@@ -44,7 +44,7 @@ def _add(e, a, sign, table, n):
 
 @fast_kernel
 def _residual(table, state, n, K, e):
-    """e = x − zA."""
+    """e = x − zA (with gaps 0)."""
     x, z = table.X[n], state.Z[n]
     for d in range(len(x)):
         e[d] = x[d]
@@ -59,7 +59,10 @@ def _residual(table, state, n, K, e):
 
 @fast_kernel
 def _draw_bits(table, state, n, K, e, order, law, rng):
-    """Draw the bits of features that other rows have; e follows."""
+    """Draw the bits of features that other rows have; e follows.
+
+    p(z_k | x, A) ∝ m_k/(N − m_k) · N(x; zA, σx²), MEIBP Eq. 6.
+    """
     z, counts = state.Z[n], state.counts
     shuffle(order, K, rng)
     for place in range(K):
@@ -81,12 +84,13 @@ def _draw_bits(table, state, n, K, e, order, law, rng):
 
 @kernel
 def _is_single(state, n, k):
+    """z_nk = m_k = 1: only row n has feature k."""
     return state.Z[n, k] == 1 and state.counts[k] == 1
 
 
 @kernel
 def _drop(state, k, K):
-    """Take feature k away; the last one gets its place. Return K."""
+    """Take feature k away; the last one gets its place. Return K − 1."""
     last = K - 1
     move_last_column(state.Z, k, last)
     state.counts[k] = state.counts[last]
@@ -98,7 +102,7 @@ def _drop(state, k, K):
 
 @kernel
 def _append(state, n, K):
-    """Make feature K, of which A is set, one of row n alone. Return K."""
+    """Make feature K, of which A is set, one of row n alone. Return K + 1."""
     for i in range(len(state.Z)):
         state.Z[i, K] = 0
     state.Z[n, K] = 1
@@ -109,7 +113,10 @@ def _append(state, n, K):
 
 @inlined
 def _take_singles(table, state, n, K, e):
-    """Take all singles from row n; e becomes what they were to explain. Return K."""
+    """Take all singles from row n; e becomes what they were to explain. Return K.
+
+    e += Σ a_k over singles.
+    """
     k = K - 1
     while k >= 0:
         if _is_single(state, n, k):
@@ -123,8 +130,9 @@ def _take_singles(table, state, n, K, e):
 def _gaussian_singles(table, state, n, K, e, law, rng):
     """Draw the number of singles with their factors integrated out, then these.
 
-    Factors are drawn from their prior and corrected by what they miss of e
-    (Matheron's rule): exact, and O(D) for each. Return K.
+    p(A | e) = N(e/(j + ratio), ...) for j singles. Factors are drawn from their prior
+    and corrected by what they miss of e (Matheron's rule): exact, and O(D) for each.
+    Return K.
     """
     singles = count_singles(state.Z[n], state.counts, K)
     K = _take_singles(table, state, n, K, e)
@@ -152,7 +160,10 @@ def _gaussian_singles(table, state, n, K, e, law, rng):
 
 @inlined
 def _propose_from_prior(table, state, n, K, e, law, rng):
-    """Replace all singles by others from the prior, or not (Metropolis). Return K."""
+    """Replace all singles by others from the prior, or not (Metropolis). Return K.
+
+    Accept with min(1, L(e')/L(e)).
+    """
     singles = count_singles(state.Z[n], state.counts, K)
     tried = poisson(law.rate, rng)
     if tried + singles == 0 or tried > min(law.most - K + singles, law.spare):
@@ -182,7 +193,8 @@ def _propose_from_prior(table, state, n, K, e, law, rng):
 def _birth_or_death(table, state, n, K, e, law, rng):
     """Give row n one more single, drawn to fit, or take one away. Return K.
 
-    A reversible jump in which the factor of the one feature is integrated out.
+    log[α/N/(j + 1)] + log evidence. A reversible jump in which the factor of the one
+    feature is integrated out.
     """
     singles = count_singles(state.Z[n], state.counts, K)
     sigma2 = law.noise / law.ratio
@@ -219,7 +231,8 @@ def _birth_or_death(table, state, n, K, e, law, rng):
 def sweep_gaussian(table, state, law, start, K, rng):
     """Draw Z given A row by row from `start` on; return the row to go on with, and K.
 
-    It ends early where arrays have no room for the singles that a row may draw.
+    The uncollapsed sampler: MEIBP Eqs. 1 and 6, with Gaussian factors. It ends early
+    where arrays have no room for the singles that a row may draw.
     """
     N, C = state.Z.shape
     e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
@@ -234,7 +247,7 @@ def sweep_gaussian(table, state, law, start, K, rng):
 
 @kernel
 def sweep_nonnegative(table, state, law, start, K, rng):
-    """The same where factors are not negative."""
+    """The same where factors are not negative (MEIBP Eqs. 1, 6 and 7)."""
     N, C = state.Z.shape
     e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
     for n in range(start, N):

@@ -24,7 +24,10 @@ _TIE = 1e-10  # gains that differ by less are equal but for rounding
 
 @kernel
 def _flip(k, z, field, G):
-    """Flip bit k; return how the log-probability changes. `field` is c − Gz."""
+    """Flip bit k; return how the log-probability changes. `field` is c − Gz.
+
+    ±(c − Gz)_k − ½G_kk.
+    """
     sign = 1.0 - 2.0 * z[k]
     change = sign * field[k] - 0.5 * G[k, k]
     z[k] = 1.0 - z[k]
@@ -35,7 +38,10 @@ def _flip(k, z, field, G):
 
 @kernel
 def exact_marginals(c, G, out):
-    """Sum over all 2^K patterns, of which neighbours differ in one bit (Gray code)."""
+    """Sum over all 2^K patterns, of which neighbours differ in one bit (Gray code).
+
+    P(z_k = 1 | x, A), z·c − ½zGz being log P(z | x, A).
+    """
     K = c.shape[1]
     z, field = np.empty(K), np.empty(K)
     for n in range(len(c)):
@@ -65,7 +71,8 @@ def exact_marginals(c, G, out):
 def ascend_rows(rest, G, which, odds, precision, most_sweeps, tol, nu):
     """Set each ν_k to its best value in turn until none moves by more than `tol`.
 
-    `rest` and `nu` are changed.
+    q(Z) of MEIBP Eq. 2 in mean field (Doshi-Velez et al. 2009): ν_k = 1/(1 + exp
+    −[odds_k + p(rest_k + (ν_k − ½)G_kk)]). `rest` and `nu` are changed.
     """
     n_rows, K = nu.shape
     for n in range(n_rows):
@@ -90,8 +97,8 @@ def ascend_rows(rest, G, which, odds, precision, most_sweeps, tol, nu):
 def seed_rows(rest, G, which, odds, precision, nu):
     """Zeros and ones to start from: flip the bit that gains most until none does.
 
-    `nu` begins as zeros and `rest` as b; both are changed. Of bits that gain the same
-    the first is flipped, so that equal rows go the same way.
+    Not in the papers. `nu` begins as zeros and `rest` as b; both are changed. Of bits
+    that gain the same the first is flipped, so that equal rows go the same way.
     """
     n_rows, K = nu.shape
     for n in range(n_rows):

@@ -73,7 +73,10 @@ _SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
 
 @kernel
 def _take_moments(k, start, stop, scale, nonnegative, factors):
-    """Means and variances of the factors of one group of columns."""
+    """Means and variances of the factors of one group of columns.
+
+    MEIBP Eqs. 16 and 17.
+    """
     sigma = math.sqrt(scale)
     for d in range(start, stop):
         factors.scale[k, d] = scale
@@ -107,7 +110,10 @@ def _update_factor(k, sums, starts, factors, model):
 
 @kernel
 def update_factors(sums, starts, factors, model):
-    """One coordinate pass of q(A) over the features that some row has."""
+    """One coordinate pass of q(A) over the features that some row has.
+
+    MEIBP Eqs. 14 to 17.
+    """
     for k in range(len(sums.counts)):
         if sums.counts[k] > 0.0:
             _update_factor(k, sums, starts, factors, model)
@@ -133,7 +139,10 @@ def _evidence_of_factor(k, factors, model):
 
 @kernel
 def evidence_of_factors(factors, model):
-    """Σ_kd E[ln p(a_kd)] + H(q(a_kd))."""
+    """Σ_kd E[ln p(a_kd)] + H(q(a_kd)).
+
+    Σ η_k of MEIBP Eqs. 10 and 12, without ln α.
+    """
     total = 0.0
     for k in range(len(factors.mu)):
         total += _evidence_of_factor(k, factors, model)
@@ -145,6 +154,7 @@ def evidence_of_factors(factors, model):
 
 @fast_kernel
 def _dot(a, b, start, stop):
+    """Σ_d a_d b_d over start ≤ d < stop."""
     total = 0.0
     for d in range(start, stop):
         total += a[d] * b[d]
@@ -153,6 +163,7 @@ def _dot(a, b, start, stop):
 
 @kernel
 def make_grams(P, K):
+    """Empty Gram matrices for P patterns, as far as there is room."""
     slots = max(1, min(P, _SLOTS // (K * K)))
     return _Grams(
         np.empty((slots, K, K)),
@@ -167,13 +178,17 @@ def make_grams(P, K):
 
 @kernel
 def _make_scratch(K):
+    """Empty `_Scratch` for K features."""
     bits = np.empty((3, K), np.uint8)
     return _Scratch(np.empty(K), np.empty(K), np.empty(K), bits[0], bits[1], bits[2])
 
 
 @fast_kernel
 def _renew_feature(k, p, table, factors, noise, Q, widths):
-    """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ²."""
+    """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ².
+
+    MEIBP Eqs. 11 and 19.
+    """
     K = len(Q)
     widths[k] = 0.0
     for j in range(K):
@@ -191,7 +206,10 @@ def _renew_feature(k, p, table, factors, noise, Q, widths):
 
 @kernel
 def gram_of(p, table, factors, noise, grams):
-    """Bring the Gram matrix of a pattern up to date; return in which slot it is."""
+    """Bring the Gram matrix of a pattern up to date; return in which slot it is.
+
+    ΦΦᵀ/σ² of MEIBP Eq. 19.
+    """
     s = p % len(grams.owner)
     if grams.owner[s] != p:
         grams.owner[s] = p
@@ -209,7 +227,10 @@ def gram_of(p, table, factors, noise, grams):
 
 @fast_kernel
 def row_objective(x, z, N, counts, factors, model, gram, out):
-    """Fill lin and fresh for a row (Eq. 19); return the number of others' features."""
+    """Fill lin and fresh for a row; return the number of others' features.
+
+    MEIBP Eq. 19: lin = ω − ½diag Q.
+    """
     Q, widths, eta = gram
     lin, fresh = out
     base = 0
@@ -230,7 +251,10 @@ def row_objective(x, z, N, counts, factors, model, gram, out):
 
 @kernel
 def _visit(n, table, Z, counts, factors, model, schedule, work):
-    """Find better bits for row n; return how many changed. `was` has the old ones."""
+    """Find better bits for row n; return how many changed. `was` has the old ones.
+
+    MEIBP section 3.6: argmax F(Z_n).
+    """
     grams = work.grams
     lin, w, other, z, was, fresh = work.scratch
     s = gram_of(table.pattern[n], table, factors, model.noise, grams)
@@ -254,7 +278,10 @@ def _visit(n, table, Z, counts, factors, model, schedule, work):
 
 @fast_kernel
 def _account(n, was, z, table, sums, touched):
-    """Let the sums follow a change of row n's bits; note which features it touches."""
+    """Let the sums follow a change of row n's bits; note which features it touches.
+
+    T = ZᵀX, S = ZᵀZ, m = Zᵀ1.
+    """
     K = len(z)
     x = table.X[n]
     for k in range(K):
@@ -275,7 +302,10 @@ def _account(n, was, z, table, sums, touched):
 
 @kernel
 def _refresh(touched, sums, starts, factors, model, grams):
-    """Update the factors of touched features, unless no row has them any more."""
+    """Update the factors of touched features, unless no row has them any more.
+
+    MEIBP Eqs. 14 to 17.
+    """
     for k in range(len(touched)):
         if touched[k] and sums.counts[k] > 0.0:
             _update_factor(k, sums, starts, factors, model)
@@ -288,7 +318,8 @@ def _refresh(touched, sums, starts, factors, model, grams):
 def sweep(table, order, Z, sums, factors, model, schedule):
     """Visit the rows in order; Z, sums and factors follow at once.
 
-    Features that lose their last row stay as they are: a later row may take them up.
+    MEIBP sections 3.3 and 3.6, row by row. Features that lose their last row stay as
+    they are: a later row may take them up.
 
     Returns
     -------

@@ -89,7 +89,10 @@ class Sums(NamedTuple):
 
 @kernel
 def screen_rows(bounds, weights, drift, frame, spare, rows):
-    """Move the bounds by the drift; list the rows that may move; return how many."""
+    """Move the bounds by the drift; list the rows that may move; return how many.
+
+    Not in the papers: bounds after Hamerly (2010) for the step of `visit_rows`.
+    """
     labels, seconds, upper, near, lower = bounds
     n = 0
     for i in range(labels.shape[0]):
@@ -118,8 +121,9 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
 def meet_rows(X, weights, drift, frame, bounds, sums, costs):
     """Find the nearest centre of rows never seen before.
 
-    As `visit_rows`, but every row is compared with every centre, and the two nearest
-    are told apart from the rest by their scores alone.
+    MAD-Bayes Eq. 3 given μ: z_n = argmin_k ‖x_n − μ_k‖². As `visit_rows`, but every row
+    is compared with every centre, and the two nearest are told apart from the rest by
+    their scores alone.
     """
     labels, seconds, upper, near, lower = bounds
     K, D = frame.centers.shape
@@ -184,9 +188,10 @@ class Tiles(NamedTuple):
 def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     """Find the nearest centre of the listed rows; book the change of the statistics.
 
-    `costs` receives the squared distance of each listed row that exceeds `reach`,
-    0 for the others. Returns the number of rows that moved, or -1 - r when row r
-    holds a value that is not finite.
+    MAD-Bayes Eq. 3 given μ: z_n = argmin_k ‖x_n − μ_k‖² (step of Kulis & Jordan 2012,
+    Algorithm 1). `costs` receives the squared distance of each listed row that exceeds
+    `reach`, 0 for the others. Returns the number of rows that moved, or -1 - r when row
+    r holds a value that is not finite.
     """
     labels, seconds, upper, near, lower = bounds
     K, D = frame.centers.shape
@@ -250,7 +255,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
 
 @kernel
 def _error(D, widest, norm):
-    """How far two float32 scores of one row may together be off, at the worst.
+    """(D + 8) 2⁻²³ |c|(|y| + |c|): how far two float32 scores of a row may be off.
 
     Infinite where float32 may overflow: then scores may be no numbers, and every centre
     is compared in float64.
@@ -263,7 +268,10 @@ def _error(D, widest, norm):
 
 @inlined
 def _tier(beyond, margin):
-    """The narrowest tier that leaves out only centres which drifted less."""
+    """The narrowest tier that leaves out only centres which drifted less.
+
+    Not in the papers.
+    """
     for tier in range(beyond.shape[0] - 1):
         if beyond[tier] < margin:
             return tier
@@ -272,7 +280,10 @@ def _tier(beyond, margin):
 
 @kernel
 def _flush(tier, n, tiles, listed, drift, frame, bounds, sums):
-    """Compare a tile of rows with the centres of its tier; return how many moved."""
+    """Compare a tile of rows with the centres of its tier; return how many moved.
+
+    The argmin of `visit_rows`.
+    """
     labels, seconds, upper, near, lower = bounds
     rows, weights, costs = listed
     width, D = drift.widths[tier], frame.centers.shape[1]
@@ -333,7 +344,7 @@ def _flush(tier, n, tiles, listed, drift, frame, bounds, sums):
 
 @kernel
 def _placed(c, dist, k1, k2, d1, d2, rest2):
-    """The two nearest of k1, k2 and c, and the least of all others."""
+    """The two nearest of k1, k2 and c, and the least of all others (of ‖y − c‖²)."""
     if dist < d1 or (dist == d1 and c < k1):
         return c, k1, dist, d1, min(rest2, d2)
     if dist < d2:
@@ -345,7 +356,8 @@ def _placed(c, dist, k1, k2, d1, d2, rest2):
 def _rank(Y, t, p, q, a, b, rest2, centers):
     """The two nearest of centres p, q, a, b (-1: none), exactly; ties: lower number.
 
-    The others join the rest, whose squared distance is at least `rest2`.
+    argmin_k ‖y − c_k‖² among four. The others join the rest, whose squared distance is
+    at least `rest2`.
     """
     k1, k2, d1, d2 = NONE, NONE, np.inf, np.inf
     for j in range(4):
@@ -361,7 +373,8 @@ def _rank(Y, t, p, q, a, b, rest2, centers):
 def _decide(Y, t, G, floor, a, b, drift, centers):
     """As `_rank`, among a, b and all centres whose score reaches `floor`.
 
-    A score that is not a number is looked at, not skipped.
+    argmin_k ‖y − c_k‖² in float64. A score that is not a number is looked at, not
+    skipped.
     """
     k1, k2, d1, d2, rest2 = _rank(Y, t, a, b, NONE, NONE, np.inf, centers)
     for j in range(G.shape[0]):
@@ -375,7 +388,7 @@ def _decide(Y, t, G, floor, a, b, drift, centers):
 
 @fast_kernel
 def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
-    """Centre rows into tiles, with their squared norms."""
+    """Centre rows into tiles, with their squared norms (y = (x − origin)·inv)."""
     for t in range(n):
         total = 0.0
         for d in range(X.shape[1]):
@@ -388,7 +401,7 @@ def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
 
 @inlined
 def _first_not_finite(norms, n):
-    """The first row whose squared norm is not finite; -1: none."""
+    """min{t : norms_t is not finite}; -1: none."""
     for t in range(n):
         if not np.isfinite(norms[t]):
             return t
@@ -397,7 +410,7 @@ def _first_not_finite(norms, n):
 
 @fast_kernel
 def _load(X, r, origin, inv, y):
-    """Centre row r; return |y|²."""
+    """Centre row r; return |y|² (y = (x − origin)·inv)."""
     total = 0.0
     for d in range(X.shape[1]):
         v = (X[r, d] - origin[d]) * inv
@@ -408,7 +421,7 @@ def _load(X, r, origin, inv, y):
 
 @fast_nsz_kernel
 def _store(y, wide, narrow, tier, t):
-    """Put a row into its tile."""
+    """wide_t = narrow_t = y: put a row into its tile."""
     for d in range(y.shape[1]):
         wide[tier, t, d] = y[0, d]
         narrow[tier, t, d] = y[0, d]
@@ -451,6 +464,9 @@ def _add_row(sums, k, Y, t, refs, w):
 
 @kernel
 def _book(sums, k, Y, t, refs, w):
-    """Add a row of weight w (negative: take it away) to the sums of cluster k."""
+    """Add a row of weight w (negative: take it away) to the sums of cluster k.
+
+    n ± w, Σw(y − ref), Σw‖y − ref‖².
+    """
     sums.counts[k] += w
     sums.squares[k] += w * _add_row(sums.sums, k, Y, t, refs, w)

@@ -34,7 +34,10 @@ class Notes(NamedTuple):
 
 @inlined
 def _keep_best(logs, n_kept, order):
-    """Put the slots of the `n_kept` largest values first, largest first."""
+    """Put the slots of the `n_kept` largest values first, largest first.
+
+    Not in the paper: r has few entries.
+    """
     for i in range(n_kept):
         best = i
         for j in range(i + 1, len(order)):
@@ -49,10 +52,11 @@ def responsibilities(
 ):
     """Eq. 9 for each row, on its best `n_active` components, those above `least`.
 
-    The component with the largest share comes first. Adds the rows' entropy to that
-    of their components; to ``pairs[a, b]`` (a < b) what entropy a merge would lose,
-    Σ (ra+rb) log(ra+rb) - ra log ra - rb log rb; to `spare` what the rows would lose
-    at most without their leading component.
+    r_nk ∝ exp(E[log w_k] + E[log p(x_n | φ_k)]), Memoized Eq. 9. Entropies are the H_k
+    of its section 3, pairs the H_ab of section 3.2. The component with the largest
+    share comes first. Adds the rows' entropy to that of their components; to ``pairs[a,
+    b]`` (a < b) what entropy a merge would lose, Σ (ra+rb) log(ra+rb) - ra log ra - rb
+    log rb; to `spare` what the rows would lose at most without their leading component.
     """
     support, r, starts = shares
     entropy, pairs, spare = notes
@@ -115,7 +119,10 @@ def responsibilities(
 
 @inlined
 def _note_pairs(ks, r, w, pairs):
-    """With t = rb/ra ≤ 1, what is lost is ra ((1 + t) log(1 + t) - t log t)."""
+    """With t = rb/ra ≤ 1, what is lost is ra ((1 + t) log(1 + t) - t log t).
+
+    The part of H_ab (Memoized, section 3.2) that a merge loses.
+    """
     for i in range(len(ks)):
         for j in range(i + 1, len(ks)):
             a, b = min(ks[i], ks[j]), max(ks[i], ks[j])
@@ -128,7 +135,10 @@ def _note_pairs(ks, r, w, pairs):
 
 @kernel
 def gather_support(starts, support, r, weights, K):
-    """Rows by component, with responsibility times weight."""
+    """Rows by component, with responsibility times weight.
+
+    The r_nk of Memoized Eq. 7.
+    """
     n_rows = len(starts) - 1
     first, at = np.empty(K + 1, np.int64), np.empty(K, np.int64)
     first[:] = 0
@@ -150,7 +160,10 @@ def gather_support(starts, support, r, weights, K):
 
 @kernel
 def gather_pairs(candidates, K):
-    """Pairs of row and slot by the component asked for; -1 asks for none."""
+    """Pairs of row and slot by the component asked for; -1 asks for none.
+
+    {(n, c) : candidates_nc = k}.
+    """
     n_rows, C = candidates.shape
     first, at = np.empty(K + 1, np.int64), np.empty(K, np.int64)
     first[:] = 0
@@ -175,7 +188,8 @@ def gather_pairs(candidates, K):
 def candidate_sets(starts, support, neighbours, n_active):
     """Last support of each row and the neighbours of its leading component, once each.
 
-    Unused slots are -1. A support larger than `n_active` keeps its first entries.
+    Not in the paper: where r_nk may be above 0 in the next pass. Unused slots are -1. A
+    support larger than `n_active` keeps its first entries.
     """
     n_rows, N = len(starts) - 1, neighbours.shape[1]
     out = np.empty((n_rows, n_active + N), np.int32)

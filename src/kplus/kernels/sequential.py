@@ -25,7 +25,7 @@ class Live(NamedTuple):
 
 @kernel
 def _nearest(Y, i, centers, K):
-    """Nearest of the first K centres, ties to the lower number; squared distance."""
+    """min and argmin_k ‖y − c_k‖² of the first K centres, ties to the lower number."""
     best, at = sq_dist(Y, i, centers, 0), 0
     for k in range(1, K):
         d2 = sq_dist(Y, i, centers, k)
@@ -36,7 +36,7 @@ def _nearest(Y, i, centers, K):
 
 @kernel
 def nearest_centers(Y, centers, labels):
-    """Write the nearest centre of each row into `labels`."""
+    """labels_n = argmin_k ‖y_n − c_k‖²."""
     for i in range(Y.shape[0]):
         labels[i] = _nearest(Y, i, centers, centers.shape[0])[1]
 
@@ -64,11 +64,11 @@ def serial_pass(Y, weights, centers, K, penalty, most, labels):
 def collapsed_pass(Y, weights, live, K, penalty, most, labels):
     """Move rows in order to where Eq. 9 rises least once they are taken out.
 
-    With x out, joining a cluster of weight n costs ``w n/(n + w) |x - mean|²``, which
-    for its own cluster, of weight n with x in, is ``w n/(n - w) |x - mean|²``; a row
-    alone pays the penalty λ² instead, and so does a row that opens a cluster. It
-    opens one where a single copy of it, of weight ``min(w, 1)``, would. Returns the
-    number of places taken in `live`, and how many rows moved.
+    MAD-Bayes Algorithm 2. With x out, joining a cluster of weight n costs ``w n/(n + w)
+    |x - mean|²``, which for its own cluster, of weight n with x in, is ``w n/(n - w) |x
+    - mean|²``; a row alone pays the penalty λ² instead, and so does a row that opens a
+    cluster. It opens one where a single copy of it, of weight ``min(w, 1)``, would.
+    Returns the number of places taken in `live`, and how many rows moved.
     """
     present = np.count_nonzero(live.members[:K])
     moved = 0
@@ -114,7 +114,7 @@ def collapsed_pass(Y, weights, live, K, penalty, most, labels):
 
 @kernel
 def _leave(live, k, Y, i, w, rest):
-    """Take row i of weight w out of cluster k, whose other rows weigh `rest`."""
+    """Take row i out of cluster k: m ← m + (m − y) w/rest."""
     live.members[k] -= 1
     live.counts[k] = rest
     if live.members[k] > 0:
@@ -124,7 +124,7 @@ def _leave(live, k, Y, i, w, rest):
 
 @kernel
 def _join(live, k, Y, i, w):
-    """Put row i of weight w into cluster k."""
+    """Put row i of weight w into cluster k: m ← m + (y − m) w/n."""
     live.members[k] += 1
     live.counts[k] += w
     for d in range(Y.shape[1]):
@@ -133,7 +133,7 @@ def _join(live, k, Y, i, w):
 
 @kernel
 def tally_rows(Y, weights, labels, refs, members, counts, sums, squares):
-    """Add rows to the statistics of their clusters, taken about `refs`."""
+    """Σ w, Σ w(y − ref) and Σ w‖y − ref‖² of each cluster."""
     for i in range(Y.shape[0]):
         w = weights[i] if weights.size else 1.0
         k = labels[i]

@@ -25,7 +25,7 @@ class Splits(NamedTuple):
 
 @kernel
 def group_rows(labels, K):
-    """Rows of each cluster, in row order."""
+    """Rows of each cluster, in row order ({n : z_n = k})."""
     starts = np.zeros(K + 1, np.int64)
     for label in labels:
         starts[label + 1] += 1
@@ -55,7 +55,7 @@ def _project(Y, w, axis, out, onto):
 
 @fast_nsz_kernel
 def _sum_above(Y, w, dots, cut, total):
-    """Weight and weighted sum of the rows whose dot product exceeds the cut."""
+    """Σ w and Σ w y over the rows with y·axis > cut."""
     weight = 0.0
     total[:] = 0.0
     for i in range(Y.shape[0]):
@@ -68,7 +68,7 @@ def _sum_above(Y, w, dots, cut, total):
 
 @fast_nsz_kernel
 def _farthest(Y, w):
-    """The row with the largest norm among those that weigh anything."""
+    """argmax ‖y‖² over the rows that weigh anything."""
     far, most = 0, -1.0
     for i in range(Y.shape[0]):
         norm = 0.0
@@ -81,6 +81,7 @@ def _farthest(Y, w):
 
 @fast_nsz_kernel
 def _dot(a, b):
+    """Σ_d a_d b_d, with the flags of this file."""
     total = 0.0
     for d in range(a.shape[0]):
         total += a[d] * b[d]
@@ -91,9 +92,10 @@ def _dot(a, b):
 def split_cluster(Y, w, max_iter, first, second):
     """Split rows, centred on their mean, in two by 2-means.
 
-    The start is the sign along the principal axis (a few power steps from the
-    farthest row), which depends on neither the order nor the number of copies of
-    the rows. Writes the two centres and returns the fall of the squared distances,
+    Not in the papers: a move that lowers MAD-Bayes Eq. 3 where the gain exceeds λ². The
+    start is the sign along the principal axis (a few power steps from the farthest
+    row), which depends on neither the order nor the number of copies of the rows.
+    Writes the two centres and returns the fall of the squared distances,
     W₁W₂/(W₁+W₂)·|c₁ - c₂|²; 0 means that no split was found.
     """
     n, D = Y.shape
@@ -135,7 +137,8 @@ def split_cluster(Y, w, max_iter, first, second):
 def split_clusters(Y, w, groups, centers, wanted, enough, max_iter, splits):
     """Split each wanted cluster on trial: the gain and the two centres.
 
-    Of a cluster of more than `enough` rows every so-manieth shows how it splits.
+    Not in the papers. Of a cluster of more than `enough` rows every so-manieth shows
+    how it splits.
     """
     rows, starts = groups
     gains, pairs = splits

@@ -65,8 +65,9 @@ def sums_beside_diagonal(Q, sums):
 def row_slack(lin, Q):
     """By how much an objective must rise to be higher by more than rounding.
 
-    Gains that come near zero are those of features with lin > 0 (or raised by a
-    negative Q), so that features forbidden by a huge negative lin do not count.
+    10⁻¹² Σ_k (max(lin_k, 0) + Q_kk). Gains that come near zero are those of features
+    with lin > 0 (or raised by a negative Q), so that features forbidden by a huge
+    negative lin do not count.
     """
     total = 0.0
     for k in range(len(lin)):
@@ -76,14 +77,17 @@ def row_slack(lin, Q):
 
 @inlined
 def _shift(w, Q, k, sign):
-    """Let gains follow when feature k comes (sign 1) or goes (-1); also its own."""
+    """w −= ±Q_k: let gains follow when feature k comes (1) or goes (-1)."""
     for j in range(len(w)):
         w[j] -= sign * Q[k, j]
 
 
 @fast_kernel
 def _price(c, base):
-    """ln[(base + c)!/base!]."""
+    """ln[(base + c)!/base!].
+
+    MEIBP Eq. 20.
+    """
     total = 0.0
     for i in range(1, c + 1):
         total += np.log(base + i)
@@ -92,7 +96,10 @@ def _price(c, base):
 
 @fast_kernel
 def value(lin, Q, fresh, base, z, w):
-    """f(z); w is a buffer."""
+    """f(z) = lin·z + ½Σ Q_kk z_k − ½zᵀQz − ln[(base + c)!/base!]; w is a buffer.
+
+    MEIBP Eq. 19.
+    """
     K = len(lin)
     for k in range(K):
         w[k] = lin[k] + 0.5 * Q[k, k]
@@ -109,7 +116,10 @@ def value(lin, Q, fresh, base, z, w):
 
 @inlined
 def _complement_value(lin, sums, fresh, base, c, free, held):
-    """f of all features that are not held, given their gains."""
+    """f(V∖A) of all features that are not held, given their gains.
+
+    MEIBP section 3.6.
+    """
     total, rest = 0.0, 0
     for k in range(len(lin)):
         total += 3.0 * lin[k] - free[k] - sums[k] if held[k] == np.inf else 0.0
@@ -124,8 +134,8 @@ def _complement_value(lin, sums, fresh, base, c, free, held):
 def _reprice(moved, fresh, base, before, after, free, held):
     """Let the gains of fresh features follow when the number of those chosen changes.
 
-    A free one would be number c + 1, a held one is as good as number c; the one that
-    was moved keeps its number.
+    Eq. 20 as c changes: ln(base + c + 1). A free one would be number c + 1, a held one
+    is as good as number c; the one that was moved keeps its number.
     """
     of_free = np.log((base + before + 1.0) / (base + after + 1.0))
     of_held = np.log(max(base + before, 1.0) / max(base + after, 1.0))
@@ -137,6 +147,7 @@ def _reprice(moved, fresh, base, before, after, free, held):
 
 @inlined
 def _highest(w, least):
+    """argmax_k w_k if that exceeds `least`, else -1."""
     best = -1
     for k in range(len(w)):
         if w[k] > least:
@@ -146,6 +157,7 @@ def _highest(w, least):
 
 @inlined
 def _lowest(w, most):
+    """argmin_k w_k if that is below `most`, else -1."""
     best = -1
     for k in range(len(w)):
         if w[k] < most:
@@ -155,7 +167,10 @@ def _lowest(w, most):
 
 @inlined
 def _move(k, Q, sign, source, target, absent):
-    """Take the gain of feature k from one list to the other, and let both follow."""
+    """Take the gain of feature k from one list to the other, and let both follow.
+
+    w −= ±Q_k.
+    """
     own = source[k]
     for j in range(len(source)):
         source[j] -= sign * Q[k, j]
@@ -168,8 +183,9 @@ def _move(k, Q, sign, source, target, absent):
 def _climb(Q, fresh, base, slack, free, held):
     """Add greedily; where nothing is to add, remove the worst and add again.
 
-    `free` has the gains of features not chosen (else -inf), `held` of those chosen
-    (else inf). Returns by how much f rose and the number of fresh features chosen.
+    Steps 2 and 3 of the ls-algorithm in MEIBP section 3.6. `free` has the gains of
+    features not chosen (else -inf), `held` of those chosen (else inf). Returns by how
+    much f rose and the number of fresh features chosen.
     """
     rise, c = 0.0, 0
     while True:
@@ -192,7 +208,8 @@ def _climb(Q, fresh, base, slack, free, held):
 def local_search(objective, slack, z, free, held):
     """Fill z with a local maximum, or with its complement if that is better; return f.
 
-    `free` and `held` are buffers.
+    The ls-algorithm of MEIBP section 3.6 (Feige et al. 2011). `free` and `held` are
+    buffers.
     """
     lin, Q, sums, fresh, base = objective
     K = len(lin)
@@ -211,7 +228,8 @@ def local_search(objective, slack, z, free, held):
 def _best_exchange(Q, overlaps, slack, z, w):
     """The feature to give up for another, and that one; (-1, -1) if none pays.
 
-    `overlaps` has the largest Q_jk of each j: most features need not be compared.
+    Not in the paper: w_k − w_j + Q_jk. `overlaps` has the largest Q_jk of each j: most
+    features need not be compared.
     """
     out, into, most = -1, -1, slack
     free = -np.inf
@@ -229,6 +247,7 @@ def _best_exchange(Q, overlaps, slack, z, w):
 
 @fast_kernel
 def _best_flip(slack, z, w):
+    """The bit whose flip raises f most, by more than `slack`; -1: none."""
     best, most = -1, slack
     for k in range(len(z)):
         gain = -w[k] if z[k] else w[k]
@@ -239,7 +258,7 @@ def _best_flip(slack, z, w):
 
 @fast_kernel
 def _flip(k, Q, z, w):
-    """Flip bit k, let the gains follow; return by how much f rises."""
+    """Flip bit k: w ∓ Q_k; return by how much f rises, ±w_k."""
     own, sign = w[k], 1.0 - 2.0 * z[k]
     for j in range(len(z)):
         w[j] -= sign * Q[k, j]
@@ -250,7 +269,7 @@ def _flip(k, Q, z, w):
 
 @fast_kernel
 def _gains(lin, Q, z, w):
-    """The gain of each feature at z, whether it has it or not."""
+    """w_k = lin_k − Σ_{j≠k} Q_kj z_j, the gain of each feature at z."""
     for k in range(len(z)):
         w[k] = lin[k]
     for k in range(len(z)):
@@ -265,9 +284,9 @@ def _gains(lin, Q, z, w):
 def exchange(Q, overlaps, slack, z, w):
     """Improve a z without fresh features by exchanging one feature for another.
 
-    Local search stops where no single flip pays; among features that overlap, a row may
-    hold the wrong one of two. `w` has the gains at z, `overlaps` are those of Q. Return
-    by how much f rose.
+    Not in the paper. Local search stops where no single flip pays; among features that
+    overlap, a row may hold the wrong one of two. `w` has the gains at z, `overlaps` are
+    those of Q. Return by how much f rose.
     """
     rise = 0.0
     while True:
@@ -286,8 +305,9 @@ def exchange(Q, overlaps, slack, z, w):
 def _squeeze(objective, randomly, start, z, low, high):
     """Decide feature after feature between a growing and a shrinking set; fill z.
 
-    `low` and `high` are the gains at the two sets, which meet at the end. The feature
-    is taken in with probability a/(a + b) or, if not at random, where a ≥ b.
+    The double greedy of Buchbinder et al. (2012), which the paper cites. `low` and
+    `high` are the gains at the two sets, which meet at the end. The feature is taken in
+    with probability a/(a + b) or, if not at random, where a ≥ b.
     """
     lin, Q, sums, fresh, base = objective
     K = len(lin)
@@ -317,7 +337,10 @@ def _squeeze(objective, randomly, start, z, low, high):
 
 @fast_kernel
 def double_greedy(objective, z, w, high):
-    """Fill z by the deterministic double greedy; return f. `w`, `high`: buffers."""
+    """Fill z by the deterministic double greedy; return f. `w`, `high`: buffers.
+
+    Buchbinder et al. 2012.
+    """
     lin, Q, _, fresh, base = objective
     _squeeze(objective, False, np.uint64(0), z, w, high)
     return value(lin, Q, fresh, base, z, w)
@@ -325,7 +348,10 @@ def double_greedy(objective, z, w, high):
 
 @fast_kernel
 def random_double_greedy(objective, seed, row, z, w, high):
-    """Fill z by the randomised double greedy; return f. Seed and row fix the draws."""
+    """Fill z by the randomised double greedy; return f. Seed and row fix the draws.
+
+    Buchbinder et al. 2012.
+    """
     start = scramble(np.uint64(seed) + scramble(np.uint64(row)))
     lin, Q, _, fresh, base = objective
     _squeeze(objective, True, start, z, w, high)
@@ -334,13 +360,17 @@ def random_double_greedy(objective, seed, row, z, w, high):
 
 @fast_kernel
 def _row_gains(b, offset, Q, lin):
+    """lin_k = b_k + offset_k − ½Q_kk."""
     for k in range(len(lin)):
         lin[k] = b[k] + offset[k] - 0.5 * Q[k, k]
 
 
 @fast_kernel
 def keep_better(objective, slack, z, found, old, w):
-    """Write z over a row's old bits if it is better; return how many bits changed."""
+    """Write z over a row's old bits if it is better; return how many bits changed.
+
+    f(z) > f(old).
+    """
     lin, Q, _, fresh, base = objective
     bits = 0
     for k in range(len(z)):
@@ -356,6 +386,7 @@ def keep_better(objective, slack, z, found, old, w):
 
 @inlined
 def _all_sums(Qs):
+    """Σ_{j≠k} Q_kj for each pattern."""
     sums = np.empty((Qs.shape[0], Qs.shape[1]))
     for p in range(len(Qs)):
         sums_beside_diagonal(Qs[p], sums[p])
@@ -378,6 +409,8 @@ def _all_overlaps(Qs):
 @fast_kernel
 def rows_local_search(B, linear, Qs, pattern, Z):
     """Maximise f for every row of a block by local search and exchanges.
+
+    MEIBP section 3.6 on Eq. 19, all rows given the same q(A).
 
     Parameters
     ----------
@@ -419,8 +452,9 @@ def rows_local_search(B, linear, Qs, pattern, Z):
 def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
     """The same by the randomised double greedy.
 
-    `numbers` are those of the rows in their table: what is drawn for a row depends on
-    its number and on `seed` alone, not on how the table is cut.
+    Buchbinder et al. (2012) on MEIBP Eq. 19. `numbers` are those of the rows in their
+    table: what is drawn for a row depends on its number and on `seed` alone, not on how
+    the table is cut.
     """
     N, K = Z.shape
     sums = _all_sums(Qs)

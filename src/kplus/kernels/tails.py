@@ -43,7 +43,10 @@ _TAIL = (
 
 @kernel
 def _scaled(x):
-    """(1 + 2x) erfcx(x) for x >= 0; even and odd powers apart, so that both can run."""
+    """(1 + 2x) erfcx(x) for x >= 0; even and odd powers apart, so that both can run.
+
+    MEIBP Eq. 16 needs it.
+    """
     y = (x - 3.0) / (x + 3.0)
     u = y * y
     even, odd = 0.0, 0.0
@@ -55,7 +58,10 @@ def _scaled(x):
 
 @kernel
 def erfcx(x):
-    """exp(x²) erfc(x) for x >= 0."""
+    """exp(x²) erfc(x) for x >= 0.
+
+    MEIBP Eq. 16.
+    """
     return _scaled(x) / (1.0 + 2.0 * x)
 
 
@@ -70,7 +76,10 @@ def _fraction(t):
 
 @kernel
 def excess(t):
-    """Mean of a standard Gaussian beyond t, less t."""
+    """Mean of a standard Gaussian beyond t, less t.
+
+    MEIBP Eq. 16: √(2/π)/erfcx(t/√2) − t.
+    """
     if t > _FAR:
         return 1.0 / (t + _fraction(t))
     if t >= 0.0:
@@ -84,7 +93,10 @@ def excess(t):
 
 @kernel
 def truncated(t):
-    """Mean and variance of x ≥ 0 with density in proportion to exp(−(x + t)²/2)."""
+    """Mean and variance of x ≥ 0 with density in proportion to exp(−(x + t)²/2).
+
+    MEIBP Eqs. 16 and 17.
+    """
     if t > _CLOSE:
         f = _fraction(t)
         mean = 1.0 / (t + f)
@@ -97,7 +109,8 @@ def truncated(t):
 def entropy_cut(t, mean):
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 
-    For t > 0 both hold t²/2, with opposite signs, and are taken without it.
+    For H(q(a)) of MEIBP Eq. 12. For t > 0 both hold t²/2, with opposite signs, and are
+    taken without it.
     """
     if t > 0.0:
         return np.log(0.5 * erfcx(t * _ROOT_HALF)) + 0.5 * t * mean
