@@ -81,9 +81,9 @@ class RefillClusters:
         empty = np.flatnonzero(at.model.empty(params, total))
         if not len(empty):
             return None
-        if not params.scout:
+        if not params.report_farthest:
             same = np.arange(params.K)
-            return Proposal(replace(at.updated, scout=True), same, params.K)
+            return Proposal(replace(at.updated, report_farthest=True), same, params.K)
         rows = spread_out(total.candidates, 0.0, len(empty))
         if not len(rows):
             return None

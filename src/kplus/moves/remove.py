@@ -13,7 +13,7 @@ from kplus.models.dp_means.stats import ClusterSums
 
 __all__ = ["DropEmpty", "RemoveCluster"]
 
-_AT_ONCE = 16  # clusters costed exactly in one pass
+_AT_ONCE = 16  # clusters measured exactly in one pass
 
 
 class DropEmpty:
@@ -42,7 +42,11 @@ class RemoveCluster:
         model, params, total = at.model, at.params, at.total
         if not at.converged or params.K == 1:
             return None
-        costs = np.full(params.K, np.nan) if params.costed is None else params.costed
+        costs = (
+            np.full(params.K, np.nan)
+            if params.exact_removal_cost is None
+            else params.exact_removal_cost
+        )
         if params.recheck is not None:
             costs = np.where(params.recheck, total.spare, costs)
         known = np.isfinite(costs)
@@ -53,8 +57,8 @@ class RemoveCluster:
                 return None
             recheck = np.zeros(params.K, np.bool_)
             recheck[doubtful[np.argsort(total.spare[doubtful])[:_AT_ONCE]]] = True
-            asked = replace(params, recheck=recheck, costed=costs)
+            asked = replace(params, recheck=recheck, exact_removal_cost=costs)
             return Proposal(asked, np.arange(params.K), params.K)
         old_to_new = without(params.K, worst)
-        kept = params.regroup(old_to_new)  # costed at these centres
+        kept = params.regroup(old_to_new)  # measured at these centres
         return Proposal(kept, old_to_new, kept.K)

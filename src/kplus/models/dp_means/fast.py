@@ -153,7 +153,7 @@ class DPMeansModel:
         """Rows whose weighted cost exceeds the penalty; see `reach` for weights."""
         if block.weights is not None:
             costs = costs * np.minimum(block.weights[rows], 1.0)
-        least = 0.0 if params.scout else self.penalty * (1.0 + ROUNDING)
+        least = 0.0 if params.report_farthest else self.penalty * (1.0 + ROUNDING)
         far = np.flatnonzero(costs > least)
         if not len(far):
             return NO_CANDIDATES
@@ -174,7 +174,7 @@ class DPMeansModel:
         weight then means as many copies of the row, each of which would do so alone,
         and a fraction never raises the objective.
         """
-        if params.scout:
+        if params.report_farthest:
             return 0.0
         if self.max_clusters <= params.K:
             return np.inf

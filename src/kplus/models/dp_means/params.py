@@ -102,11 +102,11 @@ class Centers:
         An update moves each centre by this much of the way to the mean. Beyond 1 it
         overshoots, which comes to rest in fewer passes; up to 2 the objective never
         rises, since the squared distance to the mean does not.
-    scout : bool
+    report_farthest : bool
         Report the costliest rows even if none exceeds the penalty.
     recheck : bool array of shape (K,) or None
-        Clusters whose removal is to be costed exactly.
-    costed : array of shape (K,) or None
+        Clusters whose removal is to be measured exactly.
+    exact_removal_cost : array of shape (K,) or None
         Exact costs of removal at these centres, NaN where not known.
     """
 
@@ -125,9 +125,9 @@ class Centers:
     travel: Array
     mass: Array
     relax: float = 1.0
-    scout: bool = False
+    report_farthest: bool = False
     recheck: NDArray[np.bool_] | None = None
-    costed: Array | None = None
+    exact_removal_cost: Array | None = None
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
@@ -228,7 +228,12 @@ class Centers:
         step = np.sqrt(np.sum((centers - self.centers) ** 2, axis=1))
         travel = self.travel + step * (1.0 + 2.0**-40)
         return replace(
-            self, centers=centers, travel=travel, scout=False, recheck=None, costed=None
+            self,
+            centers=centers,
+            travel=travel,
+            report_farthest=False,
+            recheck=None,
+            exact_removal_cost=None,
         )
 
     def regroup(self, old_to_new: IntArray) -> "Centers":
@@ -241,9 +246,9 @@ class Centers:
             refs=self.refs[order],
             travel=self.travel[order],
             mass=self.mass[order],
-            scout=False,
+            report_farthest=False,
             recheck=None,
-            costed=None,
+            exact_removal_cost=None,
         )
 
     def grown(self, born: Array) -> "Centers":
@@ -254,7 +259,7 @@ class Centers:
             refs=np.concatenate([self.refs, born]),
             travel=np.concatenate([self.travel, np.zeros(len(born))]),
             mass=np.concatenate([self.mass, np.zeros(len(born))]),
-            scout=False,
+            report_farthest=False,
             recheck=None,
-            costed=None,
+            exact_removal_cost=None,
         )
