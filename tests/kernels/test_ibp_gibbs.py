@@ -33,9 +33,16 @@ def law(N, width, most, enumerate_new, noise=NOISE, factor=FACTOR, alpha=ALPHA):
     m = np.arange(1, N)
     odds = np.concatenate(([0.0], np.log(m / (N - m))))
     limit = 2**62 if most is None else most
-    spare = min(limit, 30)
+    most_singles = min(limit, 30)
     return Law(
-        noise, noise / factor, alpha / N, width, limit, spare, odds, enumerate_new
+        noise,
+        noise / factor,
+        alpha / N,
+        width,
+        limit,
+        most_singles,
+        odds,
+        enumerate_new,
     )
 
 

@@ -19,8 +19,8 @@ class Visit:
         self.state = RowState.fresh(len(X)) if state is None else state
         K, D = params.centers.shape
         self.counts, self.sums = np.zeros(K), np.zeros((K, D))
-        self.squares, self.spare = np.zeros(K), np.zeros(K)
-        sums = Sums(self.counts, self.sums, self.squares, self.spare)
+        self.squares, self.removal_cost = np.zeros(K), np.zeros(K)
+        sums = Sums(self.counts, self.sums, self.squares, self.removal_cost)
         w = NO_WEIGHTS if weights is None else weights
         self.rows = np.arange(len(X), dtype=np.int32)
         if state is None:
@@ -29,7 +29,9 @@ class Visit:
         else:
             drift = params.drift(state.travel)
             frame = params.frame(reach, params.halves)
-            n = screen_rows(self.state.bounds(), w, drift, frame, self.spare, self.rows)
+            n = screen_rows(
+                self.state.bounds(), w, drift, frame, self.removal_cost, self.rows
+            )
             self.rows = self.rows[:n]
         self.costs = np.empty(len(self.rows))
         X = X.view()

@@ -26,19 +26,19 @@ def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
     most = C if n_active is None else n_active
     support, r = np.full(n * most, -7, np.int32), np.full(n * most, np.nan)
     starts = np.full(n + 1, -7, np.int64)
-    entropy, pairs, spare = np.zeros(K), np.zeros((K, K)), np.zeros(K)
+    entropy, pairs, removal_cost = np.zeros(K), np.zeros((K, K)), np.zeros(K)
     responsibilities(
         scores, candidates, log_weights, weights, np.int64(most),
         more.get("least", NEVER), Shares(support, r, starts),
-        Notes(entropy, pairs, spare),
+        Notes(entropy, pairs, removal_cost),
     )  # fmt: skip
     R = np.zeros((n, K))
     for i in range(n):
         R[i, support[starts[i] : starts[i + 1]]] = r[starts[i] : starts[i + 1]]
-    return R, support, starts, entropy, pairs, spare
+    return R, support, starts, entropy, pairs, removal_cost
 
 
-def brute_spare(logs, R, weights, least=NEVER):
+def brute_removal_cost(logs, R, weights, least=NEVER):
     """What rows lose without their leading component, or without a lesser one.
 
     Nobody is farther off than those that were ruled out, by `least`, are at best.
@@ -56,7 +56,7 @@ def brute_spare(logs, R, weights, least=NEVER):
 def check(logs, scores, log_weights, n_active=None, weights=None, **more):
     """Everything that the kernel returns against the reference."""
     w = np.ones(len(logs)) if weights is None else weights
-    R, support, starts, entropy, pairs, spare = share_out(
+    R, support, starts, entropy, pairs, removal_cost = share_out(
         scores, log_weights, n_active=n_active, weights=w, **more
     )
     expected = mixture.responsibilities(logs, n_active)
@@ -72,8 +72,8 @@ def check(logs, scores, log_weights, n_active=None, weights=None, **more):
         for b in range(K):
             lost = mixture.pair_entropy(expected, a, b, w) if a < b else 0.0
             assert pairs[a, b] == pytest.approx(lost, rel=1e-11, abs=1e-11)
-    brute = brute_spare(logs, expected, w)
-    np.testing.assert_allclose(spare, brute, rtol=1e-10, atol=1e-12)
+    brute = brute_removal_cost(logs, expected, w)
+    np.testing.assert_allclose(removal_cost, brute, rtol=1e-10, atol=1e-12)
 
 
 def some_scores(seed, n, K, spread=3.0):
@@ -150,20 +150,22 @@ def test_what_rows_lose_at_most_is_how_far_off_others_must_be():
     """Components ruled out, here or before, may be as near as `least` says."""
     least, weights = np.log(1e-12), np.array([2.0, 0.5, 3.0])
     scores = np.array([[0.0, -20.0, -30.0], [-29.0, -28.0, 0.0], [-1e9, 0.0, -1.0]])
-    R, *_, spare = share_out(scores, np.zeros(3), least=least, weights=weights)
-    expected = brute_spare(scores, R, weights, least)
-    np.testing.assert_allclose(spare, expected, rtol=1e-12)
+    R, *_, removal_cost = share_out(scores, np.zeros(3), least=least, weights=weights)
+    expected = brute_removal_cost(scores, R, weights, least)
+    np.testing.assert_allclose(removal_cost, expected, rtol=1e-12)
     # The lead of the second row, and next to nothing of the third.
-    assert spare[2] == pytest.approx(-0.5 * least - 3.0 * np.log1p(-R[2, 2]))
+    assert removal_cost[2] == pytest.approx(-0.5 * least - 3.0 * np.log1p(-R[2, 2]))
     hidden = np.array([[0, -1, -1], [2, -1, -1], [1, 2, -1]], np.int32)
     asked = np.where(hidden >= 0, np.take_along_axis(scores, hidden, 1), -np.inf)
-    R, *_, spare = share_out(asked, np.zeros(3), hidden, least=least, weights=weights)
-    assert spare[0] == pytest.approx(-2.0 * least)
+    R, *_, removal_cost = share_out(
+        asked, np.zeros(3), hidden, least=least, weights=weights
+    )
+    assert removal_cost[0] == pytest.approx(-2.0 * least)
 
 
 def test_one_component_is_spared_as_if_others_had_been_ruled_out():
-    *_, spare = share_out(np.zeros((3, 1)), np.zeros(1), least=-7.0)
-    assert spare[0] == pytest.approx(3 * 7.0)
+    *_, removal_cost = share_out(np.zeros((3, 1)), np.zeros(1), least=-7.0)
+    assert removal_cost[0] == pytest.approx(3 * 7.0)
 
 
 def test_tiny_shares_keep_their_pair_entropy():
@@ -176,9 +178,11 @@ def test_tiny_shares_keep_their_pair_entropy():
 
 def test_huge_and_tiny_scores_stay_finite():
     scores = np.array([[1e6, -1e6, 1e6], [-1e9, -1e9 + 1.0, -2e9]])
-    R, *_, entropy, pairs, spare = share_out(scores, np.zeros(3), least=np.log(1e-20))
+    R, *_, entropy, pairs, removal_cost = share_out(
+        scores, np.zeros(3), least=np.log(1e-20)
+    )
     np.testing.assert_allclose(R.sum(axis=1), 1.0, rtol=1e-12)
-    for part in (R, entropy, pairs, spare):
+    for part in (R, entropy, pairs, removal_cost):
         assert np.all(np.isfinite(part))
 
 

@@ -149,11 +149,11 @@ def test_spare_never_promises_more_than_a_removal_costs(seed, either_way, monkey
         costs = reference.removal_costs(params.lens.view(X), params.centers, weights)
         if params.K > 1:
             slack = 1e-6 * np.abs(costs) + 1e-9
-            assert np.all(total.spare <= costs + slack)
+            assert np.all(total.removal_cost <= costs + slack)
             if params.recheck is not None:
                 again = params.recheck
                 np.testing.assert_allclose(
-                    total.spare[again], costs[again], rtol=1e-4, atol=1e-5
+                    total.removal_cost[again], costs[again], rtol=1e-4, atol=1e-5
                 )
                 checked.append(again.sum())
         return original(self, at)
@@ -323,5 +323,5 @@ def test_the_report_of_a_pass_is_forgotten_but_not_the_statistics():
     sums = ClusterSums(np.ones(2), np.ones((2, 1)), np.ones(2), np.ones(2), moved=3)
     sums.candidates = candidates([1.0], [0])
     sums.begin_pass()
-    assert (sums.moved, len(sums.candidates), sums.spare.sum()) == (0, 0, 0.0)
+    assert (sums.moved, len(sums.candidates), sums.removal_cost.sum()) == (0, 0, 0.0)
     assert sums.counts.sum() == 2.0

@@ -119,17 +119,19 @@ class MixtureLaws(Laws):
         whole, _ = self.summary(model, params, table)
         last, _ = self.summary(model, params, table.at(np.arange(cut, table.n)))
         np.testing.assert_array_equal(whole.seen, whole.N)
-        seen, spare = whole.seen.copy(), whole.spare.copy()
+        seen, removal_cost = whole.seen.copy(), whole.removal_cost.copy()
         whole -= last
         np.testing.assert_array_equal(whole.seen, seen)
-        np.testing.assert_array_equal(whole.spare, spare)
+        np.testing.assert_array_equal(whole.removal_cost, removal_cost)
         whole += last
         np.testing.assert_allclose(whole.seen, seen + last.seen, rtol=1e-12)
-        np.testing.assert_allclose(whole.spare, spare + last.spare, rtol=1e-12)
+        np.testing.assert_allclose(
+            whole.removal_cost, removal_cost + last.removal_cost, rtol=1e-12
+        )
         kept = [part.copy() for part in self.statistics(whole)]
         whole.begin_pass()
         assert not np.any(whole.seen)
-        assert not np.any(whole.spare)
+        assert not np.any(whole.removal_cost)
         assert not whole.collected
         for before, after in zip(kept, self.statistics(whole), strict=True):
             np.testing.assert_array_equal(before, after)

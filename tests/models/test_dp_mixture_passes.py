@@ -153,7 +153,7 @@ def test_few_components_share_in_a_row_as_if_dense(n_active, K):
     assert not model.is_sparse(K)
     assert np.max(np.diff(local.starts)) > min(n_active, K - 1)
     other = dense.share_out(params, X, np.ones(N_ROWS))[0]
-    for field in (*FIELDS, "seen", "spare"):
+    for field in (*FIELDS, "seen", "removal_cost"):
         np.testing.assert_array_equal(getattr(one, field), getattr(other, field))
     more = setting("gaussian", K=n_active + 7, n_active=n_active)
     _, local, _ = more[0].share_out(more[2], X, np.ones(N_ROWS))
@@ -358,6 +358,6 @@ def test_a_new_pass_forgets_the_report_only():
     total.begin_pass()
     assert not total.collected
     assert np.all(total.seen == 0.0)
-    assert np.all(total.spare == 0.0)
+    assert np.all(total.removal_cost == 0.0)
     same_sums(total, before, 0.0)
     assert isinstance(before, MixtureStats)

@@ -269,7 +269,7 @@ class Shameless:
         self.move, self.on_outcome = move, move.on_outcome
 
     def propose(self, at):
-        bare = replace(at.total, spare=np.zeros(at.total.K))
+        bare = replace(at.total, removal_cost=np.zeros(at.total.K))
         return self.move.propose(replace(at, total=bare))
 
 
@@ -291,7 +291,7 @@ def test_components_with_rows_of_earlier_stay():
     X = blobs(0, THREE)
     model = DIAG.model(X)
     total = one_pass(model, X, two_halves(model, X))
-    total.spare[:2] = 0.0  # as if the halves were the same
+    total.removal_cost[:2] = 0.0  # as if the halves were the same
     proposal = propose(DeleteComponent(MoveRecords()), model, total)
     target = int(np.flatnonzero(proposal.old_to_new < 0)[0])
     assert target in (0, 1)
@@ -312,7 +312,7 @@ def test_rows_without_weight_do_not_keep_a_component_alive():
     labels[:60] = np.arange(60) % 2 * 3
     start = mixture.components(model, X, labelled(labels), weights)
     total = one_pass(model, X, replace(start, plan=Plan()), weights)
-    assert not np.any(np.isnan(total.spare))
+    assert not np.any(np.isnan(total.removal_cost))
 
 
 # ------------------------------------------------------------------------- present

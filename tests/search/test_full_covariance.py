@@ -94,8 +94,8 @@ def test_pass_and_update_equal_brute_force(weighted):
     value = objective(X, found, C, covariances, 7.0, 0.5, w)
     np.testing.assert_allclose(result.history[0], value, rtol=1e-12)
     second = np.sort(squares, axis=1)[:, 1] - np.min(squares, axis=1)
-    spare = np.bincount(found, second * reference.weights_or_ones(X, w), 3)
-    np.testing.assert_allclose(result.total.spare, spare, rtol=1e-10)
+    removal_cost = np.bincount(found, second * reference.weights_or_ones(X, w), 3)
+    np.testing.assert_allclose(result.total.removal_cost, removal_cost, rtol=1e-10)
     updated = model.update(result.params, result.total)
     C, covariances = best_parameters(X, found, 3, 7.0, 0.5, w)
     np.testing.assert_allclose(updated.centers, C, rtol=1e-10)
@@ -295,7 +295,7 @@ def test_scatters_add_subtract_and_regroup():
     start = Ellipsoids.spheres(X[:4], 1.0)
     whole = one_pass(model, start, X)[0].total
     parts = one_pass(model, start, X, block_rows=11)[0].total
-    names = ("counts", "sums", "outers", "squares", "spare")
+    names = ("counts", "sums", "outers", "squares", "removal_cost")
     for name in names:
         np.testing.assert_allclose(
             getattr(whole, name), getattr(parts, name), rtol=1e-10, atol=1e-10

@@ -214,7 +214,7 @@ def sweep_accelerated(table, post, law, start, K, rng):
         longest = max(longest, table.starts[n + 1] - table.starts[n])
     factors = np.empty((longest, C))
     for n in range(start, N):
-        if K + law.spare > C:
+        if K + law.most_singles > C:
             return n, K
         z, x = post.Z[n], table.X[n]
         missing = table.starts[n + 1] - table.starts[n]

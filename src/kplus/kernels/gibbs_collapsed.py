@@ -164,7 +164,7 @@ def sweep_collapsed(table, post, law, start, K, rng):
     work = work_for(C, 2)
     H, Q, w, h = work.H, work.Q, work.vectors[0], work.vectors[1]
     for n in range(start, N):
-        if K + law.spare > C:
+        if K + law.most_singles > C:
             return n, K
         z, x = post.Z[n], table.X[n]
         missing = table.starts[n + 1] - table.starts[n]

@@ -39,10 +39,10 @@ class Law(NamedTuple):
     """What a sweep is conditioned on.
 
     `noise` is σx², `ratio` σx²/σa², `rate` α/N, `width` the number of columns of the
-    data, `most` the largest number of features, `spare` that of singles of a row (as
-    many as arrays must have room for, beyond what the prior ever gives), `log_odds[m]`
-    is log m/(N − m), and `enumerate_new` says that the number of singles is drawn from
-    its conditional distribution, not by Metropolis.
+    data, `most` the largest number of features, `most_singles` that of singles of a row
+    (as many as arrays must have room for, beyond what the prior ever gives),
+    `log_odds[m]` is log m/(N − m), and `enumerate_new` says that the number of singles
+    is drawn from its conditional distribution, not by Metropolis.
     """
 
     noise: float
@@ -50,7 +50,7 @@ class Law(NamedTuple):
     rate: float
     width: int
     most: int
-    spare: int
+    most_singles: int
     log_odds: np.ndarray
     enumerate_new: bool
 
@@ -133,7 +133,7 @@ def draw_number(now, others, error, spread, law, width, rng):
     From Poisson(α/N) of the IBP (MEIBP Eq. 1) times the likelihood of the row. `error`
     is what the shared features leave of the row, squared.
     """
-    room = min(law.most - others, law.spare)
+    room = min(law.most - others, law.most_singles)
     if law.enumerate_new:
         return _draw_from_all(room, error, spread, law, width, rng)
     tried = poisson(law.rate, rng)

@@ -166,7 +166,7 @@ def _propose_from_prior(table, state, n, K, e, law, rng):
     """
     singles = count_singles(state.Z[n], state.counts, K)
     tried = poisson(law.rate, rng)
-    if tried + singles == 0 or tried > min(law.most - K + singles, law.spare):
+    if tried + singles == 0 or tried > min(law.most - K + singles, law.most_singles):
         return K
     sigma, before = math.sqrt(law.noise / law.ratio), dot(e, e)
     for k in range(K):
@@ -200,7 +200,7 @@ def _birth_or_death(table, state, n, K, e, law, rng):
     sigma2 = law.noise / law.ratio
     chance = -rng.standard_exponential()
     if rng.random() < 0.5:
-        if law.most <= K or singles >= law.spare:
+        if law.most <= K or singles >= law.most_singles:
             return K
         odds = math.log(law.rate / (singles + 1)) + evidence_of_feature(
             e, law.noise, sigma2, table, n
@@ -237,7 +237,7 @@ def sweep_gaussian(table, state, law, start, K, rng):
     N, C = state.Z.shape
     e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
     for n in range(start, N):
-        if K + law.spare > C:
+        if K + law.most_singles > C:
             return n, K
         _residual(table, state, n, K, e)
         _draw_bits(table, state, n, K, e, order, law, rng)
@@ -251,7 +251,7 @@ def sweep_nonnegative(table, state, law, start, K, rng):
     N, C = state.Z.shape
     e, order = np.empty(table.X.shape[1]), np.empty(C, np.int64)
     for n in range(start, N):
-        if K + law.spare > C:
+        if K + law.most_singles > C:
             return n, K
         _residual(table, state, n, K, e)
         _draw_bits(table, state, n, K, e, order, law, rng)

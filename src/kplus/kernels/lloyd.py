@@ -84,11 +84,11 @@ class Sums(NamedTuple):
     counts: np.ndarray  # (K,)
     sums: np.ndarray  # (K, D)
     squares: np.ndarray  # (K,)
-    spare: np.ndarray  # (K,) rise of the squared distances without that cluster
+    removal_cost: np.ndarray  # (K,) rise of the squared distances without that cluster
 
 
 @kernel
-def screen_rows(bounds, weights, drift, frame, spare, rows):
+def screen_rows(bounds, weights, drift, frame, removal_cost, rows):
     """Move the bounds by the drift; list the rows that may move; return how many.
 
     Not in the papers: bounds after Hamerly (2010) for the step of `visit_rows`.
@@ -108,7 +108,7 @@ def screen_rows(bounds, weights, drift, frame, spare, rows):
         upper[i], near[i] = u, close * DOWN
         if u < max(bound, frame.halves[a]) and u <= frame.reach:
             lower[i] = low * DOWN
-            spare[a] += max(bound * bound - u * u, 0.0) * (
+            removal_cost[a] += max(bound * bound - u * u, 0.0) * (
                 weights[i] if weights.size else 1.0
             )
         else:
@@ -160,7 +160,7 @@ def meet_rows(X, weights, drift, frame, bounds, sums, costs):
             labels[r], seconds[r], upper[r] = k1, k2, np.sqrt(d1) * UP
             near[r] = np.sqrt(max(d2, 0.0)) * DOWN
             lower[r] = np.sqrt(max(rest2, 0.0)) * DOWN
-            sums.spare[k1] += max(min(d2, rest2) - d1, 0.0) * w
+            sums.removal_cost[k1] += max(min(d2, rest2) - d1, 0.0) * w
             costs[r] = d1 if d1 > far2 else 0.0
             _book(sums, k1, Y, t, frame.refs, w)
     return X.shape[0]
@@ -235,7 +235,7 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
             if stays:
                 lower[r] = low
                 bound = max(min(near[r], low), 0.0)
-                sums.spare[a] += max(bound * bound - d2, 0.0) * w
+                sums.removal_cost[a] += max(bound * bound - d2, 0.0) * w
                 costs[i] = d2 if d2 > far2 else 0.0
                 continue
             tier = _tier(drift.beyond, 0.8 * (lower[r] - u))
@@ -331,7 +331,7 @@ def _flush(tier, n, tiles, listed, drift, frame, bounds, sums):
         low = max(min(np.sqrt(max(rest2, 0.0)), unseen), 0.0)
         seconds[r], upper[r] = k2, np.sqrt(d1) * UP
         near[r], lower[r] = np.sqrt(d2) * DOWN, low * DOWN
-        sums.spare[k1] += max(min(d2, low * low) - d1, 0.0) * w
+        sums.removal_cost[k1] += max(min(d2, low * low) - d1, 0.0) * w
         costs[tiles.at[tier, t]] = d1 if d1 > far2 else 0.0
         if k1 != a:
             if a >= 0:

@@ -29,7 +29,7 @@ class Notes(NamedTuple):
 
     entropy: np.ndarray  # (K,)
     pairs: np.ndarray  # (K, K)
-    spare: np.ndarray  # (K,)
+    removal_cost: np.ndarray  # (K,)
 
 
 @inlined
@@ -56,10 +56,11 @@ def responsibilities(
     of its section 3, pairs the H_ab of section 3.2. The component with the largest
     share comes first. Adds the rows' entropy to that of their components; to ``pairs[a,
     b]`` (a < b) what entropy a merge would lose, Σ (ra+rb) log(ra+rb) - ra log ra - rb
-    log rb; to `spare` what the rows would lose at most without their leading component.
+    log rb; to `removal_cost` what the rows would lose at most without their leading
+    component.
     """
     support, r, starts = shares
-    entropy, pairs, spare = notes
+    entropy, pairs, removal_cost = notes
     n_rows, C = scores.shape
     all_components = candidates.shape[0] == 0
     order = np.empty(C, np.int64)
@@ -103,7 +104,7 @@ def responsibilities(
             r[at + i] = share
             entropy[k] -= w * share * log_r
             if i > 0:
-                spare[k] -= w * np.log1p(-share)
+                removal_cost[k] -= w * np.log1p(-share)
         if n_kept > 1:
             _note_pairs(support[at : at + n_kept], r[at : at + n_kept], w, pairs)
         k = np.int64(support[at])
@@ -112,7 +113,7 @@ def responsibilities(
         for c in range(C):
             if c != near[0]:
                 second = max(second, logs[c])
-        spare[k] += w * (highest + log_mass - second)
+        removal_cost[k] += w * (highest + log_mass - second)
         at += n_kept
     starts[n_rows] = at
 

@@ -38,7 +38,7 @@ class DeleteComponent:
             return None
         family, N = model.family, updated.N
         own = updated.expected.total(N, updated.S) - family.evidence(N, updated.S)
-        gains = own + removal_gains(N, updated.concentration) - total.spare
+        gains = own + removal_gains(N, updated.concentration) - total.removal_cost
         # Rows seen earlier, in a stream, cannot find another component.
         gains[total.seen < N * (1.0 - 1e-9)] = -np.inf
         for count in self.state:

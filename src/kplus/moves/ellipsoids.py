@@ -81,7 +81,7 @@ class RemoveEllipsoid:
         if not at.converged or params.K == 1:
             return None
         saved = model.penalty * (1.0 + params.stein(model.floor))
-        gain = saved - at.total.spare
+        gain = saved - at.total.removal_cost
         worst = int(np.argmax(gain))
         if gain[worst] <= 1e-12 * saved[worst]:
             return None

@@ -31,7 +31,7 @@ class DropEmpty:
 class RemoveCluster:
     """Remove the cluster whose rows are served almost as well by their second choice.
 
-    `ClusterSums.spare` bounds from below what a removal costs. While that exceeds
+    `ClusterSums.removal_cost` bounds from below what a removal costs. While it exceeds
     the penalty for every cluster nothing need be read; otherwise further passes cost
     the doubtful clusters exactly, a few at a time.
     """
@@ -48,15 +48,17 @@ class RemoveCluster:
             else params.exact_removal_cost
         )
         if params.recheck is not None:
-            costs = np.where(params.recheck, total.spare, costs)
+            costs = np.where(params.recheck, total.removal_cost, costs)
         known = np.isfinite(costs)
         worst = int(np.nanargmin(costs)) if known.any() else 0
         if not (known[worst] and costs[worst] < model.penalty * (1.0 - ROUNDING)):
-            doubtful = np.flatnonzero((total.spare < model.penalty) & ~known)
+            doubtful = np.flatnonzero((total.removal_cost < model.penalty) & ~known)
             if not len(doubtful):
                 return None
             recheck = np.zeros(params.K, np.bool_)
-            recheck[doubtful[np.argsort(total.spare[doubtful])[:_AT_ONCE]]] = True
+            recheck[doubtful[np.argsort(total.removal_cost[doubtful])[:_AT_ONCE]]] = (
+                True
+            )
             asked = replace(params, recheck=recheck, exact_removal_cost=costs)
             return Proposal(asked, np.arange(params.K), params.K)
         old_to_new = without(params.K, worst)

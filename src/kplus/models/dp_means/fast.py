@@ -93,7 +93,7 @@ class DPMeansModel:
             local = RowState.fresh(block.n_rows)
         weights = _NO_WEIGHTS if block.weights is None else block.weights
         bounds = local.bounds()
-        sums = Sums(out.counts, out.sums, out.squares, out.spare)
+        sums = Sums(out.counts, out.sums, out.squares, out.removal_cost)
         rows = np.arange(block.n_rows, dtype=np.int32)
         few = block.n_rows * params.K <= _FEW
         if few or new:
@@ -102,7 +102,9 @@ class DPMeansModel:
         else:
             drift = params.drift(local.travel)
             frame = params.frame(self.reach(params), params.halves)
-            rows = rows[: screen_rows(bounds, weights, drift, frame, out.spare, rows)]
+            rows = rows[
+                : screen_rows(bounds, weights, drift, frame, out.removal_cost, rows)
+            ]
         if len(rows):
             X = block.read().view()
             X.flags.writeable = False  # one compiled kernel serves read-only data too
@@ -122,15 +124,15 @@ class DPMeansModel:
                     )
         local.travel = params.travel
         if params.recheck is not None:
-            self._cost_removals(params, block, local, out.spare)
+            self._cost_removals(params, block, local, out.removal_cost)
         return out, local
 
     def _cost_removals(
-        self, params: Centers, block: Block, local: RowState, spare: Array
+        self, params: Centers, block: Block, local: RowState, removal_cost: Array
     ) -> None:
         """Put the exact cost of removal in place of the bound for some clusters."""
         assert params.recheck is not None
-        spare[params.recheck] = 0.0
+        removal_cost[params.recheck] = 0.0
         rows = np.flatnonzero(params.recheck[local.labels])
         if not len(rows):
             return
@@ -139,7 +141,7 @@ class DPMeansModel:
         rise = two[:, 1] - two[:, 0]
         if block.weights is not None:
             rise *= block.weights[rows]
-        np.add.at(spare, local.labels[rows], rise)
+        np.add.at(removal_cost, local.labels[rows], rise)
 
     def _candidates(
         self,

@@ -163,7 +163,7 @@ class FullCovarianceModel:
             second = np.min(squares, axis=1)
             out.squares += np.bincount(own, weights * first, K)
             if K > 1:
-                out.spare += np.bincount(own, weights * (second - first), K)
+                out.removal_cost += np.bincount(own, weights * (second - first), K)
             _add_scatter(out, params, X, weights, own)
             if self.max_clusters > K:
                 out.candidates = out.candidates.merged(

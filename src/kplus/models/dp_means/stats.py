@@ -118,7 +118,7 @@ class ClusterSums(GroupSums):
         Weighted sums of ``y - refs[k]``.
     squares : array of shape (K,)
         Weighted sums of ``|y - refs[k]|²``.
-    spare : array of shape (K,)
+    removal_cost : array of shape (K,)
         Report: at least this much would the squared distances rise if the cluster
         were removed and its rows went to their second nearest centre.
     moved : int
@@ -128,7 +128,7 @@ class ClusterSums(GroupSums):
     """
 
     statistics: ClassVar[tuple[str, ...]] = ("counts", "sums", "squares")
-    reports = ("spare",)
+    reports = ("removal_cost",)
 
     shapes: ClassVar[dict[str, str]] = {
         "counts": "K",
@@ -140,7 +140,7 @@ class ClusterSums(GroupSums):
     counts: Array
     sums: Array
     squares: Array
-    spare: Array
+    removal_cost: Array
     moved: int = 0
     candidates: Candidates = NO_CANDIDATES
 

@@ -202,7 +202,8 @@ class DPMixtureModel:
         responsibilities(
             scores, _EVERYONE if candidates is None else candidates,
             params.log_weights, weights, np.int64(most), -margin,
-            Shares(components, r, starts), Notes(stats.entropy, pairs, stats.spare),
+            Shares(components, r, starts),
+            Notes(stats.entropy, pairs, stats.removal_cost),
         )  # fmt: skip
         components, r = components[: starts[n]].copy(), r[: starts[n]]
         members = ByComponent(*gather_support(starts, components, r, weights, K))

@@ -77,14 +77,14 @@ class MixtureStats(GroupSums):
         Summed weight of the rows.
     seen : array of shape (K,)
         Report: counts of the rows visited in this pass; earlier rows have none.
-    spare : array of shape (K,)
+    removal_cost : array of shape (K,)
         Report: what rows would lose if their leading component were taken away.
     collected : list of Collected
         Report: rows noted for births.
     """
 
     statistics = ("N", "S", "entropy")
-    reports = ("seen", "spare")
+    reports = ("seen", "removal_cost")
 
     shapes: ClassVar[dict[str, str]] = {
         "N": "K",
@@ -102,7 +102,7 @@ class MixtureStats(GroupSums):
     base: float
     mass: float
     seen: Array
-    spare: Array
+    removal_cost: Array
     collected: list[Collected] = field(default_factory=list)
 
     @classmethod

@@ -129,7 +129,7 @@ def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
         sample.rows, sample.weight(), labels, after.centers, np.arange(after.K)
     )
     return _Rest(
-        after.centers, model.objective(after, total), total.spare, gains, pairs
+        after.centers, model.objective(after, total), total.removal_cost, gains, pairs
     )
 
 

@@ -157,12 +157,12 @@ class Chain:
             rate=rate,
             width=self.width,
             most=_UNLIMITED if self.settings.most is None else self.settings.most,
-            spare=self._spare(rate),
+            most_singles=self._most_singles(rate),
             log_odds=self._log_odds,
             enumerate_new=self.settings.enumerate_new,
         )
 
-    def _spare(self, rate: float) -> int:
+    def _most_singles(self, rate: float) -> int:
         """More features of its own than a row will ever have."""
         plenty = int(rate + 10.0 * np.sqrt(rate)) + 10
         most = self.settings.most
@@ -172,8 +172,8 @@ class Chain:
         """Let a kernel pass over all rows, with room for new features."""
         law, row = self._law(), 0
         while row < self.N:
-            if self.K + law.spare > self.Z.shape[1]:
-                capacity = 2 * self.K + law.spare
+            if self.K + law.most_singles > self.Z.shape[1]:
+                capacity = 2 * self.K + law.most_singles
                 self.Z = _wider(self.Z, capacity)
                 self.counts = np.resize(self.counts, capacity)
                 self._resize(capacity)
