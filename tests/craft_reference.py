@@ -70,9 +70,9 @@ def row_cost(row, cluster, table, F_delta):
     return cost + sum(cluster["v"]) * F_delta
 
 
-def objective(rows, weights, labels, clusters, table, penalty, prices):
+def objective(rows, weights, labels, clusters, table, penalty, constants):
     """As printed: F_Δ once for each chosen feature of a cluster."""
-    F0, F_delta = prices[:2]
+    F0, F_delta = constants[:2]
     total = 0.0
     for row, w, k in zip(rows, weights, labels, strict=True):
         total += w * row_cost(row, clusters[k], table, 0.0)
@@ -193,9 +193,9 @@ def draw(chances, rng):
     return v
 
 
-def one_pass(rows, weights, clusters, table, spec, penalty, prices, rng):
+def one_pass(rows, weights, clusters, table, spec, penalty, constants, rng):
     """Labels after one pass, and the clusters as they are then, opened ones last."""
-    F0, F_delta, a0, b0, a1, b1 = prices
+    F0, F_delta, a0, b0, a1, b1 = constants
     clusters, labels = list(clusters), []
     for row, w in zip(rows, weights, strict=True):
         costs = [row_cost(row, c, table, F_delta) for c in clusters]
@@ -228,7 +228,7 @@ def refit(rows, weights, labels, table, spec):
     return labels, clusters
 
 
-def iterations(X, weights, spec, start, penalty, prices, rng, n):
+def iterations(X, weights, spec, start, penalty, constants, rng, n):
     """Labels, clusters and objective after each of n iterations, from a given row."""
     rows, weights = plain(X), [float(w) for w in weights]
     table = whole_table(rows, weights, spec.levels)
@@ -236,14 +236,14 @@ def iterations(X, weights, spec, start, penalty, prices, rng, n):
     clusters = [opened(plain([start])[0], first, table, spec)]
     for _ in range(n):
         labels, clusters = one_pass(
-            rows, weights, clusters, table, spec, penalty, prices, rng
+            rows, weights, clusters, table, spec, penalty, constants, rng
         )
         labels, clusters = refit(rows, weights, labels, table, spec)
-        value = objective(rows, weights, labels, clusters, table, penalty, prices)
+        value = objective(rows, weights, labels, clusters, table, penalty, constants)
         yield labels, clusters, value
 
 
-def farthest_first(X, weights, spec, start, k, prices):
+def farthest_first(X, weights, spec, start, k, constants):
     """λ: the distance of the k-th row that is taken, averaged over v ~ Bernoulli(m)."""
     rows = plain(X)
     table = whole_table(rows, weights, spec.levels)
@@ -251,8 +251,8 @@ def farthest_first(X, weights, spec, start, k, prices):
 
     def apart(row, center):
         all_of, none = (opened(center, [v] * D, table, spec) for v in (True, False))
-        return (1.0 - m) * row_cost(row, none, table, prices[1]) + m * row_cost(
-            row, all_of, table, prices[1]
+        return (1.0 - m) * row_cost(row, none, table, constants[1]) + m * row_cost(
+            row, all_of, table, constants[1]
         )
 
     for _ in range(k):

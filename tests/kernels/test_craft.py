@@ -9,14 +9,14 @@ from kplus.kernels.craft import (
     Categories,
     Choice,
     Numbers,
-    Tariff,
+    Penalties,
     add_up,
     assign_rows,
     choose_features,
+    cost_clusters,
     cross_sums,
     encode_rows,
     fit_clusters,
-    price_clusters,
     score_rows,
     settle,
     weigh_tables,
@@ -262,7 +262,7 @@ def test_an_unseen_category_has_a_finite_score():
     assert tables[1, 0] == pytest.approx(np.log(0.5 / 6 / 0.5))
 
 
-# ------------------------------------------------------- features, prices, weights
+# -------------------------------------------------------- features, costs, weights
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.35, 1.0])
@@ -283,17 +283,18 @@ def test_choose_features_is_the_best_choice(budget, sharing, seed):
     assert value == pytest.approx(value_of(gains - costs, present, budget, sharing))
 
 
-def test_price_clusters():
+def test_cost_clusters():
     rng = np.random.default_rng(0)
     gains, weights = rng.normal(size=(3, 4)), rng.uniform(size=(3, 4))
     costs, counts = rng.uniform(size=4), np.array([5.0, 0.0, 3.0])
-    prices = np.full(3, np.nan)
-    price_clusters(gains, costs, weights, counts, 8.0, 1.5, prices)
+    cluster_costs = np.full(3, np.nan)
+    penalties = Penalties(np.empty(0), 8.0, costs, 1.5)
+    cost_clusters(gains, weights, counts, penalties, cluster_costs)
     for k in (0, 2):
         worth = weights[k] @ (gains[k] - costs)
         expected = 1.5 - counts[k] * np.log(counts[k] / 8.0) - worth
-        assert prices[k] == pytest.approx(expected)
-    assert prices[1] == 0.0
+        assert cluster_costs[k] == pytest.approx(expected)
+    assert cluster_costs[1] == 0.0
 
 
 @every_kind
@@ -321,11 +322,11 @@ def test_weigh_tables(levels, numeric):
 def settled(layout, rows, labels, K, *, warm=0, most=100, budget=-1, sharing=0.0):
     whole, total = statistics_of(rows, 0 * labels, 1, layout.n_sums)
     costs = np.full(len(layout.columns), 1.5)
-    sums, counts, prices = np.empty((K, layout.n_sums)), np.empty(K), np.empty(K)
-    tariff = Tariff(whole[0], total[0], costs, 2.0)
-    choice, found = Choice(1.0, budget, sharing), (sums, counts, prices)
-    J = settle(rows.encoded, layout.sums, tariff, choice, warm, most, labels, found)
-    return J, sums, counts, prices
+    sums, counts, cluster_costs = np.empty((K, layout.n_sums)), np.empty(K), np.empty(K)
+    penalties = Penalties(whole[0], total[0], costs, 2.0)
+    choice, found = Choice(1.0, budget, sharing), (sums, counts, cluster_costs)
+    J = settle(rows.encoded, layout.sums, penalties, choice, warm, most, labels, found)
+    return J, sums, counts, cluster_costs
 
 
 def one_round(layout, rows, labels, K, budget, sharing, warm):
@@ -359,12 +360,12 @@ def test_settle_takes_turns(levels, budget, sharing, warm, most):
             break
         ours = new
     how = {"warm": warm, "most": most, "budget": budget, "sharing": sharing}
-    J, sums, counts, prices = settled(layout, rows, labels, 3, **how)
+    J, sums, counts, cluster_costs = settled(layout, rows, labels, 3, **how)
     np.testing.assert_array_equal(labels, ours)
     expected = statistics_of(rows, labels, 3, layout.n_sums)
     np.testing.assert_allclose(sums, expected[0], atol=1e-12)
     np.testing.assert_allclose(counts, expected[1])
-    assert pytest.approx(prices.sum()) == J
+    assert pytest.approx(cluster_costs.sum()) == J
     if most > warm or warm == 0:
         now, _ = one_round(layout, rows, labels, 3, budget, sharing, False)
         assert pytest.approx(now, rel=1e-9, abs=1e-9) == J

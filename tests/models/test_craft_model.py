@@ -90,7 +90,7 @@ class CraftLaws(Laws):
             params.shares[of],
             params.gains[of],
             params.chosen[of],
-            params.prices[of],
+            params.cluster_costs[of],
         )
 
     def scale(self, params, table):
@@ -213,13 +213,13 @@ def test_costs_are_half_log_n_for_each_parameter():
     X[X[:, 1] == 2, 1] = 1.0  # a category that never occurs has no parameter
     model = model_of(X, weights)
     total = sums_of(model, X, weights, z, 3)
-    tariff = model.tariff(total.sums.sum(axis=0), weights.sum())
+    penalties = model.penalties(total.sums.sum(axis=0), weights.sum())
     half = 0.5 * np.log(weights.sum())
     np.testing.assert_allclose(
-        model.layout.by_column(tariff.costs), half * np.array([2, 1, 2, 1])
+        model.layout.by_column(penalties.costs), half * np.array([2, 1, 2, 1])
     )
-    assert tariff.penalty == pytest.approx(half)
-    given_one = replace(model, penalty=7.0).tariff(tariff.whole, tariff.total)
+    assert penalties.penalty == pytest.approx(half)
+    given_one = replace(model, penalty=7.0).penalties(penalties.whole, penalties.total)
     assert given_one.penalty == 7.0
 
 
@@ -242,7 +242,7 @@ def test_one_cluster_costs_its_penalty_alone():
     clusters = model.of(sums_of(model, X, weights, np.zeros(60, int), 1))
     np.testing.assert_allclose(clusters.gains, 0.0, atol=1e-9)
     assert not clusters.chosen.any()
-    assert clusters.prices[0] == pytest.approx(0.5 * np.log(weights.sum()))
+    assert clusters.cluster_costs[0] == pytest.approx(0.5 * np.log(weights.sum()))
 
 
 @pytest.mark.parametrize(
@@ -281,12 +281,12 @@ def test_all_sharing_means_the_same_features():
 def test_units_do_not_matter():
     X, weights, z = mixed_rows()
     other = X * [1e-6, 1, 1e5, 1] + [1e3, 0, -7, 0]
-    prices = [
-        m.of(sums_of(m, x, weights, z, 3)).prices
+    cluster_costs = [
+        m.of(sums_of(m, x, weights, z, 3)).cluster_costs
         for x in (X, other)
         for m in [model_of(x, weights)]
     ]
-    np.testing.assert_allclose(*prices, rtol=1e-7)
+    np.testing.assert_allclose(*cluster_costs, rtol=1e-7)
 
 
 # -------------------------------------------------------------------- blocks and sums

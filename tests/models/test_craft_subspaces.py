@@ -163,8 +163,8 @@ def test_an_even_split_of_three_needs_no_background():
 def test_an_absent_category_is_no_feature():
     """It tells the cluster from others, but its rows do not agree more."""
     model, total, subspaces = figure("2a")
-    tariff = model.tariff(total.sums.sum(axis=0), total.counts.sum())
-    counting = model.clusters(total.sums, total.counts, tariff).chosen
+    penalties = model.penalties(total.sums.sum(axis=0), total.counts.sum())
+    counting = model.clusters(total.sums, total.counts, penalties).chosen
     assert counting.sum() > subspaces.sum()
     np.testing.assert_array_equal(agreeing_features(model, total), subspaces)
 

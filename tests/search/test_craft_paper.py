@@ -58,22 +58,22 @@ def generator(seed=0):
 
 def expected_steps(X, weights, spec, seed, n):
     """What plain Python finds after each iteration, and its λ."""
-    rng, prices = generator(seed), constants(spec.fraction, spec.rho)
+    rng, terms = generator(seed), constants(spec.fraction, spec.rho)
     start = start_row(X, weights, rng)
     penalty = spec.penalty
     if penalty is None:
         penalty = obvious.farthest_first(
-            X, weights, spec, start, spec.n_clusters, prices
+            X, weights, spec, start, spec.n_clusters, terms
         )
-    steps = obvious.iterations(X, weights, spec, start, penalty, prices, rng, n)
+    steps = obvious.iterations(X, weights, spec, start, penalty, terms, rng, n)
     return penalty, list(steps)
 
 
-def expected_end(X, clusters, weights, spec, prices):
+def expected_end(X, clusters, weights, spec, terms):
     """Labels by the cheapest cluster, and which clusters have a row then."""
     rows = obvious.plain(X)
     table = obvious.whole_table(rows, weights, spec.levels)
-    costs = [[obvious.row_cost(r, c, table, prices[1]) for c in clusters] for r in rows]
+    costs = [[obvious.row_cost(r, c, table, terms[1]) for c in clusters] for r in rows]
     return np.unique(np.argmin(costs, axis=1), return_inverse=True)
 
 
@@ -91,7 +91,7 @@ SPECS = [
 @pytest.mark.parametrize("seed", range(4))
 def test_every_iteration_is_that_of_plain_python(spec, seed):
     X, w = mixed_rows(seed)
-    prices = constants(spec.fraction, spec.rho)
+    terms = constants(spec.fraction, spec.rho)
     penalty, steps = expected_steps(X, w, spec, seed, 6)
     values = [value for _, _, value in steps]
     for n in range(1, 7):
@@ -102,7 +102,7 @@ def test_every_iteration_is_that_of_plain_python(spec, seed):
         np.testing.assert_allclose(fit.penalty, penalty, rtol=1e-12)
         np.testing.assert_allclose(fit.history[:-1], values[: n - 1], rtol=1e-10)
         clusters = steps[n - 1][1]
-        used, labels = expected_end(X, clusters, w, spec, prices)
+        used, labels = expected_end(X, clusters, w, spec, terms)
         np.testing.assert_array_equal(fit.labels, labels)
         np.testing.assert_array_equal(fit.chosen, [clusters[k]["v"] for k in used])
         for d, level in enumerate(MIXED):

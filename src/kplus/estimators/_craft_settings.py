@@ -200,7 +200,7 @@ def attributes(craft: Any, found: CraftFit) -> dict[str, Any]:
         "selected_features_": layout.by_column(_selected(craft, found)),
         "feature_scores_": layout.by_column(scores),
         "n_missing_": layout.missing(whole, total),
-        "penalty_": float(model.tariff(whole, total).penalty),
+        "penalty_": float(model.penalties(whole, total).penalty),
     }
 
 

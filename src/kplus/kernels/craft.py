@@ -19,15 +19,15 @@ __all__ = [
     "Columns",
     "Encoded",
     "Numbers",
-    "Tariff",
+    "Penalties",
     "add_up",
     "assign_rows",
     "choose_features",
+    "cost_clusters",
     "cross_sums",
     "distances_to",
     "encode_rows",
     "fit_clusters",
-    "price_clusters",
     "score_rows",
     "settle",
     "weigh_tables",
@@ -72,7 +72,7 @@ class Encoded(NamedTuple):
     weights: np.ndarray  # (n,)
 
 
-class Tariff(NamedTuple):
+class Penalties(NamedTuple):
     """What features and clusters cost, given the sums of all rows."""
 
     whole: np.ndarray  # (F,) sums of all rows, which give the background
@@ -337,20 +337,20 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
 
 
 @kernel
-def price_clusters(gains, costs, weights, counts, total, penalty, prices):
+def cost_clusters(gains, weights, counts, penalties, cluster_costs):
     """λ − n_k log(n_k/N) − Σ_d w_kd (G_kd − c_d) of each cluster.
 
     Not in the paper.
     """
     K, D = gains.shape
     for k in range(K):
-        prices[k] = 0.0
+        cluster_costs[k] = 0.0
         if counts[k] <= 0.0:
             continue
-        price = penalty - counts[k] * np.log(counts[k] / total)
+        cost = penalties.penalty - counts[k] * np.log(counts[k] / penalties.total)
         for d in range(D):
-            price -= weights[k, d] * (gains[k, d] - costs[d])
-        prices[k] = price
+            cost -= weights[k, d] * (gains[k, d] - penalties.costs[d])
+        cluster_costs[k] = cost
 
 
 @kernel
@@ -379,16 +379,16 @@ def _shares(counts, total, out):
 
 
 @kernel
-def settle(rows, columns, tariff, choice, warm, most_passes, labels, found):
+def settle(rows, columns, penalties, choice, warm, most_passes, labels, found):
     """Assign rows and fit clusters in turn until no row changes; return the objective.
 
     Repeats the steps of CRAFT Algorithm 2 on another objective, which none of them
     raises. Begins with `labels` and leaves them; `found` are the arrays of their sums,
-    counts and prices. In the first `warm` rounds every feature counts.
+    counts and costs. In the first `warm` rounds every feature counts.
     """
-    sums, counts, prices = found
+    sums, counts, cluster_costs = found
     K, F = sums.shape
-    D = len(tariff.costs)
+    D = len(penalties.costs)
     gains, weights = np.empty((K, D)), np.empty((K, D))
     tables, shares = np.empty((F, K)), np.empty(K)
     chosen, present = np.empty((K, D), np.bool_), np.empty(K, np.bool_)
@@ -398,27 +398,25 @@ def settle(rows, columns, tariff, choice, warm, most_passes, labels, found):
         add_up(rows.numbers, rows.codes, rows.weights, labels, sums, counts)
         for k in range(K):
             present[k] = counts[k] > 0.0
-        fit_clusters(sums, tariff.whole, columns, choice.smoothing, gains, tables)
+        fit_clusters(sums, penalties.whole, columns, choice.smoothing, gains, tables)
         if passes < warm:
             weights[:] = 1.0
         else:
             choose_features(
-                gains, tariff.costs, present, choice.budget, choice.sharing, chosen,
+                gains, penalties.costs, present, choice.budget, choice.sharing, chosen,
                 weights,
             )  # fmt: skip
         if passes == most_passes:
             break
         weigh_tables(tables, weights, columns)
-        _shares(counts, tariff.total, shares)
+        _shares(counts, penalties.total, shares)
         moved = assign_rows(rows.numbers, rows.codes, tables, shares, labels)
         if moved == 0 and passes >= warm:
             break
-    price_clusters(
-        gains, tariff.costs, weights, counts, tariff.total, tariff.penalty, prices
-    )
+    cost_clusters(gains, weights, counts, penalties, cluster_costs)
     objective = 0.0
     for k in range(K):
-        objective += prices[k]
+        objective += cluster_costs[k]
     return objective
 
 

@@ -9,12 +9,12 @@ from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.craft import (
     Choice,
-    Tariff,
+    Penalties,
     add_up,
     assign_rows,
     choose_features,
+    cost_clusters,
     fit_clusters,
-    price_clusters,
     weigh_tables,
 )
 from kplus.models.craft.layout import Layout
@@ -62,7 +62,7 @@ class CraftModel:
 
     @property
     def alone(self) -> "CraftModel":
-        """The same without sharing, to price candidates that are no partition."""
+        """The same without sharing, for candidates that are no partition."""
         return replace(self, sharing=0.0)
 
     @property
@@ -77,7 +77,7 @@ class CraftModel:
         """How clusters are fitted, for the kernels."""
         return Choice(self.smoothing, self.budget, self.sharing)
 
-    def tariff(self, whole: Array, total: float) -> Tariff:
+    def penalties(self, whole: Array, total: float) -> Penalties:
         """Costs for a table with these sums: ½ log N for each parameter."""
         half = 0.5 * np.log(max(total, 1.0))
         layout = self.layout
@@ -91,29 +91,27 @@ class CraftModel:
             [np.full(layout.scored, 2.0), np.maximum(used - 1.0, 1.0)]
         )
         penalty = half if self.penalty is None else self.penalty
-        return Tariff(whole, total, half * parameters, penalty)
+        return Penalties(whole, total, half * parameters, penalty)
 
-    def clusters(self, sums: Array, counts: Array, tariff: Tariff) -> Clusters:
+    def clusters(self, sums: Array, counts: Array, penalties: Penalties) -> Clusters:
         """Fit clusters, each by itself a candidate or part of a partition."""
         layout, K = self.layout, len(counts)
         gains, weights = np.empty((K, self.n_features)), np.empty((K, self.n_features))
         tables = np.empty((layout.n_sums, K))
-        chosen, prices = np.empty(gains.shape, np.bool_), np.empty(K)
-        fit_clusters(sums, tariff.whole, layout.sums, self.smoothing, gains, tables)
+        chosen, cluster_costs = np.empty(gains.shape, np.bool_), np.empty(K)
+        fit_clusters(sums, penalties.whole, layout.sums, self.smoothing, gains, tables)
         choose_features(
-            gains, tariff.costs, counts > 0.0, self.budget, self.sharing, chosen,
+            gains, penalties.costs, counts > 0.0, self.budget, self.sharing, chosen,
             weights,
         )  # fmt: skip
         weigh_tables(tables, weights, layout.sums)
-        price_clusters(
-            gains, tariff.costs, weights, counts, tariff.total, tariff.penalty, prices
-        )
+        cost_clusters(gains, weights, counts, penalties, cluster_costs)
         with np.errstate(divide="ignore"):
-            shares = np.log(counts / tariff.total)
-        return Clusters(tables, shares, gains, chosen, prices)
+            shares = np.log(counts / penalties.total)
+        return Clusters(tables, shares, gains, chosen, cluster_costs)
 
     def join_changes(
-        self, sums: Array, counts: Array, prices: Array, tariff: Tariff
+        self, sums: Array, counts: Array, cluster_costs: Array, penalties: Penalties
     ) -> tuple[IntArray, Array]:
         """All pairs of clusters, and how the objective changes if they are joined.
 
@@ -123,15 +121,17 @@ class CraftModel:
         changes = [np.empty(0)]
         for k in range(len(counts) - 1):  # not all at once: they may be very many
             joined = self.alone.clusters(
-                sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], tariff
+                sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], penalties
             )
-            changes.append(joined.prices - prices[k + 1 :] - prices[k])
+            changes.append(
+                joined.cluster_costs - cluster_costs[k + 1 :] - cluster_costs[k]
+            )
         return pairs, np.concatenate(changes)
 
     def of(self, total: ClusterSums) -> Clusters:
         """The best clusters for a partition of all rows."""
-        tariff = self.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
-        return self.clusters(total.sums, total.counts, tariff)
+        penalties = self.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
+        return self.clusters(total.sums, total.counts, penalties)
 
     def summarize(
         self, params: Clusters, block: Block, local: IntArray | None
@@ -163,7 +163,7 @@ class CraftModel:
 
     def objective(self, params: Clusters, total: ClusterSums) -> float:
         """J of the partition, its clusters at their best."""
-        return float(self.of(total).prices.sum())
+        return float(self.of(total).cluster_costs.sum())
 
     def converged(self, total: ClusterSums) -> bool:
         return total.changed == 0

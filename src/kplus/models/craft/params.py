@@ -65,7 +65,7 @@ class Clusters:
         What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
     chosen : (K, D)
         Which features count.
-    prices : (K,)
+    cluster_costs : (K,)
         What each cluster costs; their sum is the objective.
     """
 
@@ -81,7 +81,7 @@ class Clusters:
     shares: Array
     gains: Array
     chosen: NDArray[np.bool_]
-    prices: Array
+    cluster_costs: Array
 
     @property
     def K(self) -> int:
@@ -94,5 +94,5 @@ class Clusters:
             self.shares[kept],
             self.gains[kept],
             self.chosen[kept],
-            self.prices[kept],
+            self.cluster_costs[kept],
         )

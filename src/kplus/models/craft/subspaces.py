@@ -104,22 +104,22 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
     if K < 2:
         return chosen
     profile = Profile.of(model, total)
-    tariff = model.tariff(total.sums.sum(axis=0), float(total.counts.sum()))
-    gains = model.clusters(total.sums, total.counts, tariff).gains
-    price = tariff.costs + np.log(D)
+    penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
+    gains = model.clusters(total.sums, total.counts, penalties).gains
+    cost = penalties.costs + np.log(D)
     broadest = np.argmax(profile.breadth, axis=0)
     narrowest = np.min(profile.breadth, axis=0)
     for b in np.unique(broadest):
         joined = model.clusters(
-            total.sums + total.sums[b], total.counts + total.counts[b], tariff
+            total.sums + total.sums[b], total.counts + total.counts[b], penalties
         ).gains
         mine = broadest == b
-        behind = gains + gains[b] - joined < price
+        behind = gains + gains[b] - joined < cost
         behind[b] = True
         alone = np.count_nonzero(behind, axis=0) == 1
         behind[b] &= ~(alone & (profile.breadth[b] < _HARDLY_BROADER * narrowest))
         chosen[:, mine] = ~behind[:, mine]
-    return chosen & (gains > tariff.costs)
+    return chosen & (gains > penalties.costs)
 
 
 def budgeted_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:

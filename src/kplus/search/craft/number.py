@@ -154,7 +154,7 @@ class Search:
         split = best_split(part, both, 0, self.rng)
         if split is None:
             return None
-        if both.objective + split.change >= at.prices[i] + at.prices[j]:
+        if both.objective + split.change >= at.cluster_costs[i] + at.cluster_costs[j]:
             return None
         labels = at.labels.copy()
         labels[rows] = np.where(split.parts == 1, j, i)
@@ -174,8 +174,8 @@ class Search:
         return self._splits[key]
 
     def _joins(self, at: Partition) -> tuple[IntArray, Array]:
-        model, tariff = self.table.model, self.table.tariff
-        return model.join_changes(at.sums, at.counts, at.prices, tariff)
+        model, penalties = self.table.model, self.table.penalties
+        return model.join_changes(at.sums, at.counts, at.cluster_costs, penalties)
 
     def _everyone(self) -> IntArray:
         return np.zeros(len(self.table.rows), dtype=np.int64)

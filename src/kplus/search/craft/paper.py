@@ -166,7 +166,7 @@ def fit_paper(
     history[-1] = table.objective(clusters, labels, penalty)
     fitted = PaperFit(
         labels, penalty, history[-1], np.array(history), converged, revisited,
-        clusters, table.columns, table.prices.F_delta,
+        clusters, table.columns, table.constants.F_delta,
     )  # fmt: skip
     return replace(fitted, labels=assign(X, fitted))  # rows of weight 0, too
 
@@ -271,8 +271,8 @@ def _walk(
     table: PaperTable, clusters: Clusters, penalty: float, rng: np.random.Generator
 ) -> tuple[IntArray, bool]:
     """One pass over the rows; each may open a cluster that the next ones see."""
-    a0, b0, a1, _ = table.prices[2:]
-    limit = penalty + table.D * table.prices.F0
+    a0, b0, a1, _ = table.constants[2:]
+    limit = penalty + table.D * table.constants.F0
     labels = np.empty(len(table.X), dtype=np.int64)
     held = K = len(clusters.chosen)
     row = 0

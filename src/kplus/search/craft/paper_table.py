@@ -139,7 +139,7 @@ class PaperTable:
     weights: Array
     columns: Columns
     spec: PaperSpec
-    prices: Constants
+    constants: Constants
 
     @classmethod
     def of(cls, X: Array, weights: Array | None, spec: PaperSpec) -> "PaperTable":
@@ -206,15 +206,15 @@ class PaperTable:
         """Assign rows from `row` on; the first that costs more than `limit`."""
         stop: int = walk_rows(
             self.X, self.weights, row, clusters, K, self.columns,
-            Penalties(self.prices.F_delta, limit), labels,
+            Penalties(self.constants.F_delta, limit), labels,
         )  # fmt: skip
         return stop
 
     def objective(self, clusters: Clusters, labels: IntArray, penalty: float) -> float:
         """The objective as printed in section 2."""
         rows = total_cost(self.X, self.weights, labels, clusters, self.columns)
-        opening = (penalty + self.D * self.prices.F0) * len(clusters.chosen)
-        features = self.prices.F_delta * np.count_nonzero(clusters.chosen)
+        opening = (penalty + self.D * self.constants.F0) * len(clusters.chosen)
+        features = self.constants.F_delta * np.count_nonzero(clusters.chosen)
         return float(rows + opening + features)
 
     def mean_costs(self, row: Array) -> Array:
@@ -222,7 +222,7 @@ class PaperTable:
         without, within = np.empty((2, len(self.X), 1))
         for out, choice in ((without, False), (within, True)):
             cluster = self.opened(row, np.full(self.D, choice))
-            cost_table(self.X, cluster, self.columns, self.prices.F_delta, out)
+            cost_table(self.X, cluster, self.columns, self.constants.F_delta, out)
         m = self.spec.fraction
         average: Array = (1.0 - m) * without[:, 0] + m * within[:, 0]
         return average

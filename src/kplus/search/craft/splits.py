@@ -43,7 +43,7 @@ def best_split(
     if not found:
         return None
     best = min(found, key=lambda halves: halves.objective)
-    change = best.objective - float(partition.prices[k])
+    change = best.objective - float(partition.cluster_costs[k])
     return Split(rows, best.labels, change)
 
 
@@ -71,8 +71,9 @@ def _single_cuts(part: Table, sums: Array, count: float) -> list[IntArray]:
     if not len(useful):
         return []
     one, n_one = one[useful], n_one[useful]
-    prices = part.prices(one, n_one) + part.prices(sums - one, count - n_one)
-    first = useful[np.argsort(prices, kind="stable")[:_N_CUTS]]
+    costs = part.cluster_costs(one, n_one)
+    costs += part.cluster_costs(sums - one, count - n_one)
+    first = useful[np.argsort(costs, kind="stable")[:_N_CUTS]]
     return [_cut(part, int(cut), middles, place) for cut in first]
 
 

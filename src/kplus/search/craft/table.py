@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import Tariff, add_up, distances_to, settle
+from kplus.kernels.craft import Penalties, add_up, distances_to, settle
 from kplus.models.craft.layout import Rows
 from kplus.models.craft.model import CraftModel
 
@@ -23,7 +23,7 @@ class Partition:
     labels: IntArray
     sums: Array
     counts: Array
-    prices: Array
+    cluster_costs: Array
 
     @property
     def K(self) -> int:
@@ -31,30 +31,30 @@ class Partition:
 
     @property
     def objective(self) -> float:
-        return float(self.prices.sum())
+        return float(self.cluster_costs.sum())
 
 
 @dataclass(frozen=True)
 class Table:
     """Some rows in memory and the model to fit to them.
 
-    The background and the costs are those of `tariff`, so that parts of a table are
+    The background and the costs are those of `penalties`, so that parts of a table are
     judged as parts.
     """
 
     model: CraftModel
     rows: Rows
-    tariff: Tariff
+    penalties: Penalties
 
     @classmethod
     def of(cls, model: CraftModel, rows: Rows) -> "Table":
         whole, total = np.zeros((1, model.layout.n_sums)), np.zeros(1)
         everyone = np.zeros(len(rows), dtype=np.int64)
         add_up(rows.numbers, rows.codes, rows.weights, everyone, whole, total)
-        return cls(model, rows, model.tariff(whole[0], float(total[0])))
+        return cls(model, rows, model.penalties(whole[0], float(total[0])))
 
     def part(self, rows: IntArray) -> "Table":
-        return Table(self.model, self.rows.take(rows), self.tariff)
+        return Table(self.model, self.rows.take(rows), self.penalties)
 
     def settle(
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
@@ -63,20 +63,24 @@ class Table:
         model, layout = self.model, self.model.layout
         labels = labels.astype(np.int64)
         sums, counts = np.empty((K, layout.n_sums)), np.empty(K)
-        prices = np.empty(K)
+        cluster_costs = np.empty(K)
         settle(
-            self.rows.encoded, layout.sums, self.tariff, model.choice,
-            _WARM if warm else 0, most, labels, (sums, counts, prices),
+            self.rows.encoded, layout.sums, self.penalties, model.choice,
+            _WARM if warm else 0, most, labels, (sums, counts, cluster_costs),
         )  # fmt: skip
         alive = counts > 0.0
         if not alive.all():
             labels = (np.cumsum(alive) - 1)[labels]
-            sums, counts, prices = sums[alive], counts[alive], prices[alive]
-        return Partition(labels, sums, counts, prices)
+            sums, counts, cluster_costs = (
+                sums[alive],
+                counts[alive],
+                cluster_costs[alive],
+            )
+        return Partition(labels, sums, counts, cluster_costs)
 
-    def prices(self, sums: Array, counts: Array) -> Array:
+    def cluster_costs(self, sums: Array, counts: Array) -> Array:
         """What clusters with these sums would cost, each for itself."""
-        return self.model.alone.clusters(sums, counts, self.tariff).prices
+        return self.model.alone.clusters(sums, counts, self.penalties).cluster_costs
 
     def distances(self, row: int) -> Array:
         """How far all rows are from one of them."""

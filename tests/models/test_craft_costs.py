@@ -32,10 +32,10 @@ def test_a_table_lighter_than_one_row_costs_nothing(weight):
     X, weights = rows(), np.full(60, weight)
     model = model_of(X, weights)
     total = total_of(model, X, weights, np.arange(60) % 2, 2)
-    tariff = model.tariff(total.sums.sum(axis=0), 60 * weight)
-    np.testing.assert_array_equal(tariff.costs, 0.0)
-    assert tariff.penalty == 0.0
-    assert np.all(np.isfinite(model.of(total).prices))
+    penalties = model.penalties(total.sums.sum(axis=0), 60 * weight)
+    np.testing.assert_array_equal(penalties.costs, 0.0)
+    assert penalties.penalty == 0.0
+    assert np.all(np.isfinite(model.of(total).cluster_costs))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
@@ -46,11 +46,11 @@ def test_categories_that_rounding_left_behind_are_not_paid_for(scale):
     total = 60 * scale
     place = model.layout.places(0)
     half = 0.5 * np.log(max(total, 1.0))
-    assert model.tariff(whole, total).costs[1] == pytest.approx(2.0 * half)
+    assert model.penalties(whole, total).costs[1] == pytest.approx(2.0 * half)
     whole[place.start] = 1e-11 * total
-    assert model.tariff(whole, total).costs[1] == pytest.approx(half)
+    assert model.penalties(whole, total).costs[1] == pytest.approx(half)
     whole[place.start] = 1e-7 * total  # few rows, but some
-    assert model.tariff(whole, total).costs[1] == pytest.approx(2.0 * half)
+    assert model.penalties(whole, total).costs[1] == pytest.approx(2.0 * half)
 
 
 def test_a_variance_is_never_negative():
