@@ -13,12 +13,12 @@ from kplus.kernels.craft import (
     add_up,
     assign_rows,
     choose_features,
+    converge,
     cost_clusters,
     cross_sums,
     encode_rows,
     fit_clusters,
     score_rows,
-    settle,
     weigh_tables,
 )
 from kplus.models.craft.layout import Layout
@@ -316,16 +316,18 @@ def test_weigh_tables(levels, numeric):
     np.testing.assert_allclose(tables, expected)
 
 
-# ------------------------------------------------------------------------- settle
+# ----------------------------------------------------------------------- converge
 
 
-def settled(layout, rows, labels, K, *, warm=0, most=100, budget=-1, sharing=0.0):
+def converged(layout, rows, labels, K, *, warm=0, most=100, budget=-1, sharing=0.0):
     whole, total = statistics_of(rows, 0 * labels, 1, layout.n_sums)
     costs = np.full(len(layout.columns), 1.5)
     sums, counts, cluster_costs = np.empty((K, layout.n_sums)), np.empty(K), np.empty(K)
     penalties = Penalties(whole[0], total[0], costs, 2.0)
     choice, found = Choice(1.0, budget, sharing), (sums, counts, cluster_costs)
-    J = settle(rows.encoded, layout.sums, penalties, choice, warm, most, labels, found)
+    J = converge(
+        rows.encoded, layout.sums, penalties, choice, warm, most, labels, found
+    )
     return J, sums, counts, cluster_costs
 
 
@@ -350,7 +352,7 @@ def one_round(layout, rows, labels, K, budget, sharing, warm):
     ("budget", "sharing", "warm"), [(-1, 0.0, 0), (1, 0.0, 2), (-1, 0.5, 1)]
 )
 @pytest.mark.parametrize("most", [0, 3, 100])
-def test_settle_takes_turns(levels, budget, sharing, warm, most):
+def test_converge_takes_turns(levels, budget, sharing, warm, most):
     _, layout, rows = coded(levels, n=70)
     labels = np.random.default_rng(1).integers(0, 3, 70)
     ours = labels.copy()
@@ -360,7 +362,7 @@ def test_settle_takes_turns(levels, budget, sharing, warm, most):
             break
         ours = new
     how = {"warm": warm, "most": most, "budget": budget, "sharing": sharing}
-    J, sums, counts, cluster_costs = settled(layout, rows, labels, 3, **how)
+    J, sums, counts, cluster_costs = converged(layout, rows, labels, 3, **how)
     np.testing.assert_array_equal(labels, ours)
     expected = statistics_of(rows, labels, 3, layout.n_sums)
     np.testing.assert_allclose(sums, expected[0], atol=1e-12)

@@ -267,7 +267,7 @@ def test_splits_change_j_as_they_say(settings):
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 90)
     table = table_of(X, MIXED, weights, **settings)
     how = {"penalty": settings.get("penalty"), "model": table.model}
-    at = table.settle(z // 2, 2, most=0)
+    at = table.converge(z // 2, 2, most=0)
     assert at.objective == pytest.approx(brute(X, MIXED, z // 2, weights, **how))
     for k in range(2):
         split = best_split(table, at, k, np.random.default_rng(0))
@@ -283,7 +283,7 @@ def test_splits_change_j_as_they_say(settings):
 def test_what_cannot_be_split():
     X = np.array([[1.0, 0], [1.0, 0], [1.0, 0], [5.0, 1]])
     table = table_of(X, (None, 2))
-    at = table.settle(np.array([0, 0, 0, 1]), 2, most=0)
+    at = table.converge(np.array([0, 0, 0, 1]), 2, most=0)
     rng = np.random.default_rng(0)
     assert best_split(table, at, 1, rng) is None  # a single row
     assert best_split(table, at, 0, rng) is None  # equal ones
@@ -292,7 +292,7 @@ def test_what_cannot_be_split():
 def test_joins_change_j_as_they_say():
     X, z = mixed_rows(groups=4)
     table = table_of(X, MIXED)
-    at = table.settle(z, 4, most=0)
+    at = table.converge(z, 4, most=0)
     pairs, losses = Search(table, np.random.default_rng(0), 99)._joins(at)
     assert len(pairs) == 6
     for (i, j), loss in zip(pairs, losses, strict=True):
@@ -301,11 +301,11 @@ def test_joins_change_j_as_they_say():
         assert loss == pytest.approx(change, rel=1e-8)
 
 
-def test_settle_finds_partitions_without_empty_clusters():
+def test_converge_finds_partitions_without_empty_clusters():
     X, z = mixed_rows()
     table = table_of(X, MIXED)
     labels = np.array([0, 4, 5])[z]
-    at = table.settle(labels, 7)
+    at = table.converge(labels, 7)
     assert at.K == 3
     np.testing.assert_array_equal(np.unique(at.labels), [0, 1, 2])
     assert at.objective == pytest.approx(brute(X, MIXED, at.labels))

@@ -23,13 +23,13 @@ __all__ = [
     "add_up",
     "assign_rows",
     "choose_features",
+    "converge",
     "cost_clusters",
     "cross_sums",
     "distances_to",
     "encode_rows",
     "fit_clusters",
     "score_rows",
-    "settle",
     "weigh_tables",
     "yeo_johnson",
 ]
@@ -379,7 +379,7 @@ def _shares(counts, total, out):
 
 
 @kernel
-def settle(rows, columns, penalties, choice, warm, most_passes, labels, found):
+def converge(rows, columns, penalties, choice, warm, most_passes, labels, found):
     """Assign rows and fit clusters in turn until no row changes; return the objective.
 
     Repeats the steps of CRAFT Algorithm 2 on another objective, which none of them

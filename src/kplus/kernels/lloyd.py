@@ -10,7 +10,7 @@ Each row knows its nearest and second nearest centre when last looked at, and bo
 of its distances: from above to the first, from below to the second and to all others
 (after Hamerly 2010). `screen_rows` moves the bounds by the drift of the centres,
 without the data, and lists the rows that may not stay. `visit_rows` reads those: it
-measures the distance to their two centres and, where that does not settle a row,
+measures the distance to their two centres and, where that does not decide a row,
 compares it with other centres. These are ranked by how far they drifted: one that
 drifted by no more than the margin between two bounds cannot have become nearer, so
 only the first few of the ranking count, rounded up to one of a few widths (tiers)

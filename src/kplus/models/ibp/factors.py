@@ -124,8 +124,8 @@ class TruncatedFactors:
         mu, variance = np.empty_like(mean), np.empty_like(mean)
         step = np.empty(mean.shape[1])
         # While many rows change their features, precise factors are of no use.
-        unsettled = sums.changed > _FEW * sums.weight
-        for _ in range(_FIRST_ROUNDS if unsettled else _MAX_ROUNDS):
+        far_off = sums.changed > _FEW * sums.weight
+        for _ in range(_FIRST_ROUNDS if far_off else _MAX_ROUNDS):
             found = Moments(mu, variance, mean)
             moved = refresh(sums.S, starts, T, noise, spread, found, step)
             if moved < _AT_REST:

@@ -36,7 +36,7 @@ class Search:
 
     def grow(self) -> Partition:
         """From one cluster: cut what pays, join what pays, swap, until nothing does."""
-        at = self._at_rest(self._note(self.table.settle(self._everyone(), 1)))
+        at = self._at_rest(self._note(self.table.converge(self._everyone(), 1)))
         # Another way to as many clusters: often it ends lower, and may go on.
         other = self._at_rest(self.exactly(min(at.K, self.most))) if at.K > 1 else at
         return other if self._better(other, at) else at
@@ -66,7 +66,7 @@ class Search:
             labels = at.labels.copy()
             for number, split in enumerate(chosen):
                 labels[split.rows[split.parts == 1]] = at.K + number
-            found = self._note(self.table.settle(labels, at.K + len(chosen)))
+            found = self._note(self.table.converge(labels, at.K + len(chosen)))
             if self._better(found, at):
                 return found
         return None
@@ -77,7 +77,7 @@ class Search:
             return None
         pairs, losses = self._joins(at)
         first = int(np.argmin(losses))
-        found = self._note(self.table.settle(_join(at, *pairs[first]), at.K - 1))
+        found = self._note(self.table.converge(_join(at, *pairs[first]), at.K - 1))
         return found if self._better(found, at) else None
 
     # -------------------------------------------------------------- number given
@@ -85,10 +85,10 @@ class Search:
     def exactly(self, K: int) -> Partition:
         """K clusters: the best of several starts, then swaps."""
         starts = [
-            self.table.settle(spread_seeds(self.table, K, self.rng), K, warm=True)
+            self.table.converge(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        starts.append(self.table.settle(self._everyone(), 1))  # cut step by step
+        starts.append(self.table.converge(self._everyone(), 1))  # cut step by step
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
@@ -110,12 +110,12 @@ class Search:
         for split in sorted(splits, key=lambda s: s.change):
             labels = at.labels.copy()
             labels[split.rows[split.parts == 1]] = at.K
-            found = self.table.settle(labels, at.K + 1)
+            found = self.table.converge(labels, at.K + 1)
             if found.K > at.K:
                 return found
         for _ in range(_N_STARTS):
             seeds = spread_seeds(self.table, at.K + 1, self.rng)
-            found = self.table.settle(seeds, at.K + 1, warm=True)
+            found = self.table.converge(seeds, at.K + 1, warm=True)
             if found.K > at.K:
                 return found
         return None
@@ -138,7 +138,7 @@ class Search:
                     continue
                 labels = _join(at, i, j)
                 labels[split.rows[split.parts == 1]] = at.K - 1
-                found = self.table.settle(labels, at.K)
+                found = self.table.converge(labels, at.K)
                 if self._better(found, at) and found.K == at.K:
                     return self._note(found)
             better = self._recut(at, i, j)
@@ -150,7 +150,7 @@ class Search:
         """Cut two clusters, taken together, in another way."""
         rows = np.flatnonzero((at.labels == i) | (at.labels == j))
         part = self.table.part(rows)
-        both = part.settle(np.zeros(len(rows), dtype=np.int64), 1, most=0)
+        both = part.converge(np.zeros(len(rows), dtype=np.int64), 1, most=0)
         split = best_split(part, both, 0, self.rng)
         if split is None:
             return None
@@ -158,7 +158,7 @@ class Search:
             return None
         labels = at.labels.copy()
         labels[rows] = np.where(split.parts == 1, j, i)
-        found = self.table.settle(labels, at.K)
+        found = self.table.converge(labels, at.K)
         return (
             self._note(found) if self._better(found, at) and found.K == at.K else None
         )

@@ -28,13 +28,13 @@ class Split:
 def best_split(
     table: Table, partition: Partition, k: int, rng: np.random.Generator
 ) -> Split | None:
-    """The best of several ways to cut a cluster, each settled within its rows."""
+    """The best of several ways to cut a cluster, each converged within its rows."""
     rows = np.flatnonzero(partition.labels == k)
     if len(rows) < _LEAST_ROWS:
         return None
     part = table.part(rows)
     found = [
-        part.settle(labels, 2, warm=warm)
+        part.converge(labels, 2, warm=warm)
         for labels, warm in _beginnings(
             part, partition.sums[k], partition.counts[k], rng
         )

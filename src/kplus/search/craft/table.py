@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import Penalties, add_up, distances_to, settle
+from kplus.kernels.craft import Penalties, add_up, converge, distances_to
 from kplus.models.craft.layout import Rows
 from kplus.models.craft.model import CraftModel
 
@@ -56,7 +56,7 @@ class Table:
     def part(self, rows: IntArray) -> "Table":
         return Table(self.model, self.rows.take(rows), self.penalties)
 
-    def settle(
+    def converge(
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
     ) -> Partition:
         """Go to the nearest optimum; clusters that lose all rows are gone."""
@@ -64,7 +64,7 @@ class Table:
         labels = labels.astype(np.int64)
         sums, counts = np.empty((K, layout.n_sums)), np.empty(K)
         cluster_costs = np.empty(K)
-        settle(
+        converge(
             self.rows.encoded, layout.sums, self.penalties, model.choice,
             _WARM if warm else 0, most, labels, (sums, counts, cluster_costs),
         )  # fmt: skip

@@ -71,10 +71,10 @@ def refine(
     before = np.empty(0) if earlier is None else earlier
     moves: list[Move] = [DropEmpty(), OpenEllipsoids(), RemoveEllipsoid()]
     result, _ = run_job(job, model, start, moves, earlier=len(before))
-    return _settled(job, model, result, before)
+    return _labelled_as_assigned(job, model, result, before)
 
 
-def _settled(
+def _labelled_as_assigned(
     job: Job, model: FullCovarianceModel, result: FitResult, before: Array
 ) -> Fitted:
     """Number clusters by size and label rows as `assign` does.

@@ -47,7 +47,7 @@ def serial(
         job.single_threaded(), model, Means.start(lens, centers), [TidyUp()],
         groups=one_by_one(job), reported=in_units(lens.back_squared), rows=labels_of,
     )  # fmt: skip
-    return settled(job, _to_data(model, result.params, result, labels))
+    return labelled_as_assigned(job, _to_data(model, result.params, result, labels))
 
 
 def collapsed(
@@ -115,10 +115,10 @@ def refine(
     means = model.update(result.params, result.total)
     fitted = _to_data(model, means, result, labels)
     history = np.concatenate([before, fitted.history])
-    return settled(job, replace(fitted, history=history))
+    return labelled_as_assigned(job, replace(fitted, history=history))
 
 
-def settled(job: Job, fitted: Fitted) -> Fitted:
+def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
     """Number clusters by size, and give every row the label that `assign` gives it.
 
     Within a pass later rows see more clusters, or other means, than earlier ones;
@@ -130,7 +130,7 @@ def settled(job: Job, fitted: Fitted) -> Fitted:
     shown = assign(unreported, fitted.lens, fitted.centers[order])
     kept = shown.counts > 0.0
     if not np.all(kept):
-        return settled(
+        return labelled_as_assigned(
             job,
             replace(fitted, centers=shown.centers[kept], counts=shown.counts[kept]),
         )

@@ -19,9 +19,9 @@ __all__ = [
     "by_number",
     "by_penalty",
     "choose_penalty",
+    "converged",
     "improved",
     "likely_number",
-    "settled",
     "steps_to",
 ]
 
@@ -128,16 +128,16 @@ def improved(
     rng: np.random.Generator,
 ) -> Found:
     """Search around features found by any means, with and without a base."""
-    found = settled(rows, found, penalty, most, rng)
+    found = converged(rows, found, penalty, most, rng)
     found = iterate(rows, found, rounds(rows, found.K, effort) // 2, rng)
-    found = settled(rows, found, penalty, most, rng)
+    found = converged(rows, found, penalty, most, rng)
     others = [rows.empty()]
     if found.K <= 2:
         others.append(by_splits(rows, 1, False, rng))
     if found.base and found.K > 1:
         bare = without_base(rows, found)
         if bare.cost(penalty) < found.cost(penalty) + penalty:
-            others.append(settled(rows, bare, penalty, most, rng))
+            others.append(converged(rows, bare, penalty, most, rng))
     if most == found.K:
         # A cap is in the way of base + K features, from which K are found.
         others.append(_shrunk(rows, by_number(rows, most, effort, rng), penalty, most))
@@ -154,7 +154,7 @@ def likely_number(rows: Rows, penalty: float, most: int) -> int:
     return min(int(np.sum(rows.strengths > penalty)), most)
 
 
-def settled(
+def converged(
     rows: Rows, found: Found, penalty: float, most: int, rng: np.random.Generator
 ) -> Found:
     """Drop features that do not pay, then add some that do."""

@@ -93,7 +93,7 @@ def _as_start(
         drawn = drawn.refilled(found)
         found = drawn.rows.polish(found.Z.copy(), found.base)
         if spec.n_components is None:
-            found = number.settled(drawn.rows, found, penalty, spec.most, rng)
+            found = number.converged(drawn.rows, found, penalty, spec.most, rng)
     return Start(drawn.features(found), found.cost(penalty))
 
 
@@ -111,7 +111,7 @@ def _searched(
     found = collapsed(rows, _seed(spec, rows, penalty, rng)) or rows.only_base()
     found = iterate(rows, found, rounds(rows, found.K, spec.effort), rng)
     if spec.n_components is None:
-        found = number.settled(rows, found, penalty, spec.most, rng)
+        found = number.converged(rows, found, penalty, spec.most, rng)
     return found
 
 

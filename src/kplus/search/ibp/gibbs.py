@@ -191,7 +191,7 @@ def _sweep(
 
     done = None if checkpointer is None else checkpointer.load(restore)
     if done is None:
-        chain.settle()
+        chain.draw_first_scales()
         done = 0
     for sweep in range(done + 1, n_sweeps + 1):
         chain.sweep()

@@ -124,7 +124,7 @@ class Chain:
         """Draw everything once, and set `log_joint`."""
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def draw_first_scales(self) -> None:
         """Draw scales that go with the first Z; else rows would first pay for those.
 
         With too little noise every row begins with features of its own.

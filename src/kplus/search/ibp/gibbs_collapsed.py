@@ -20,7 +20,7 @@ from kplus.search.ibp.gibbs_scales import (
 
 __all__ = ["CollapsedChain"]
 
-_SETTLE = 5  # draws of scales before the first sweep
+_FIRST_DRAWS = 5  # draws of scales before the first sweep
 _WIDE = 2  # so many times more columns than rows make it pay to turn the table
 
 
@@ -58,8 +58,8 @@ class CollapsedChain(Chain):
             evidence = spectrum.log_evidence(self.scales.noise, self.scales.factor)
         self.log_joint = evidence + self._log_prior()
 
-    def settle(self) -> None:
-        for _ in range(_SETTLE):
+    def draw_first_scales(self) -> None:
+        for _ in range(_FIRST_DRAWS):
             self._refresh()
             self._draw_scales()
             if len(self.data.gaps):

@@ -19,7 +19,7 @@ from kplus.search.ibp.gibbs_scales import (
 
 __all__ = ["UncollapsedChain"]
 
-_SETTLE = 20  # draws of factors and scales before the first sweep
+_FIRST_DRAWS = 20  # draws of factors and scales before the first sweep
 _MEAN_DRAWS = 50  # of which the mean of nonnegative factors is taken
 
 
@@ -60,8 +60,8 @@ class UncollapsedChain(Chain):
         self.A = self._draw_factors(self._state.A[: self.K])
         self._draw_scales()
 
-    def settle(self) -> None:
-        for _ in range(_SETTLE):
+    def draw_first_scales(self) -> None:
+        for _ in range(_FIRST_DRAWS):
             self.A = self._draw_factors(self.A)
             self._draw_scales()
 
