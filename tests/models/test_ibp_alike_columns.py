@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.model import sums_of
@@ -31,8 +31,8 @@ def test_mean_field_factors_are_the_posterior_of_each_column(gaps):
     rng = np.random.default_rng(1)
     nu = rng.uniform(0.1, 0.9, (len(X), K))
     start = GaussianFactors.uncoupled(rng.normal(size=(K, X.shape[1])), 0.3)
-    buffet = FiniteBuffet.fitted(nu.sum(axis=0), len(X), 1.0)
-    params = MeanField(start, buffet, noise, factor)
+    ibp = FiniteIBP.fitted(nu.sum(axis=0), len(X), 1.0)
+    params = MeanField(start, ibp, noise, factor)
     model = VariationalModel()
     found = model.with_factors(params, model.sums(params, X, nu)).factors
     for d in range(X.shape[1]):
@@ -87,20 +87,20 @@ def test_factors_without_covariances(gaps):
     assert found.squares == pytest.approx(np.sum(mean**2 + variance))
 
 
-@pytest.mark.parametrize("kind", [FiniteBuffet, InfiniteBuffet])
+@pytest.mark.parametrize("kind", [FiniteIBP, InfiniteIBP])
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 7.0])
 def test_a_given_alpha_stays(kind, alpha):
     counts = np.array([40.0, 3.0, 0.5, 25.0])
-    buffet = kind.fitted(counts, 60.0, alpha)
-    assert buffet.alpha == alpha
-    assert buffet.updated(counts, 60.0, False).alpha == alpha
-    learned = buffet.updated(counts, 60.0, True)
-    assert learned.bound(counts, 60.0) >= buffet.bound(counts, 60.0)
+    ibp = kind.fitted(counts, 60.0, alpha)
+    assert ibp.alpha == alpha
+    assert ibp.updated(counts, 60.0, False).alpha == alpha
+    learned = ibp.updated(counts, 60.0, True)
+    assert learned.bound(counts, 60.0) >= ibp.bound(counts, 60.0)
 
 
 def test_sticks_begin_with_products_that_are_the_shares():
     """The ascent is short: it must begin near."""
     counts = np.array([50.0, 900.0, 300.0])
-    guess = InfiniteBuffet._guess(counts, 1000.0, 1.0)
+    guess = InfiniteIBP._guess(counts, 1000.0, 1.0)
     np.testing.assert_allclose(guess.probabilities, counts / 1000.0, rtol=0.1)
     np.testing.assert_array_equal(guess.order, [1, 2, 0])

@@ -10,13 +10,13 @@ from scipy.special import betaln, logsumexp, roots_jacobi
 
 from kplus import loop
 from kplus.engine import SerialEngine, ThreadEngine
-from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.variational import VariationalModel
 from kplus.sources.blocks import ArrayBlocks
 
-KINDS = [FiniteBuffet, InfiniteBuffet]
+KINDS = [FiniteIBP, InfiniteIBP]
 both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 with_and_without_gaps = pytest.mark.parametrize("gaps", [False, True])
 
@@ -38,11 +38,11 @@ def some_posterior(rng, kind, K, D, per_column=False):
     group = np.arange(D) if per_column else np.zeros(D, np.int64)
     log_det = float(np.linalg.slogdet(covs)[1][group].sum())
     tau = rng.uniform(0.5, 4.0, (K, 2))
-    buffet = FiniteBuffet(tau, 1.3)
-    if kind is InfiniteBuffet:
-        buffet = InfiniteBuffet(tau, 1.3, rng.permutation(K))
+    ibp = FiniteIBP(tau, 1.3)
+    if kind is InfiniteIBP:
+        ibp = InfiniteIBP(tau, 1.3, rng.permutation(K))
     factors = GaussianFactors(rng.normal(size=(K, D)), covs, group, log_det)
-    return MeanField(factors, buffet, 0.7, 1.9)
+    return MeanField(factors, ibp, 0.7, 1.9)
 
 
 def some_case(kind, gaps, seed=0, n=3, K=2, D=3):
@@ -63,15 +63,15 @@ def expect(tau, function):
     )[0]
 
 
-def expected_log_z(buffet):
+def expected_log_z(ibp):
     """E[log π_k] and E[log(1 − π_k)] by feature; the latter by the paper's bound."""
-    have = np.array([expect(t, np.log) for t in buffet.tau])
-    lack = np.array([expect(t, lambda v: np.log1p(-v)) for t in buffet.tau])
-    if isinstance(buffet, FiniteBuffet):
+    have = np.array([expect(t, np.log) for t in ibp.tau])
+    lack = np.array([expect(t, lambda v: np.log1p(-v)) for t in ibp.tau])
+    if isinstance(ibp, FiniteIBP):
         return have, lack
     K = len(have)
     on, off = np.empty(K), np.empty(K)
-    for stick, k in enumerate(buffet.order):
+    for stick, k in enumerate(ibp.order):
         terms = np.array([lack[y] + have[:y].sum() for y in range(stick + 1)])
         q = np.exp(terms - logsumexp(terms))
         on[k] = have[: stick + 1].sum()
@@ -97,8 +97,8 @@ def log_likelihood(X, Z, params):
 
 def direct_bound(X, params, nu):
     """E[log p(X, Z, A, π)] + entropy of q, term by term, Z enumerated."""
-    f, buffet = params.factors, params.buffet
-    on, off = expected_log_z(buffet)
+    f, ibp = params.factors, params.ibp
+    on, off = expected_log_z(ibp)
     total = 0.0
     for Z in all_bits(*nu.shape):
         q = np.prod(np.where(Z == 1, nu, 1 - nu))
@@ -110,10 +110,10 @@ def direct_bound(X, params, nu):
             len(f.mean) * np.log(2 * np.pi * params.factor) + second / params.factor
         )
         total += stats.multivariate_normal(cov=f.covariance[g]).entropy()
-    first = buffet.alpha / len(buffet.tau)
-    if isinstance(buffet, InfiniteBuffet):
-        first = buffet.alpha
-    for t in buffet.tau:
+    first = ibp.alpha / len(ibp.tau)
+    if isinstance(ibp, InfiniteIBP):
+        first = ibp.alpha
+    for t in ibp.tau:
         total += expect(t, stats.beta(first, 1).logpdf) + stats.beta(*t).entropy()
     return total
 
@@ -138,7 +138,7 @@ def test_bound_is_its_definition(kind, gaps):
 def log_prior_of_bits(Z, kind, alpha):
     N, K = Z.shape
     m = Z.sum(axis=0)
-    if kind is FiniteBuffet:
+    if kind is FiniteIBP:
         a = alpha / K
         return float(np.sum(np.log(a) + betaln(a + m, 1 + N - m)))
     nodes, weights = roots_jacobi(20, 0.0, alpha - 1.0)  # weight v^(α−1)
@@ -170,7 +170,7 @@ def log_evidence(X, kind, K, alpha, noise, factor):
 def test_bound_is_below_the_evidence(kind, gaps, seed):
     X, params, nu = some_case(kind, gaps, seed)
     model = VariationalModel(False, False, False)
-    evidence = log_evidence(X, kind, 2, params.buffet.alpha, params.noise, 1.9)
+    evidence = log_evidence(X, kind, 2, params.ibp.alpha, params.noise, 1.9)
     bounds = [model.bound(params, model.sums(params, X, nu))]
     engine = SerialEngine(ArrayBlocks(X))
     fitted = loop.run(model, engine, params, max_iter=500, tol=1e-13)
@@ -191,12 +191,12 @@ def test_the_multinomial_bound_is_one():
     j = np.arange(1.0, 1e5)
     for _ in range(5):
         tau = rng.uniform(0.5, 5.0, (2, 2))
-        buffet = InfiniteBuffet(tau, 1.0, np.arange(2))
+        ibp = InfiniteIBP(tau, 1.0, np.arange(2))
         moments = [np.exp(betaln(a + j, b) - betaln(a, b)) for a, b in tau]
         true = -np.sum(moments[0] * moments[1] / j)
-        on, off = expected_log_z(buffet)
+        on, off = expected_log_z(ibp)
         assert off[1] <= true
-        np.testing.assert_allclose(buffet.log_odds, on - off, rtol=1e-7)
+        np.testing.assert_allclose(ibp.log_odds, on - off, rtol=1e-7)
 
 
 # ------------------------------------------------------------- single updates
@@ -204,7 +204,7 @@ def test_the_multinomial_bound_is_one():
 
 def nearby(rng, params):
     """Posteriors that differ a little in one part."""
-    f, buffet = params.factors, params.buffet
+    f, ibp = params.factors, params.ibp
     for size in (1e-3, 0.1):
         step = size * rng.normal(size=f.mean.shape)
         yield "factors", replace(params, factors=replace(f, mean=f.mean + step))
@@ -216,12 +216,12 @@ def nearby(rng, params):
             "factors",
             replace(params, factors=replace(f, covariance=covs, known_log_det=log_det)),
         )
-        tau = buffet.tau * np.exp(size * rng.normal(size=buffet.tau.shape))
-        yield "buffet", replace(params, buffet=replace(buffet, tau=tau))
+        tau = ibp.tau * np.exp(size * rng.normal(size=ibp.tau.shape))
+        yield "ibp", replace(params, ibp=replace(ibp, tau=tau))
         yield "scales", replace(params, noise=params.noise * scale)
         yield "scales", replace(params, factor=params.factor * scale)
-        alpha = replace(buffet, alpha=buffet.alpha * scale)
-        yield "alpha", replace(params, buffet=alpha)
+        alpha = replace(ibp, alpha=ibp.alpha * scale)
+        yield "alpha", replace(params, ibp=alpha)
 
 
 @both_kinds
@@ -236,11 +236,11 @@ def test_every_update_finds_the_maximum(kind, gaps):
         updates = {
             "factors": model.with_factors(params, sums),
             "scales": model.with_scales(params, sums),
-            "buffet": params,
+            "ibp": params,
         }
         for _ in range(200):  # sticks take many small steps
-            updates["buffet"] = model.with_buffet(updates["buffet"], sums)
-        updates["alpha"] = updates["buffet"]
+            updates["ibp"] = model.with_ibp(updates["ibp"], sums)
+        updates["alpha"] = updates["ibp"]
         for name, best in updates.items():
             bound = model.bound(best, sums)
             assert bound >= before
@@ -273,7 +273,7 @@ def test_rows_find_a_maximum(kind, gaps):
 def test_sticks_never_lower_the_bound(seed):
     rng = np.random.default_rng(seed)
     K, N = 5, 40.0
-    sticks = InfiniteBuffet(rng.uniform(0.5, 9, (K, 2)), 1.0, rng.permutation(K))
+    sticks = InfiniteIBP(rng.uniform(0.5, 9, (K, 2)), 1.0, rng.permutation(K))
     for _ in range(6):
         counts = rng.uniform(0.0, N, K)
         for infer in (False, True):
@@ -290,9 +290,9 @@ def test_finite_probabilities_have_the_exact_posterior():
     counts, N, alpha = np.array([3.0, 7.0, 0.0]), 9.0, 2.0
     a = alpha / 3
     expected = np.sum(np.log(a) + betaln(a + counts, 1 + N - counts))
-    buffet = FiniteBuffet.fitted(counts, N, alpha)
-    assert buffet.bound(counts, N) == pytest.approx(expected)
-    np.testing.assert_allclose(buffet.probabilities, (a + counts) / (a + N + 1))
+    ibp = FiniteIBP.fitted(counts, N, alpha)
+    assert ibp.bound(counts, N) == pytest.approx(expected)
+    np.testing.assert_allclose(ibp.probabilities, (a + counts) / (a + N + 1))
 
 
 # ---------------------------------------------------------------- whole fits
@@ -346,7 +346,7 @@ def test_threads_give_the_same_bits_and_blocks_the_same_result(kind, gaps):
 def test_columns_with_the_same_gaps_share_a_covariance():
     X = np.random.default_rng(0).normal(size=(40, 5))
     X[:10, 1] = X[:10, 3] = np.nan
-    model, params = VariationalModel(), _start(X, 2, FiniteBuffet)
+    model, params = VariationalModel(), _start(X, 2, FiniteIBP)
     nu = np.random.default_rng(1).random((40, 2))
     factors = model.with_factors(params, model.sums(params, X, nu)).factors
     assert factors.group.tolist() == [0, 1, 0, 1, 0]
@@ -366,7 +366,7 @@ def test_a_huge_base_costs_no_digits():
         VariationalModel(),
         GaussianFactors.uncoupled(rng.normal(size=(2, 3)), 0.1),
     )
-    params = MeanField(factors, FiniteBuffet(np.ones((2, 2)), 1.0), 1.0, 1.0)
+    params = MeanField(factors, FiniteIBP(np.ones((2, 2)), 1.0), 1.0, 1.0)
     far = factors.mean.copy()
     far[0] += 2.0**20
     offset = replace(params, factors=replace(factors, mean=far))
@@ -378,15 +378,15 @@ def test_a_huge_base_costs_no_digits():
 
 def test_ME_4_an_inactive_feature_changes_the_infinite_bound():
     """Unlike in MEIBP: q(v) of one more stick, and Z without it, are paid for."""
-    X, params, nu = some_case(InfiniteBuffet, False, n=6)
+    X, params, nu = some_case(InfiniteIBP, False, n=6)
     model = VariationalModel(False, False, False)
     bounds = []
     for K in (2, 3, 4):
         more = np.zeros((6, K))
         more[:, :2] = nu
         factors = GaussianFactors.uncoupled(np.zeros((K, 3)), 1.0)
-        buffet = InfiniteBuffet.fitted(more.sum(axis=0), 6.0, 1.3)
-        start = MeanField(factors, buffet, params.noise, params.factor)
+        ibp = InfiniteIBP.fitted(more.sum(axis=0), 6.0, 1.3)
+        start = MeanField(factors, ibp, params.noise, params.factor)
         sums = model.sums(start, X, more)
         for _ in range(100):
             start = model.update(start, sums)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kplus.models.ibp.factors import TruncatedFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, sums_of
+from kplus.models.ibp.model import IBPParams, MEIBPModel, sums_of
 from kplus.models.ibp.prior import count_slopes, log_prior
 from kplus.models.linear.gaps import whole
 
@@ -16,7 +16,7 @@ def updated(Z, alpha, D=3, seed=0):
     A = rng.uniform(0.5, 2.0, (K, D))
     X = Z @ A + rng.uniform(0.0, 0.1, (len(Z), D))
     counts = Z.sum(axis=0).astype(float)
-    params = Buffet(
+    params = IBPParams(
         TruncatedFactors.near(A, 1.0), 1.0, 1.0, alpha, count_slopes(counts, len(Z))
     )
     total = sums_of(X, None, whole(*X.shape), Z.astype(np.uint8), A)

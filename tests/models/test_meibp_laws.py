@@ -8,7 +8,7 @@ from hypothesis import given
 import meibp_reference as obvious
 from kplus import loop
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered
 from kplus.models.linear.bits import regroup_columns
 from kplus.moves.ibp import DropEmpty, DropFeature
 from test_laws import Laws, Table, law, tables
@@ -48,7 +48,7 @@ class MEIBPLaws(Laws):
         size = max(float(np.mean((high - low) ** 2)), 1e-20 * float(np.mean(low**2)))
         size = size if size > 0.0 else 1.0
         noise, spread = size / 16.0, size + float(np.mean(low**2))
-        return Buffet(self.kind.near(A, noise), noise, spread, 1.5, np.zeros(4))
+        return IBPParams(self.kind.near(A, noise), noise, spread, 1.5, np.zeros(4))
 
     def fit(self, table, block_rows=7, threads=1, max_iter=200):
         """Bounds of which only rounding differs count as equal."""

@@ -12,7 +12,7 @@ import meibp_reference as obvious
 from kplus.core.types import Block
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import (
-    Buffet,
+    IBPParams,
     MEIBPModel,
     Served,
     kept_factors,
@@ -51,10 +51,10 @@ def some_factors(rng, prior, K, D):
     )
 
 
-def a_buffet(rng, prior, K, D, counts=None, N=6):
+def some_params(rng, prior, K, D, counts=None, N=6):
     slopes = np.zeros(K) if counts is None else count_slopes(counts, N)
     noise, spread, alpha = rng.uniform(0.2, 2.0, 3)
-    return Buffet(some_factors(rng, prior, K, D), noise, spread, alpha, slopes)
+    return IBPParams(some_factors(rng, prior, K, D), noise, spread, alpha, slopes)
 
 
 def gaps_of(X):
@@ -99,7 +99,7 @@ def test_ME_2_the_bound_is_expected_log_joint_and_entropy(prior, gaps, seed):
     X, Z = a_table(rng, K=K, gaps=gaps)
     if K and rng.random() < 0.3:
         Z[:, 0] = 0
-    params = a_buffet(rng, prior, K, 3)
+    params = some_params(rng, prior, K, 3)
     expected = direct_bound(params, X, Z)
     about = rng.normal(size=(K, 3))
     for total in (summed(X, Z, params.factors.mean), summed(X, Z, about, cut=2)):
@@ -113,7 +113,7 @@ def test_ME_4_inactive_features_change_nothing(prior):
     """ME-4: appended with the moments of the prior, or with any others."""
     rng = np.random.default_rng(0)
     X, Z = a_table(rng, K=2)
-    params = a_buffet(rng, prior, 2, 3)
+    params = some_params(rng, prior, 2, 3)
     more = renumbered(params, np.arange(2), 4, np.abs(rng.normal(size=(2, 3))))
     wider = np.hstack([Z, np.zeros_like(Z)])
     assert bound(more, X, wider) == pytest.approx(bound(params, X, Z), rel=1e-13)
@@ -146,7 +146,7 @@ def test_ME_2_gaussian_bound_is_the_joint_and_below_the_evidence(N):
         Z = Z[:, Z.any(axis=0)]
         K = Z.shape[1]
         factors = some_factors(rng, "gaussian", K, 2)
-        params = Buffet(factors, *scales, np.zeros(K))
+        params = IBPParams(factors, *scales, np.zeros(K))
         joint = obvious.log_joint(X, Z, *scales, nonnegative=False)
         assert bound(params, X, Z) <= joint + 1e-9
         best = factors.refreshed(summed(X, Z, factors.mean), *scales[:2])
@@ -173,7 +173,7 @@ def test_ME_2_nonnegative_bound_is_below_the_evidence(N):
     for K in range(3):
         for Z in obvious.all_classes(N, K):
             factors = some_factors(rng, "nonnegative", K, 2)
-            params = Buffet(factors, *scales, np.zeros(K))
+            params = IBPParams(factors, *scales, np.zeros(K))
             joint = obvious.log_joint(X, Z, *scales, nonnegative=True)
             assert bound(params, X, Z) <= joint + 1e-6
             for _ in range(10):
@@ -205,7 +205,7 @@ def test_updates_never_lower_the_bound(prior, infer, seed):
     if rng.random() < 0.3:
         Z[:, rng.integers(0, K)] = 0
     cut = 1 if len(X) > 1 else None
-    model, params = MEIBPModel(*infer), a_buffet(rng, prior, K, D)
+    model, params = MEIBPModel(*infer), some_params(rng, prior, K, D)
     before = bound(params, X, Z)
     for _ in range(3):
         params = model.update(params, summed(X, Z, params.factors.mean, cut))
@@ -223,7 +223,7 @@ def test_updates_never_lower_the_bound(prior, infer, seed):
 def test_each_scale_is_the_best(name, prior):
     rng = np.random.default_rng(3)
     X, Z = a_table(rng, N=20, D=4, K=3)
-    start = a_buffet(rng, prior, 3, 4)
+    start = some_params(rng, prior, 3, 4)
     model = MEIBPModel(
         **{f"infer_{s}": s == name for s in ("noise", "spread", "alpha")}
     )
@@ -241,7 +241,7 @@ def test_q_is_stationary_at_rest(prior):
     """ME-3: no other mean or variance of the same family does better."""
     rng = np.random.default_rng(5)
     X, Z = a_table(rng, N=15, D=3, K=3)
-    params = a_buffet(rng, prior, 3, 3)
+    params = some_params(rng, prior, 3, 3)
     for _ in range(50):
         params = MEIBPModel(False, False, False).update(
             params, summed(X, Z, params.factors.mean)
@@ -274,7 +274,7 @@ def test_rows_never_lower_the_bound(prior, greedy, seed):
     rng = np.random.default_rng(seed)
     N, K, D = int(rng.integers(1, 12)), int(rng.integers(1, 5)), int(rng.integers(1, 4))
     X, Z = a_table(rng, N=N, D=D, K=K, gaps=0.3)
-    start = a_buffet(rng, prior, K, D)
+    start = some_params(rng, prior, K, D)
     start = replace(start, alpha=10.0 ** rng.uniform(-2, 2))
     still = MEIBPModel(False, False, False, greedy)
     params = still.update(start, summed(X, Z, start.factors.mean))
@@ -350,7 +350,7 @@ def test_rows_choose_well(prior, gaps):
     for seed in range(10):
         rng = np.random.default_rng(seed)
         X, Z = a_table(rng, N=20, D=6, K=4, gaps=gaps)
-        params = a_buffet(rng, prior, 4, 6, Z.sum(axis=0).astype(float), N=20)
+        params = some_params(rng, prior, 4, 6, Z.sum(axis=0).astype(float), N=20)
         _, found = visited(MEIBPModel(), params, X, None)
         for x, z in zip(X, found, strict=True):
             values = tangent_values(params, x, bits)
@@ -367,7 +367,7 @@ def test_rows_of_very_many_patterns(greedy):
     rng = np.random.default_rng(0)
     X, Z = a_table(rng, N=700, D=30, K=4, gaps=0.4)
     assert len(gaps_of(X).known) > 600
-    params = a_buffet(rng, "nonnegative", 4, 30, Z.sum(axis=0).astype(float), N=700)
+    params = some_params(rng, "nonnegative", 4, 30, Z.sum(axis=0).astype(float), N=700)
     model = MEIBPModel(greedy=greedy)
     _, together = visited(model, params, X, None)
     source = ArrayBlocks(X, 1)

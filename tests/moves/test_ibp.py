@@ -9,7 +9,7 @@ from kplus import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.linear.gaps import Gaps, whole
 from kplus.moves.ibp import DropEmpty, DropFeature
@@ -47,7 +47,7 @@ def fitted(prior, X, Z, rounds=8):
     """Parameters for given bits, at rest but for rows."""
     K, D = Z.shape[1], X.shape[1]
     start = KINDS[prior].near(np.ones((K, D)), 0.1)
-    params = Buffet(start, 0.1, 1.0, 1.0, np.zeros(K))
+    params = IBPParams(start, 0.1, 1.0, 1.0, np.zeros(K))
     for _ in range(rounds):
         params = MEIBPModel().update(params, summed(X, Z, params.factors.mean))
     return params, summed(X, Z, params.factors.mean)
@@ -131,7 +131,7 @@ def test_one_of_two_equal_features_goes(prior, level):
     X = level + rng.normal(size=(50, 6))
     Z = np.ones((50, 2), np.uint8)
     half = KINDS[prior].near(np.full((2, 6), 0.5 * level), 1.0)
-    params = Buffet(half, 1.0, level**2, 0.4, count_slopes(np.full(2, 50.0), 50))
+    params = IBPParams(half, 1.0, level**2, 0.4, count_slopes(np.full(2, 50.0), 50))
     for _ in range(8):
         params = MEIBPModel().update(params, summed(X, Z, params.factors.mean))
     total = summed(X, Z, params.factors.mean)
@@ -145,7 +145,9 @@ def test_one_of_two_equal_features_goes(prior, level):
 def fitted_from(params, prior, X, Z):
     """The bound with one feature that has it all."""
     mean = KINDS[prior].near(params.factors.mean.sum(axis=0)[None], 1.0)
-    alone = Buffet(mean, params.noise, params.spread, params.alpha, params.slopes[:1])
+    alone = IBPParams(
+        mean, params.noise, params.spread, params.alpha, params.slopes[:1]
+    )
     for _ in range(8):
         alone = MEIBPModel().update(alone, summed(X, Z, alone.factors.mean))
     return MEIBPModel().bound(alone, summed(X, Z, alone.factors.mean))

@@ -5,7 +5,7 @@ import pytest
 
 from kplus.core.regroup import without
 from kplus.models.ibp.factors import GaussianFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.linear.gaps import whole
 from kplus.moves.ibp import hopes
 
@@ -16,7 +16,7 @@ def fitted(X, Z, noise):
     """The best Gaussian factors for given bits."""
     K, D = Z.shape[1], X.shape[1]
     start = GaussianFactors.near(np.ones((K, D)), 0.1)
-    params = Buffet(start, noise, 1.0, 1.0, np.zeros(K))
+    params = IBPParams(start, noise, 1.0, 1.0, np.zeros(K))
     total = sums_of(X, None, whole(*X.shape), Z, start.mean)
     params = FIXED.update(params, total)
     return params, total.about(params.factors.mean)

@@ -10,7 +10,7 @@ from scipy.stats import gamma, halfnorm, invgamma, norm
 
 from gibbs_reference import class_of, log_evidence, log_prior, posterior, surprise
 from kplus.models.ibp.prior import harmonic
-from kplus.search.ibp.gibbs import Start, draw_buffet, make_chain, run, tidy
+from kplus.search.ibp.gibbs import Start, draw_ibp, make_chain, run, tidy
 from kplus.search.ibp.gibbs_bits import expected_bits
 from kplus.search.ibp.gibbs_chain import Settings
 from kplus.search.ibp.gibbs_factors import Posteriors, draw_nonnegative, observe
@@ -389,14 +389,14 @@ def test_runs_end_when_told():
 
 def test_MB_15_the_buffet_has_alpha_harmonic_features():
     rng = np.random.default_rng(11)
-    draws = [draw_buffet(5, 1.5, None, rng) for _ in range(3000)]
+    draws = [draw_ibp(5, 1.5, None, rng) for _ in range(3000)]
     assert np.mean([Z.shape[1] for Z in draws]) == pytest.approx(
         1.5 * harmonic(5), rel=0.05
     )
     rows = np.array([Z.sum(axis=1) for Z in draws])
     np.testing.assert_allclose(rows.mean(axis=0), 1.5, rtol=0.08)
     assert all(Z.sum(axis=0).min(initial=1) > 0 for Z in draws)
-    assert draw_buffet(50, 9.0, 4, rng).shape == (50, 4)
+    assert draw_ibp(50, 9.0, 4, rng).shape == (50, 4)
 
 
 def test_tidy():
@@ -443,7 +443,7 @@ def test_expected_bits_of_rows_with_gaps(K):
 def draw_state(N, D, nonnegative, rng):
     """Scales, Z and A from the prior."""
     alpha = rng.gamma(2.0) / 2.0
-    Z = draw_buffet(N, alpha, None, rng)
+    Z = draw_ibp(N, alpha, None, rng)
     s = Scales(alpha, 4.0 / rng.gamma(5.0), 4.0 / rng.gamma(5.0))
     A = np.sqrt(s.factor) * rng.normal(size=(Z.shape[1], D))
     return Start(Z, s, np.abs(A) if nonnegative else A)

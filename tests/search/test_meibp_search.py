@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from jobs import make_job
 from kplus.datasets import make_nonnegative_features
 from kplus.models.ibp.model import MEIBPModel
-from kplus.search.ibp.driver import BuffetSpec, choose, fit
+from kplus.search.ibp.driver import IBPSpec, choose, fit
 from kplus.search.ibp.rows_in_memory import Sample, Scales, with_births
 from kplus.search.ibp.start import Spectrum, parts, projections, random_bits
 from kplus.search.ibp.survey import survey
@@ -20,7 +20,7 @@ seeds = st.integers(0, 2**20)
 def a_spec(
     most=None, alpha=None, noise=None, spread=None, nonnegative=True, init="auto"
 ):
-    return BuffetSpec(
+    return IBPSpec(
         most, alpha, noise, spread, nonnegative, greedy=None, init=init, n_init=1
     )
 

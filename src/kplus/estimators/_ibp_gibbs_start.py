@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array
 from kplus.estimators._ibp import given
-from kplus.search.ibp.gibbs import Start, draw_buffet, tidy
+from kplus.search.ibp.gibbs import Start, draw_ibp, tidy
 from kplus.search.ibp.gibbs_chain import Bits
 from kplus.search.ibp.gibbs_scales import LEAST_RATIO, Hyperprior, Scales
 
@@ -47,7 +47,7 @@ def start_of(
     _check_scales(model, deviation)
     scales = _scales(model, deviation)
     if init is None:
-        return Start(draw_buffet(n_rows, scales.alpha, most, rng), scales)
+        return Start(draw_ibp(n_rows, scales.alpha, most, rng), scales)
     if not hasattr(init, "transform"):
         return Start(tidy(_checked(init, n_rows), None, most)[0], scales)
     Z, A = tidy(*_features_of(init, X, n_rows), most)

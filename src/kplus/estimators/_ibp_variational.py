@@ -11,7 +11,7 @@ from kplus.estimators._checks import check_shapes
 from kplus.estimators._ibp import BuffetFeatures, given
 from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter
-from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.search.ibp import variational as search
@@ -192,7 +192,7 @@ class IBPVariational(BuffetFeatures):
         return {**_reported(found.params, counts), "converged_": found.converged}
 
     def _attributes_of(self, params: MeanField, n_rows: int) -> dict[str, Any]:
-        return _reported(params, params.buffet.probabilities * n_rows)
+        return _reported(params, params.ibp.probabilities * n_rows)
 
     def _expected_bits(self, source: Blocks) -> Array:
         bits = search.expected_bits(answering(self, source), self._posterior)
@@ -208,14 +208,14 @@ class IBPVariational(BuffetFeatures):
             "covs": params.factors.covariance,
             "group": params.factors.group,
             "log_det": params.factors.log_det,
-            "tau": params.buffet.tau,
+            "tau": params.ibp.tau,
             "noise": params.noise,
             "factor": params.factor,
             "reported": self._reported,
             "n_rows": self._n_rows,
         }
-        if isinstance(params.buffet, InfiniteBuffet):
-            state["order"] = params.buffet.order
+        if isinstance(params.ibp, InfiniteIBP):
+            state["order"] = params.ibp.order
         return state
 
     def _from_state(self, state: dict[str, Any]) -> None:
@@ -238,14 +238,14 @@ class IBPVariational(BuffetFeatures):
             if not set(state[name].tolist()) <= set(range(most)):
                 raise ValueError(f"{name} is not of whole numbers below {most}.")
         if order is None:
-            buffet: Any = FiniteBuffet(state["tau"], self.alpha_)
+            ibp: Any = FiniteIBP(state["tau"], self.alpha_)
         elif sorted(order.tolist()) == list(range(K)):
-            buffet = InfiniteBuffet(state["tau"], self.alpha_, order)
+            ibp = InfiniteIBP(state["tau"], self.alpha_, order)
         else:
             raise ValueError(f"order is not one of {K} features.")
         factors = GaussianFactors(state["mean"], covs, group, float(state["log_det"]))
         noise, factor = float(state["noise"]), float(state["factor"])
-        self._posterior = MeanField(factors, buffet, noise, factor)
+        self._posterior = MeanField(factors, ibp, noise, factor)
         self._reported = state["reported"]
         self._n_rows = int(state["n_rows"])
 
@@ -258,8 +258,8 @@ def _reported(params: MeanField, counts: Array) -> dict[str, Any]:
         "components_": params.factors.mean[reported],
         "n_components_": len(reported),
         "feature_counts_": counts[reported],
-        "feature_probabilities_": params.buffet.probabilities[reported],
-        "alpha_": float(params.buffet.alpha),
+        "feature_probabilities_": params.ibp.probabilities[reported],
+        "alpha_": float(params.ibp.alpha),
         "noise_scale_": float(np.sqrt(params.noise)),
         "factor_scale_": float(np.sqrt(params.factor)),
         "_posterior": params,

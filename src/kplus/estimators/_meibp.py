@@ -13,9 +13,9 @@ from kplus.estimators._ibp import BuffetFeatures, given
 from kplus.estimators._job import answering, job_of
 from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
-from kplus.models.ibp.model import Buffet
+from kplus.models.ibp.model import IBPParams
 from kplus.search.ibp import driver as search
-from kplus.search.ibp.driver import BuffetFit, BuffetSpec
+from kplus.search.ibp.driver import IBPFit, IBPSpec
 
 __all__ = ["MEIBP"]
 
@@ -199,20 +199,20 @@ class MEIBP(BuffetFeatures):
 
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
-    ) -> BuffetFit:
+    ) -> IBPFit:
         spec = _spec(self)
         job = job_of(self, table.source, weights, reporter)
         by = search.fit if self.sweep == "blocks" else search.fit_by_rows
         return by(job, spec, table.survey, _start(self, spec))
 
-    def _attributes(self, found: BuffetFit) -> dict[str, Any]:
+    def _attributes(self, found: IBPFit) -> dict[str, Any]:
         return {
             **self._attributes_of(found.params, int(found.sums.weight)),
             "feature_counts_": found.sums.counts,
             "converged_": found.converged,
         }
 
-    def _attributes_of(self, params: Buffet, n_rows: int) -> dict[str, Any]:
+    def _attributes_of(self, params: IBPParams, n_rows: int) -> dict[str, Any]:
         return {
             "components_": params.factors.mean,
             "n_components_": params.K,
@@ -223,9 +223,9 @@ class MEIBP(BuffetFeatures):
             "_slopes": params.slopes,
         }
 
-    def _buffet(self) -> Buffet:
+    def _ibp_params(self) -> IBPParams:
         """The parameters of the fit."""
-        return Buffet(
+        return IBPParams(
             self._factors,
             self.noise_scale_**2,
             self.factor_scale_**2,
@@ -234,7 +234,7 @@ class MEIBP(BuffetFeatures):
         )
 
     def _expected_bits(self, source: Blocks) -> Array:
-        return search.choose(answering(self, source), self._buffet())
+        return search.choose(answering(self, source), self._ibp_params())
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
@@ -264,13 +264,13 @@ class MEIBP(BuffetFeatures):
         self._n_rows, self._slopes = int(state["n_rows"]), state["slopes"]
 
 
-def _spec(model: MEIBP) -> BuffetSpec:
+def _spec(model: MEIBP) -> IBPSpec:
     """What the parameters ask of a search."""
     noise, spread = given(model.noise_scale), given(model.factor_scale)
     greedy = None
     if model.maximizer == "double_greedy":
         greedy = int(check_random_state(model.random_state).randint(2**31 - 1))
-    return BuffetSpec(
+    return IBPSpec(
         most=model.max_components,
         alpha=given(model.alpha),
         noise=None if noise is None else noise**2,
@@ -282,18 +282,18 @@ def _spec(model: MEIBP) -> BuffetSpec:
     )
 
 
-def _start(model: MEIBP, spec: BuffetSpec) -> Buffet | None:
+def _start(model: MEIBP, spec: IBPSpec) -> IBPParams | None:
     """With `warm_start` after a fit: its features, and scales given since."""
     if not model.warm_start or not getattr(model, "n_components_", 0):
         return None
     A = model.components_
     refuse_other_columns(model.n_features_in_, A.shape[1])
-    last = model._buffet()
+    last = model._ibp_params()
     kind = TruncatedFactors if spec.nonnegative else GaussianFactors
     factors, slopes = last.factors, last.slopes
     if not isinstance(factors, kind) or len(A) > (spec.most or len(A)):
         factors, slopes = kind.near(A[: spec.most], last.noise), slopes[: spec.most]
-    return Buffet(
+    return IBPParams(
         factors,
         spec.noise or last.noise,
         spec.spread or last.spread,

@@ -5,8 +5,8 @@ from scipy.special import gammaln
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered
+from kplus.models.ibp.stats import IBPSums
 
 __all__ = ["DropEmpty", "DropFeature", "hopes"]
 
@@ -17,7 +17,7 @@ _SLACK = 10.0  # what scales that follow may add to a hope, in nats
 class DropEmpty:
     """Drop features that no row has; the bound leaves them out already."""
 
-    def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
+    def propose(self, at: Position[MEIBPModel, IBPParams, IBPSums]) -> Proposal | None:
         empty = at.total.counts <= 0.0
         if not empty.any():
             return None
@@ -33,7 +33,7 @@ class DropFeature:
     Rows keep their other features, so that the sums tell the bound exactly.
     """
 
-    def propose(self, at: Position[MEIBPModel, Buffet, BuffetSums]) -> Proposal | None:
+    def propose(self, at: Position[MEIBPModel, IBPParams, IBPSums]) -> Proposal | None:
         model, total, updated = at.model, at.total, at.updated
         K = total.K
         if not at.converged or K == 0 or not np.all(total.counts > 0.0):
@@ -52,7 +52,7 @@ class DropFeature:
         return None
 
 
-def hopes(params: Buffet, total: BuffetSums) -> Array:
+def hopes(params: IBPParams, total: IBPSums) -> Array:
     """At most what the bound could gain by dropping each feature, given the scales.
 
     That is what a feature costs in the priors, less what its squares explain that the

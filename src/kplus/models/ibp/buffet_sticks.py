@@ -1,4 +1,4 @@
-"""How often features occur: the finite buffet and its stick-breaking limit.
+"""How often features occur: the finite IBP and its stick-breaking limit.
 
 Each is a variational posterior q of the probabilities π with the prior it belongs to.
 What it adds to the evidence bound is linear in the expected counts N_k of rows that
@@ -15,7 +15,7 @@ from scipy.special import betaln, digamma
 
 from kplus.core.types import Array, IntArray
 
-__all__ = ["FiniteBuffet", "InfiniteBuffet"]
+__all__ = ["FiniteIBP", "InfiniteIBP"]
 
 _LEAST, _MOST = 1e-8, 1e8  # of alpha
 _MAX_STEPS = 20  # in one update; the next one goes on from there
@@ -43,7 +43,7 @@ def _lacking(counts: Array, N: float) -> Array:
 
 
 @dataclass(frozen=True)
-class FiniteBuffet:
+class FiniteIBP:
     """π_k ~ Beta(α/K, 1), independently; q(π_k) = Beta(tau_k).
 
     For K → ∞ the counts follow an Indian buffet process.
@@ -99,7 +99,7 @@ class FiniteBuffet:
 
 
 @dataclass(frozen=True)
-class InfiniteBuffet:
+class InfiniteIBP:
     """π_k = v_1 ··· v_k with v ~ Beta(α, 1); q(v_j) = Beta(tau_j), K sticks.
 
     E[log(1 − v_1 ··· v_k)] has no closed form. It is bounded from below by

@@ -6,9 +6,9 @@ from typing import Self
 import numpy as np
 
 from kplus.core.types import IntArray
-from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.sums import by_columns
 
 __all__ = ["BernoulliSums", "MeanField", "Rotated", "expected_error"]
@@ -28,7 +28,7 @@ class MeanField:
     """
 
     factors: GaussianFactors
-    buffet: FiniteBuffet | InfiniteBuffet
+    ibp: FiniteIBP | InfiniteIBP
     noise: float
     factor: float
     fresh: bool = False
@@ -39,7 +39,7 @@ class MeanField:
 
 
 @dataclass
-class BernoulliSums(BuffetSums):
+class BernoulliSums(IBPSums):
     """Expected sums over rows, of bits that have probabilities; with their entropy."""
 
     entropy: float = 0.0

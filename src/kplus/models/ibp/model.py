@@ -11,18 +11,18 @@ from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.submodular import rows_double_greedy, rows_local_search
 from kplus.models.ibp.factors import Factors
 from kplus.models.ibp.prior import count_slopes, harmonic, log_prior
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps, whole
 
-__all__ = ["Buffet", "MEIBPModel", "Served", "renumbered", "sums_of"]
+__all__ = ["IBPParams", "MEIBPModel", "Served", "renumbered", "sums_of"]
 
 _NEVER = -1e30
 _PATTERNS = 256  # rows of so many patterns are handled at a time
 
 
 @dataclass(frozen=True)
-class Buffet:
+class IBPParams:
     """What rows need to know to choose their features.
 
     Attributes
@@ -95,8 +95,8 @@ class MEIBPModel:
     # ------------------------------------------------------------------- rows
 
     def summarize(
-        self, params: Buffet, block: Block, local: Served | None
-    ) -> tuple[BuffetSums, Served]:
+        self, params: IBPParams, block: Block, local: Served | None
+    ) -> tuple[IBPSums, Served]:
         X = block.read().astype(np.float64, copy=False)
         n = len(X)
         missing = np.isnan(X) if np.isnan(np.sum(X)) else None
@@ -112,7 +112,9 @@ class MEIBPModel:
         sums.changed = n if local is None else changed
         return sums, Served(Allocation.of(Z), gaps)
 
-    def _visit(self, params: Buffet, X: Array, gaps: Gaps, Z: Any, first: int) -> int:
+    def _visit(
+        self, params: IBPParams, X: Array, gaps: Gaps, Z: Any, first: int
+    ) -> int:
         """Let rows choose, but for the last ones with a feature that is to last."""
         if params.lasting is None:
             return self.choose(params, X, gaps, Z, first)
@@ -124,7 +126,9 @@ class MEIBPModel:
                 Z[row] = before[row]
         return int(np.count_nonzero(np.any(before != Z, axis=1)))
 
-    def choose(self, params: Buffet, X: Array, gaps: Gaps, Z: Any, first: int) -> int:
+    def choose(
+        self, params: IBPParams, X: Array, gaps: Gaps, Z: Any, first: int
+    ) -> int:
         """Let rows (gaps filled with 0) choose; Z changes; return how many did."""
         K = params.K
         B = X @ params.factors.mean.T
@@ -162,7 +166,7 @@ class MEIBPModel:
 
     # -------------------------------------------------------------- parameters
 
-    def update(self, params: Buffet, total: BuffetSums) -> Buffet:
+    def update(self, params: IBPParams, total: IBPSums) -> IBPParams:
         """q(A), then the scales and alpha, each as good as the bound wants them."""
         factors = params.factors.refreshed(total, params.noise, params.spread)
         noise, spread, alpha = params.noise, params.spread, params.alpha
@@ -177,15 +181,15 @@ class MEIBPModel:
             alpha = held / harmonic(total.weight)
         slopes = _slopes(total)
         lasting = _lasting(total, slopes, alpha)
-        return Buffet(factors, noise, spread, alpha, slopes, lasting)
+        return IBPParams(factors, noise, spread, alpha, slopes, lasting)
 
-    def advance(self, params: Buffet, total: BuffetSums, latest: BuffetSums) -> Buffet:
+    def advance(self, params: IBPParams, total: IBPSums, latest: IBPSums) -> IBPParams:
         return self.update(params, total)
 
-    def objective(self, params: Buffet, total: BuffetSums) -> float:
+    def objective(self, params: IBPParams, total: IBPSums) -> float:
         return -self.bound(params, total)
 
-    def bound(self, params: Buffet, total: BuffetSums) -> float:
+    def bound(self, params: IBPParams, total: IBPSums) -> float:
         """F, the lower bound on the log-evidence. Features no row has are left out."""
         factors = params.factors
         counts = total.counts
@@ -200,7 +204,7 @@ class MEIBPModel:
         prior = log_prior(counts, total.weight, params.alpha)
         return float(likelihood + factors.gain(params.spread) + prior)
 
-    def converged(self, total: BuffetSums) -> bool:
+    def settled(self, total: IBPSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
     def regroup_local(self, local: Served, old_to_new: IntArray, K: int) -> Served:
@@ -209,14 +213,14 @@ class MEIBPModel:
 
 def sums_of(
     X: Array, missing: NDArray[np.bool_] | None, gaps: Gaps, Z: Any, A: Array
-) -> BuffetSums:
+) -> IBPSums:
     """The sums of rows (0 where a value is missing) about features A."""
     ones = Z.astype(np.float64)
     R = ones @ A
     np.subtract(X, R, out=R)
     if missing is not None:
         np.copyto(R, 0.0, where=missing)
-    return BuffetSums(
+    return IBPSums(
         A=A,
         S=gaps.gram(ones),
         group=gaps.group,
@@ -236,7 +240,7 @@ def kept_factors(factors: Factors, held: IntArray) -> Factors:
     return factors.regroup(old_to_new, len(held), np.empty((0, D)), 1.0)
 
 
-def renumbered(params: Buffet, old_to_new: IntArray, K: int, new: Array) -> Buffet:
+def renumbered(params: IBPParams, old_to_new: IntArray, K: int, new: Array) -> IBPParams:
     """Parameters after a renumbering; `new` are the means of factors that come."""
     slopes = np.zeros(K)
     slopes[old_to_new[old_to_new >= 0]] = params.slopes[old_to_new >= 0]
@@ -248,16 +252,14 @@ def renumbered(params: Buffet, old_to_new: IntArray, K: int, new: Array) -> Buff
     return replace(params, factors=factors, slopes=slopes, lasting=lasting)
 
 
-def _slopes(total: BuffetSums) -> Array:
+def _slopes(total: IBPSums) -> Array:
     """Slopes of the prior at the counts. Features that no row has are not to be had."""
     held = total.counts > 0.0
     slopes = count_slopes(np.where(held, total.counts, 1.0), total.weight)
     return np.where(held, slopes, _NEVER)
 
 
-def _lasting(
-    total: BuffetSums, slopes: Array, alpha: float
-) -> NDArray[np.bool_] | None:
+def _lasting(total: IBPSums, slopes: Array, alpha: float) -> NDArray[np.bool_] | None:
     """Features for which the tangent of the prior may be too high where no row is left.
 
     There the bound loses the whole worth of a feature, which is no more than that in

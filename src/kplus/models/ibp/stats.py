@@ -5,11 +5,11 @@ from typing import Self
 
 from kplus.models.linear.sums import LinearSums
 
-__all__ = ["BuffetSums"]
+__all__ = ["IBPSums"]
 
 
 @dataclass
-class BuffetSums(LinearSums):
+class IBPSums(LinearSums):
     """Sums over rows, and the number of values that these have."""
 
     observed: float = 0.0

@@ -1,4 +1,4 @@
-"""Mean-field inference for X = ZA + noise with a buffet prior, as a model of the loop.
+"""Mean-field inference for X = ZA + noise with an IBP prior, as a model of the loop.
 
 Doshi-Velez, Miller, Van Gael and Teh (2009). q(Z) is a product of Bernoullis, q(A) a
 Gaussian over the features of each column, with all covariances between them, and q(π)
@@ -88,7 +88,7 @@ class VariationalModel:
     def _ascended(self, tile: "_Tile", start: Array) -> Array:
         nu = start.copy()
         ascend_rows(
-            tile.rest(nu), tile.gram, tile.pattern, tile.params.buffet.log_odds,
+            tile.rest(nu), tile.gram, tile.pattern, tile.params.ibp.log_odds,
             1.0 / tile.params.noise, self.most_sweeps, self.tol, nu,
         )  # fmt: skip
         return nu
@@ -100,7 +100,7 @@ class VariationalModel:
         for _ in range(_ROUNDS):
             params = self.with_scales(rotated.with_factors(params, total), total)
         params = rotated.with_factors(params, total)
-        return self.with_buffet(params, total)
+        return self.with_ibp(params, total)
 
     def with_factors(self, params: MeanField, total: BernoulliSums) -> MeanField:
         """The best q(A)."""
@@ -115,12 +115,10 @@ class VariationalModel:
             factor = max(params.factors.squares / params.factors.mean.size, self.floor)
         return replace(params, noise=noise, factor=factor)
 
-    def with_buffet(self, params: MeanField, total: BernoulliSums) -> MeanField:
+    def with_ibp(self, params: MeanField, total: BernoulliSums) -> MeanField:
         """The best q(π), and α where it is inferred."""
         counts, N = total.counts, total.weight
-        return replace(
-            params, buffet=params.buffet.updated(counts, N, self.infer_alpha)
-        )
+        return replace(params, ibp=params.ibp.updated(counts, N, self.infer_alpha))
 
     def advance(
         self, params: MeanField, total: BernoulliSums, latest: BernoulliSums
@@ -136,7 +134,7 @@ class VariationalModel:
             + expected_error(params, total) / params.noise
         )
         counts, N = total.counts, total.weight
-        features = params.buffet.bound(counts, N) + total.entropy
+        features = params.ibp.bound(counts, N) + total.entropy
         return float(likelihood + params.factors.gain(params.factor) + features)
 
     def objective(self, params: MeanField, total: BernoulliSums) -> float:
@@ -217,7 +215,7 @@ class _Tile:
     def seed(self) -> Array:
         """Zeros and ones, found from nothing."""
         nu = np.zeros((len(self.X), self.params.K))
-        odds, precision = self.params.buffet.log_odds, 1.0 / self.params.noise
+        odds, precision = self.params.ibp.log_odds, 1.0 / self.params.noise
         seed_rows(self.rest(nu), self.gram, self.pattern, odds, precision, nu)
         return nu
 
@@ -228,7 +226,7 @@ class _Tile:
         errors += np.einsum("nk,nk->n", nu, self._spread_times(nu))
         diagonal = np.diagonal(self.gram, axis1=1, axis2=2)[self.pattern]
         errors += np.sum(nu * (1.0 - nu) * diagonal, axis=1)
-        prior = nu @ self.params.buffet.log_odds
+        prior = nu @ self.params.ibp.log_odds
         gains: Array = prior + _entropies(nu) - errors / (2.0 * self.params.noise)
         return gains
 

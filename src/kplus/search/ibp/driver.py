@@ -8,9 +8,9 @@ import numpy as np
 from kplus.core.types import Array, Callback, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps
 from kplus.moves.ibp import DropEmpty, DropFeature
@@ -28,7 +28,7 @@ from kplus.search.ibp.survey import Survey
 from kplus.search.job import Job, draw
 from kplus.search.runs import answers, negated, run_job
 
-__all__ = ["BuffetFit", "BuffetSpec", "choose", "fit", "fit_by_rows"]
+__all__ = ["IBPFit", "IBPSpec", "choose", "fit", "fit_by_rows"]
 
 _FIRST_ROWS = 1_000  # enough where projections of the rows are clear
 _MORE_ROWS = 5_000
@@ -40,7 +40,7 @@ _LEAST = 1e-8  # least variance of the noise, as a share of that of the data
 
 
 @dataclass(frozen=True)
-class BuffetSpec:
+class IBPSpec:
     """What is wanted.
 
     Attributes
@@ -95,18 +95,18 @@ class BuffetSpec:
 
 
 @dataclass(frozen=True)
-class BuffetFit:
+class IBPFit:
     """Where a fit of all rows came to rest."""
 
-    params: Buffet
-    sums: BuffetSums
+    params: IBPParams
+    sums: IBPSums
     history: Array
     converged: bool
 
 
 def fit(
-    job: Job, spec: BuffetSpec, survey: Survey, start: Buffet | None = None
-) -> BuffetFit:
+    job: Job, spec: IBPSpec, survey: Survey, start: IBPParams | None = None
+) -> IBPFit:
     """Find features: on a sample first, then on all rows."""
     with SINGLE_THREAD:
         if start is None:
@@ -117,8 +117,8 @@ def fit(
 
 
 def fit_by_rows(
-    job: Job, spec: BuffetSpec, survey: Survey, start: Buffet | None = None
-) -> BuffetFit:
+    job: Job, spec: IBPSpec, survey: Survey, start: IBPParams | None = None
+) -> IBPFit:
     """Find features as in the paper: rows one by one, in memory."""
     sample = _rows(job, job.source.n_rows, 0)
     begin = _row_start(job, spec, survey, sample, start)
@@ -138,7 +138,7 @@ def fit_by_rows(
 
 
 def _row_start(
-    job: Job, spec: BuffetSpec, survey: Survey, sample: Sample, start: Buffet | None
+    job: Job, spec: IBPSpec, survey: Survey, sample: Sample, start: IBPParams | None
 ) -> RowStart:
     if start is None and spec.init == "random":
         K = spec.most or max(2 * Spectrum.of(sample.complete, len(sample.X)).rank, 1)
@@ -150,7 +150,7 @@ def _row_start(
 
 
 def _told(
-    callback: Callback | None, spec: BuffetSpec, gaps: Gaps
+    callback: Callback | None, spec: IBPSpec, gaps: Gaps
 ) -> Callable[[int, RowFit], bool] | None:
     """A callback of the loop as one of sweeps over rows."""
     if callback is None:
@@ -162,7 +162,7 @@ def _told(
     return tell
 
 
-def _as_params(found: RowFit, spec: BuffetSpec, gaps: Gaps) -> Buffet:
+def _as_params(found: RowFit, spec: IBPSpec, gaps: Gaps) -> IBPParams:
     """Where a fit by rows is, in the terms of a fit by blocks."""
     factors: Factors
     if spec.nonnegative:
@@ -170,7 +170,7 @@ def _as_params(found: RowFit, spec: BuffetSpec, gaps: Gaps) -> Buffet:
     else:
         factors = GaussianFactors.independent(found.mu, found.scale, gaps.group)
     counts = found.Z.sum(axis=0, dtype=np.float64)
-    return Buffet(
+    return IBPParams(
         factors,
         found.noise_scale**2,
         found.factor_scale**2,
@@ -179,7 +179,7 @@ def _as_params(found: RowFit, spec: BuffetSpec, gaps: Gaps) -> Buffet:
     )
 
 
-def _as_fit(sample: Sample, found: RowFit, spec: BuffetSpec) -> BuffetFit:
+def _as_fit(sample: Sample, found: RowFit, spec: IBPSpec) -> IBPFit:
     """The same at the end, features by falling number of rows."""
     params = _as_params(found, spec, sample.gaps)
     order = np.argsort(-found.Z.sum(axis=0, dtype=np.int64), kind="stable")
@@ -188,12 +188,12 @@ def _as_fit(sample: Sample, found: RowFit, spec: BuffetSpec) -> BuffetFit:
     sums = sums_of(
         sample.X, sample.missing, sample.gaps, found.Z[:, order], params.factors.mean
     )
-    return BuffetFit(params, sums, np.array(found.history), found.converged)
+    return IBPFit(params, sums, np.array(found.history), found.converged)
 
 
 def _over_all_rows(
-    job: Job, model: MEIBPModel, params: Buffet, step: float
-) -> BuffetFit:
+    job: Job, model: MEIBPModel, params: IBPParams, step: float
+) -> IBPFit:
     fitted = _to_rest(job, model, params, step)
     if model.greedy is None:
         return fitted
@@ -207,7 +207,7 @@ def _over_all_rows(
     return replace(last, history=history, converged=fitted.converged)
 
 
-def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> BuffetFit:
+def _to_rest(job: Job, model: MEIBPModel, params: IBPParams, step: float) -> IBPFit:
     """Pass over all rows until nothing changes; features by falling number of rows."""
     moves: list[Move] = [DropEmpty(), DropFeature()]
     result, _ = run_job(job, model, params, moves, step=step, reported=negated)
@@ -217,10 +217,10 @@ def _to_rest(job: Job, model: MEIBPModel, params: Buffet, step: float) -> Buffet
     K = int(np.count_nonzero(counts))
     params = renumbered(result.params, old_to_new, K, result.params.factors.mean[:0])
     sums = result.total.regroup(old_to_new, K).about(params.factors.mean)
-    return BuffetFit(params, sums, -np.array(result.history), result.converged)
+    return IBPFit(params, sums, -np.array(result.history), result.converged)
 
 
-def choose(job: Job, params: Buffet) -> Array:
+def choose(job: Job, params: IBPParams) -> Array:
     """Z of the rows, under given factors and scales."""
     _, Z = answers(job, MEIBPModel(), params, part=_as_numbers)
     return np.asarray(Z)
@@ -233,7 +233,7 @@ def _as_numbers(bits: Allocation) -> Array:
 # -------------------------------------------------------------------- the sample
 
 
-def _best_start(job: Job, spec: BuffetSpec, survey: Survey) -> Found:
+def _best_start(job: Job, spec: IBPSpec, survey: Survey) -> Found:
     """The best of several starts, by the bound for each row; all see the same rows."""
     seed = int(job.rng.integers(2**62))
     starts = [
@@ -243,7 +243,7 @@ def _best_start(job: Job, spec: BuffetSpec, survey: Survey) -> Found:
 
 
 def _on_sample(
-    job: Job, spec: BuffetSpec, survey: Survey, rng: np.random.Generator, seed: int
+    job: Job, spec: IBPSpec, survey: Survey, rng: np.random.Generator, seed: int
 ) -> Found:
     """The best features found on rows in memory; on more of them where in doubt."""
     few = more = _rows(job, _FIRST_ROWS, seed)
@@ -265,7 +265,7 @@ def _on_sample(
 def _if_clear(
     sample: Sample,
     model: MEIBPModel,
-    spec: BuffetSpec,
+    spec: IBPSpec,
     scales: Scales,
     rng: np.random.Generator,
 ) -> Found | None:
@@ -292,7 +292,7 @@ def _rows(job: Job, size: int, seed: int) -> Sample:
 def _from_starts(
     sample: Sample,
     model: MEIBPModel,
-    spec: BuffetSpec,
+    spec: IBPSpec,
     scales: Scales,
     rng: np.random.Generator,
 ) -> Found:
@@ -320,7 +320,7 @@ def _from_starts(
 def _grown(
     sample: Sample,
     model: MEIBPModel,
-    spec: BuffetSpec,
+    spec: IBPSpec,
     found: Found,
     rng: np.random.Generator,
 ) -> Found:

@@ -17,7 +17,7 @@ from kplus.search.ibp.gibbs_scales import Scales
 from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
 from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
-__all__ = ["GibbsFit", "Start", "draw_buffet", "make_chain", "run", "tidy"]
+__all__ = ["GibbsFit", "Start", "draw_ibp", "make_chain", "run", "tidy"]
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,7 @@ class GibbsFit:
 # --------------------------------------------------------------------------- start
 
 
-def draw_buffet(
-    N: int, alpha: float, most: int | None, rng: np.random.Generator
-) -> Bits:
+def draw_ibp(N: int, alpha: float, most: int | None, rng: np.random.Generator) -> Bits:
     """Draw Z from the Indian buffet process; features beyond the limit are left out."""
     columns: list[Bits] = []
     counts = np.empty(0)

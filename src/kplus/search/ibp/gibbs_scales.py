@@ -84,7 +84,7 @@ def log_prior_of_state(
 ) -> float:
     """Log-density of Z and what is inferred of α and the variances.
 
-    With a largest number of features, the buffet is one that did not exceed it.
+    With a largest number of features, the IBP is one that did not exceed it.
     """
     allowed = _log_at_most(most, scales.alpha * harmonic(N))
     return log_prior(counts, N, scales.alpha) - allowed + hyper.log_density(scales)

@@ -11,8 +11,8 @@ from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.engine import make_engine
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
-from kplus.models.ibp.model import Buffet, MEIBPModel, renumbered, sums_of
-from kplus.models.ibp.stats import BuffetSums
+from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
+from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.gaps import Gaps, columns_of, whole
 from kplus.moves.ibp import DropEmpty, DropFeature, hopes
 from kplus.search.ibp.gaps import fill_with_noise
@@ -40,7 +40,7 @@ class Scales:
 class Found:
     """Where a fit of the rows in memory came to rest."""
 
-    params: Buffet
+    params: IBPParams
     Z: Bits
     bound: float
 
@@ -89,7 +89,7 @@ class Sample:
         known = np.maximum((~self.missing).sum(axis=0), 1)
         return np.where(self.missing, self.X.sum(axis=0) / known, self.table)
 
-    def begin(self, model: MEIBPModel, Z: Bits, scales: Scales) -> Buffet:
+    def begin(self, model: MEIBPModel, Z: Bits, scales: Scales) -> IBPParams:
         """Factors and scales for given features of the rows."""
         zero = np.zeros((Z.shape[1], self.table.shape[1]))
         sums = sums_of(self.X, self.missing, self.gaps, Z, zero)
@@ -98,7 +98,7 @@ class Sample:
         if model.infer_spread and A.any():  # else a high level would be shrunk
             spread = float(np.mean(A * A))
         kind = TruncatedFactors if scales.nonnegative else GaussianFactors
-        params = Buffet(
+        params = IBPParams(
             kind.near(A, scales.noise),
             scales.noise, spread, scales.alpha, np.zeros(len(A)),
         )  # fmt: skip
@@ -109,7 +109,7 @@ class Sample:
         """By how much the bound rises where it is worth while to go on."""
         return _TOL * self.gaps.observed
 
-    def rest(self, model: MEIBPModel, params: Buffet, max_iter: int) -> Found:
+    def rest(self, model: MEIBPModel, params: IBPParams, max_iter: int) -> Found:
         """Pass over the rows until nothing much changes."""
         source = ArrayBlocks(self.table, max(len(self.table), 1))
         with make_engine(source, None, 1) as engine:
@@ -120,7 +120,7 @@ class Sample:
             Z = next(iter(engine.locals())).unpack()
         return Found(result.params, Z, -result.history[-1])
 
-    def without_one(self, found: Found) -> Buffet:
+    def without_one(self, found: Found) -> IBPParams:
         """Parameters without the feature that is missed least."""
         K, A = found.params.K, found.params.factors.mean
         sums = sums_of(self.X, self.missing, self.gaps, found.Z, A)
@@ -155,7 +155,7 @@ class Sample:
         return np.array(new).reshape(-1, self.table.shape[1])
 
     def _pays(
-        self, model: MEIBPModel, params: Buffet, R: Array, held: NDArray[np.bool_]
+        self, model: MEIBPModel, params: IBPParams, R: Array, held: NDArray[np.bool_]
     ) -> bool:
         """Whether one more feature for some rows raises the bound of the residuals."""
         D = R.shape[1]
@@ -177,7 +177,7 @@ class Sample:
         return model.bound(fitted, none) > model.bound(empty, nothing)
 
 
-def _least_squares(sums: BuffetSums) -> Array:
+def _least_squares(sums: IBPSums) -> Array:
     """Features that explain most, for sums about zero."""
     K, D = sums.T.shape
     A = np.zeros((K, D))
@@ -217,7 +217,7 @@ def _shared(
     return gain, held, a
 
 
-def with_births(params: Buffet, new: Array) -> Buffet:
+def with_births(params: IBPParams, new: Array) -> IBPParams:
     """Parameters with more features."""
     K = params.K
     return renumbered(params, np.arange(K), K + len(new), new)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array, FitResult
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.models.ibp.buffet_sticks import FiniteBuffet, InfiniteBuffet
+from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import BernoulliSums, MeanField
 from kplus.models.ibp.prior import harmonic
@@ -167,7 +167,7 @@ def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:
     """Scales as given or about those of the rows, and features of no value yet."""
     square, active = _square(X), max(int(nu.any(axis=0).sum()), 1)
     alpha = active / harmonic(len(X)) if spec.alpha is None else spec.alpha
-    kind = InfiniteBuffet if spec.infinite else FiniteBuffet
+    kind = InfiniteIBP if spec.infinite else FiniteIBP
     return MeanField(
         GaussianFactors.uncoupled(np.zeros((nu.shape[1], X.shape[1])), square),
         kind.fitted(nu.sum(axis=0), len(X), alpha),
