@@ -14,7 +14,7 @@ from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import (
     IBPParams,
     MEIBPModel,
-    Served,
+    RowState,
     kept_factors,
     renumbered,
     sums_of,
@@ -260,7 +260,7 @@ def test_q_is_stationary_at_rest(prior):
 def visited(model, params, X, Z, first=0):
     """A block's second visit: bits as they were, chosen again."""
     block = Block(ArrayBlocks(X, len(X)), 0, 0, len(X))
-    local = None if Z is None else Served(Allocation.of(Z), gaps_of(X))
+    local = None if Z is None else RowState(Allocation.of(Z), gaps_of(X))
     total, after = model.summarize(params, block, local)
     return total, after.unpack()
 

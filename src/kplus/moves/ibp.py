@@ -8,7 +8,7 @@ from kplus.core.types import Array, Position, Proposal
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered
 from kplus.models.ibp.stats import IBPSums
 
-__all__ = ["DropEmpty", "DropFeature", "hopes"]
+__all__ = ["DropEmpty", "DropFeature", "removal_upper_bounds"]
 
 _REFITTED = 3  # of the features that are missed least
 _SLACK = 10.0  # what scales that follow may add to a hope, in nats
@@ -38,7 +38,7 @@ class DropFeature:
         K = total.K
         if not at.converged or K == 0 or not np.all(total.counts > 0.0):
             return None
-        most = hopes(updated, total)
+        most = removal_upper_bounds(updated, total)
         now = model.bound(updated, total)
         for k in np.argsort(most)[::-1][:_REFITTED]:
             if not most[k] > -_SLACK:
@@ -52,7 +52,7 @@ class DropFeature:
         return None
 
 
-def hopes(params: IBPParams, total: IBPSums) -> Array:
+def removal_upper_bounds(params: IBPParams, total: IBPSums) -> Array:
     """At most what the bound could gain by dropping each feature, given the scales.
 
     That is what a feature costs in the priors, less what its squares explain that the

@@ -15,7 +15,7 @@ from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps, whole
 
-__all__ = ["IBPParams", "MEIBPModel", "Served", "renumbered", "sums_of"]
+__all__ = ["IBPParams", "MEIBPModel", "RowState", "renumbered", "sums_of"]
 
 _NEVER = -1e30
 _PATTERNS = 256  # rows of so many patterns are handled at a time
@@ -35,7 +35,7 @@ class IBPParams:
         Concentration of the prior.
     slopes : (K,)
         What the log-prior gains for one more row with each feature.
-    lasting : (K,) or None
+    keep_alive : (K,) or None
         Features of which a block must keep a row that has them: to lose the last one
         would cost more than the slopes tell. None: there are none.
     """
@@ -47,7 +47,7 @@ class IBPParams:
     spread: float
     alpha: float
     slopes: Array
-    lasting: NDArray[np.bool_] | None = None
+    keep_alive: NDArray[np.bool_] | None = None
 
     @property
     def K(self) -> int:
@@ -55,7 +55,7 @@ class IBPParams:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RowState:
     """What is kept of a block: Z of its rows, and where its values are missing."""
 
     allocation: Allocation
@@ -95,8 +95,8 @@ class MEIBPModel:
     # ------------------------------------------------------------------- rows
 
     def summarize(
-        self, params: IBPParams, block: Block, local: Served | None
-    ) -> tuple[IBPSums, Served]:
+        self, params: IBPParams, block: Block, local: RowState | None
+    ) -> tuple[IBPSums, RowState]:
         X = block.read().astype(np.float64, copy=False)
         n = len(X)
         missing = np.isnan(X) if np.isnan(np.sum(X)) else None
@@ -110,17 +110,17 @@ class MEIBPModel:
         changed = self._visit(params, X, gaps, Z, block.start) if params.K else 0
         sums = sums_of(X, missing, gaps, Z, params.factors.mean)
         sums.changed = n if local is None else changed
-        return sums, Served(Allocation.of(Z), gaps)
+        return sums, RowState(Allocation.of(Z), gaps)
 
     def _visit(
         self, params: IBPParams, X: Array, gaps: Gaps, Z: Any, first: int
     ) -> int:
         """Let rows choose, but for the last ones with a feature that is to last."""
-        if params.lasting is None:
+        if params.keep_alive is None:
             return self.choose(params, X, gaps, Z, first)
         before = Z.copy()
         self.choose(params, X, gaps, Z, first)
-        for k in np.flatnonzero(params.lasting & before.any(axis=0)):
+        for k in np.flatnonzero(params.keep_alive & before.any(axis=0)):
             if not Z[:, k].any():
                 row = int(np.argmax(before[:, k]))
                 Z[row] = before[row]
@@ -180,8 +180,8 @@ class MEIBPModel:
         if self.infer_alpha and held:
             alpha = held / harmonic(total.weight)
         slopes = _slopes(total)
-        lasting = _lasting(total, slopes, alpha)
-        return IBPParams(factors, noise, spread, alpha, slopes, lasting)
+        keep_alive = _keep_alive(total, slopes, alpha)
+        return IBPParams(factors, noise, spread, alpha, slopes, keep_alive)
 
     def advance(self, params: IBPParams, total: IBPSums, latest: IBPSums) -> IBPParams:
         return self.update(params, total)
@@ -207,7 +207,7 @@ class MEIBPModel:
     def settled(self, total: IBPSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
-    def regroup_local(self, local: Served, old_to_new: IntArray, K: int) -> Served:
+    def regroup_local(self, local: RowState, old_to_new: IntArray, K: int) -> RowState:
         return replace(local, allocation=local.allocation.regroup(old_to_new, K))
 
 
@@ -244,12 +244,12 @@ def renumbered(params: IBPParams, old_to_new: IntArray, K: int, new: Array) -> I
     """Parameters after a renumbering; `new` are the means of factors that come."""
     slopes = np.zeros(K)
     slopes[old_to_new[old_to_new >= 0]] = params.slopes[old_to_new >= 0]
-    lasting = None
-    if params.lasting is not None:
-        lasting = np.zeros(K, np.bool_)
-        lasting[old_to_new[old_to_new >= 0]] = params.lasting[old_to_new >= 0]
+    keep_alive = None
+    if params.keep_alive is not None:
+        keep_alive = np.zeros(K, np.bool_)
+        keep_alive[old_to_new[old_to_new >= 0]] = params.keep_alive[old_to_new >= 0]
     factors = params.factors.regroup(old_to_new, K, new, params.noise)
-    return replace(params, factors=factors, slopes=slopes, lasting=lasting)
+    return replace(params, factors=factors, slopes=slopes, keep_alive=keep_alive)
 
 
 def _slopes(total: IBPSums) -> Array:
@@ -259,7 +259,9 @@ def _slopes(total: IBPSums) -> Array:
     return np.where(held, slopes, _NEVER)
 
 
-def _lasting(total: IBPSums, slopes: Array, alpha: float) -> NDArray[np.bool_] | None:
+def _keep_alive(
+    total: IBPSums, slopes: Array, alpha: float
+) -> NDArray[np.bool_] | None:
     """Features for which the tangent of the prior may be too high where no row is left.
 
     There the bound loses the whole worth of a feature, which is no more than that in
@@ -270,5 +272,5 @@ def _lasting(total: IBPSums, slopes: Array, alpha: float) -> NDArray[np.bool_] |
     counts = np.maximum(total.counts, 1.0)
     columns = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     worth = columns + np.log(alpha) - gammaln(K + 1.0) / max(K, 1)
-    lasting: NDArray[np.bool_] = (worth > counts * slopes) & (total.counts > 0.0)
-    return lasting if lasting.any() else None
+    keep_alive: NDArray[np.bool_] = (worth > counts * slopes) & (total.counts > 0.0)
+    return keep_alive if keep_alive.any() else None

@@ -14,7 +14,7 @@ from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.stats import IBPSums
 from kplus.models.linear.gaps import Gaps, columns_of, whole
-from kplus.moves.ibp import DropEmpty, DropFeature, hopes
+from kplus.moves.ibp import DropEmpty, DropFeature, removal_upper_bounds
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits
 from kplus.sources.blocks import ArrayBlocks
@@ -124,7 +124,7 @@ class Sample:
         """Parameters without the feature that is missed least."""
         K, A = found.params.K, found.params.factors.mean
         sums = sums_of(self.X, self.missing, self.gaps, found.Z, A)
-        old_to_new = without(K, int(np.argmax(hopes(found.params, sums))))
+        old_to_new = without(K, int(np.argmax(removal_upper_bounds(found.params, sums))))
         return renumbered(found.params, old_to_new, K - 1, A[:0])
 
     def births(
@@ -165,7 +165,7 @@ class Sample:
             params,
             factors=kind.near(_least_squares(none), params.noise),
             slopes=np.zeros(1),
-            lasting=None,
+            keep_alive=None,
         )
         fitted = replace(
             alone,

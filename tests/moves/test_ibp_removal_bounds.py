@@ -7,7 +7,7 @@ from kplus.core.regroup import without
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.linear.gaps import whole
-from kplus.moves.ibp import hopes
+from kplus.moves.ibp import removal_upper_bounds
 
 FIXED = MEIBPModel(infer_noise=False, infer_spread=False, infer_alpha=False)
 
@@ -42,7 +42,7 @@ def test_hopes_are_gains_but_for_the_uncertainty_of_the_factor(size, seed):
     X = Z @ A + 0.3 * rng.normal(size=(60, 5))
     params, total = fitted(X, Z, 0.09)
     gains = [gain_of_dropping(params, total, k) for k in range(3)]
-    left = hopes(params, total) - gains
+    left = removal_upper_bounds(params, total) - gains
     assert np.all(left >= -2.5)
     if size == 0.0:
         assert left[2] <= 0.0

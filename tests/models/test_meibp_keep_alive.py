@@ -31,7 +31,7 @@ def test_in_ordinary_tables_no_feature_must_last(alpha, seed):
     Z = (rng.random((100, 5)) < rng.uniform(0.05, 0.9, 5)).astype(int)
     Z[:, 0] = 1
     Z[:, 1] = np.arange(100) == 7
-    assert updated(Z, alpha).lasting is None
+    assert updated(Z, alpha).keep_alive is None
 
 
 @pytest.mark.parametrize("alpha", [0.1, 1.0, 20.0, 500.0])
@@ -47,16 +47,16 @@ def test_features_last_whose_end_would_cost_more_than_rows_are_told(n, alpha, K)
     for k in range(K):
         lost = before - log_prior(np.delete(counts, k), n, alpha)
         if lost > counts[k] * params.slopes[k]:
-            assert params.lasting is not None
-            assert params.lasting[k]
+            assert params.keep_alive is not None
+            assert params.keep_alive[k]
 
 
 def test_rows_keep_a_feature_that_must_last():
     """Two rows, neither of which wants the feature any more: one keeps it."""
     Z = np.array([[1], [1]])
     params = updated(Z, 500.0)
-    assert params.lasting is not None
-    assert params.lasting.all()
+    assert params.keep_alive is not None
+    assert params.keep_alive.all()
     X, bits = np.zeros((2, 3)), Z.astype(np.uint8)
     model = MEIBPModel()
     model.choose(params, X, whole(2, 3), free := bits.copy(), 0)
