@@ -204,7 +204,7 @@ class MEIBPModel:
         prior = log_prior(counts, total.weight, params.alpha)
         return float(likelihood + factors.gain(params.spread) + prior)
 
-    def settled(self, total: IBPSums) -> bool:
+    def converged(self, total: IBPSums) -> bool:
         return False  # factors and scales may still move: the bound decides
 
     def regroup_local(self, local: RowState, old_to_new: IntArray, K: int) -> RowState:
@@ -240,7 +240,9 @@ def kept_factors(factors: Factors, held: IntArray) -> Factors:
     return factors.regroup(old_to_new, len(held), np.empty((0, D)), 1.0)
 
 
-def renumbered(params: IBPParams, old_to_new: IntArray, K: int, new: Array) -> IBPParams:
+def renumbered(
+    params: IBPParams, old_to_new: IntArray, K: int, new: Array
+) -> IBPParams:
     """Parameters after a renumbering; `new` are the means of factors that come."""
     slopes = np.zeros(K)
     slopes[old_to_new[old_to_new >= 0]] = params.slopes[old_to_new >= 0]

@@ -124,7 +124,9 @@ class Sample:
         """Parameters without the feature that is missed least."""
         K, A = found.params.K, found.params.factors.mean
         sums = sums_of(self.X, self.missing, self.gaps, found.Z, A)
-        old_to_new = without(K, int(np.argmax(removal_upper_bounds(found.params, sums))))
+        old_to_new = without(
+            K, int(np.argmax(removal_upper_bounds(found.params, sums)))
+        )
         return renumbered(found.params, old_to_new, K - 1, A[:0])
 
     def births(
