@@ -75,7 +75,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         "tol": [Interval(Real, 0, None, closed="left")],
         "batch_size": [AT_LEAST_ONE, None],
         "warm_start": ["boolean"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [AT_LEAST_ONE, Interval(Integral, None, -1, closed="right"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }

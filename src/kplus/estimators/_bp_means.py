@@ -54,7 +54,7 @@ class BPMeans(LatentFeatures):
     warm_start : bool, default=False
         Start `fit` from the last one. From its `components_`.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0

@@ -33,7 +33,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Parameters
     ----------
     feature_fraction : float or None, default=None
-        m: count this share of the features in each cluster, those that are worth most.
+        Share of the features that count in each cluster (m): those that are worth most.
         None: all that are worth their cost.
     penalty : float or "auto", default="auto"
         λ: price of a cluster, in nats. "auto" is half the logarithm of the number of
@@ -43,10 +43,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     max_clusters : int or None, default=None
         Never more clusters than that.
     sharing : float, default=0.0
-        0: each cluster has features of its own, 1: all have the same. In between, a
-        feature counts in a cluster with weight (1 − sharing) if chosen there, plus
-        sharing times the share of the clusters in which it is chosen. This is the
-        paper's ρ = (1 − sharing) m (1 − m).
+        How far clusters share features: 0, each has its own, to 1, all have the same.
+        In between, a feature counts in a cluster with weight (1 − sharing) if chosen
+        there, plus sharing times the share of the clusters in which it is chosen. This
+        is the paper's ρ = (1 − sharing) m (1 − m).
     numeric : {"gaussian", "quantile", "yeo-johnson"}, default="gaussian"
         How numbers are seen: Gaussian in each cluster; cut into six parts of about the
         same size, as categories (safe for heavy tails and spikes); or transformed
@@ -80,7 +80,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     warm_start : bool, default=False
         Start `fit` from the last one. From its clusters.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0

@@ -73,7 +73,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     warm_start : bool, default=False
         Start `fit` from the last one. From its centres.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices. They concern the sample that a fit on many rows
         starts with, and random starts.

@@ -76,7 +76,7 @@ class DPMixture(Clusterer):
     warm_start : bool, default=False
         Start `fit` from the last one. From its components, and with its prior.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices. They concern where births are tried, starts, and
         what `sample` draws.

@@ -41,7 +41,7 @@ class IBPGibbs(BuffetFeatures):
         distribution and is faster: it keeps what all other rows say of A while a row is
         drawn [2]_. "uncollapsed" draws A as well; it forgets its start most slowly.
     prior : {"gaussian", "nonnegative"}, default="gaussian"
-        The factors' prior: Gaussian, or half of one, above zero. The latter goes with
+        Prior of the features: of either sign, or nonnegative. The latter goes with
         ``sampler="uncollapsed"`` only.
     n_samples : int, default=100
         Samples to draw.

@@ -63,7 +63,7 @@ class IBPVariational(BuffetFeatures):
         Rows read at a time. By default what suits the processor's cache. The result
         depends on it by rounding only.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0

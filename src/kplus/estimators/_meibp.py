@@ -40,8 +40,8 @@ class MEIBP(BuffetFeatures):
     factor_scale : float or "infer", default="infer"
         Standard deviation of the factors, σ_A. That before the cut at zero.
     prior : {"nonnegative", "gaussian"}, default="nonnegative"
-        With "gaussian", features have values of either sign. The rows' choices are
-        then still searched for, but the guarantee of local search is lost.
+        Prior of the features: nonnegative, or of either sign. With the latter, rows'
+        choices are still searched for, but the guarantee of local search is lost.
     maximizer : {"local_search", "double_greedy"}, default="local_search"
         How rows choose their features: both reach a known share of the best (a third,
         and half in expectation). What they reach in practice is another matter: the
@@ -67,7 +67,7 @@ class MEIBP(BuffetFeatures):
     warm_start : bool, default=False
         Start `fit` from the last one. From its features.
     n_jobs : int or None, default=None
-        Threads. The result does not depend on it.
+        Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
