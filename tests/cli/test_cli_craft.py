@@ -188,26 +188,6 @@ class TestFit:
 
 
 class TestMistakes:
-    @pytest.mark.parametrize(
-        ("options", "words"),
-        [
-            (["--observations", "mixed"], ["--observations is for dp-mixture"]),
-            (["--scale"], ["--scale", "any units", "leave it out"]),
-            (["--feature-fraction", 0], ["--feature-fraction", "above 0"]),
-            (["--feature-fraction", 1.5], ["--feature-fraction", "1.5"]),
-            (["--sharing", -0.1], ["--sharing", "-0.1"]),
-            (["--sharing", "nan"], ["--sharing", "nan"]),
-            (["--numeric", "log"], ["--numeric", "yeo-johnson", "'log'"]),
-            (["--penalty", 0], ["--penalty", "positive"]),
-            (["--penalty", 3, "--clusters", 2], ["--penalty or --clusters"]),
-            (["--clusters", 121], ["--clusters 121", "120 rows"]),
-        ],
-    )
-    def test_options(self, kplus, data, out, options, words):
-        done = kplus("fit", data, "--model", "craft", "-o", out, *options)
-        done.refuses(*words)
-        assert not out.exists()
-
     @pytest.mark.parametrize("model", ["dp-mixture", "dp-means", "bp-means"])
     @pytest.mark.parametrize(
         ("option", "value"),

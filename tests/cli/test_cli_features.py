@@ -1,7 +1,5 @@
 """bp-means and k-features on the command line: ``kplus fit``."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import polars as pl
 import pytest
@@ -103,9 +101,9 @@ def test_the_base_gets_the_means_back(Z):
     X = LEVEL + Z @ A
     mean, scale = X.mean(axis=0), X.std(axis=0)
     components = np.vstack([LEVEL - mean, A]) / scale
-    model = SimpleNamespace(
-        components_=components, n_components_=3, transform=lambda part: base
-    )
+    model = library.KFeatures()
+    model.components_, model.n_components_ = components, 3
+    model.transform = lambda part: base
     profile = Profile(np.full(4, 90.0), mean, scale)
     source = ArrayBlocks((X - mean) / scale)
     rows = Rows(source, NAMES, None, profile, scaled=True)

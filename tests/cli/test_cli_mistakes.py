@@ -18,10 +18,10 @@ def expect(done, *words):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--penalty", 0], ["--penalty", "positive"]),
+        (["--model", "dp-means", "--penalty", 0], ["--penalty", "above 0", "not 0.0"]),
         (["--penalty", -1], ["--penalty"]),
-        (["--penalty", "nan"], ["--penalty"]),
-        (["--penalty", "inf"], ["--penalty"]),
+        (["--model", "dp-means", "--penalty", "nan"], ["--penalty", "above 0"]),
+        (["--model", "dp-means", "--penalty", "inf"], ["--penalty", "above 0"]),
         (["--penalty", "much"], ["--penalty"]),
         (["--clusters", 0], ["--clusters", "at least 1"]),
         (["--clusters", -3], ["--clusters"]),
@@ -39,7 +39,7 @@ def expect(done, *words):
         (["--observations", "normal"], ["'normal'", "diag_gaussian"]),
         (
             ["--model", "dp-means", "--observations", "poisson"],
-            ["--observations is for dp-mixture"],
+            ["--observations is for --model dp-mixture"],
         ),
         (
             ["--observations", "poisson", "--categorical", "a"],
@@ -66,6 +66,90 @@ def expect(done, *words):
 )
 def test_options(kplus, data, out, options, words):
     expect(kplus("fit", data, "-o", out, *options), *words)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "words"),
+    [
+        ("bp-means", ["--penalty", 0], ["--penalty", "above 0"]),
+        (
+            "bp-means",
+            ["--penalty", 1, "--components", 2],
+            ["--penalty or --components"],
+        ),
+        ("bp-means", ["--components", 0], ["--components", "at least 1"]),
+        ("bp-means", ["--components", 121], ["--components 121", "120 rows"]),
+        (
+            "bp-means",
+            ["--clusters", 2, "--max-clusters", 2],
+            ["--components or --max-components"],
+        ),
+        ("bp-means", ["--max-components", 0], ["--max-components", "at least 1"]),
+        (
+            "bp-means",
+            ["--observations", "poisson"],
+            ["--observations is for --model dp-mixture"],
+        ),
+        ("bp-means", ["--categorical", "a"], ["categories", "'a'", "dp-mixture"]),
+        ("craft", ["--observations", "mixed"], ["--observations", "has --numeric"]),
+        ("craft", ["--scale"], ["--scale", "any units", "leave it out"]),
+        ("craft", ["--feature-fraction", 0], ["--feature-fraction", "above 0"]),
+        ("craft", ["--feature-fraction", 1.5], ["--feature-fraction", "1.5"]),
+        ("craft", ["--sharing", -0.1], ["--sharing", "-0.1"]),
+        ("craft", ["--sharing", "nan"], ["--sharing", "nan"]),
+        ("craft", ["--numeric", "log"], ["--numeric", "yeo-johnson", "'log'"]),
+        ("craft", ["--penalty", -1], ["--penalty", "at least 0"]),
+        ("craft", ["--penalty", 3, "--clusters", 2], ["--penalty or --clusters"]),
+        ("craft", ["--clusters", 121], ["--clusters 121", "120 rows"]),
+        (
+            "meibp",
+            [],
+            ["Negative values", "--negative shift", "--prior gaussian", "column"],
+        ),
+        (
+            "meibp",
+            ["--negative", "drop"],
+            ["--negative must be one of error, noise, shift"],
+        ),
+        (
+            "meibp",
+            ["--prior", "cauchy"],
+            ["--prior must be one of gaussian, nonnegative"],
+        ),
+        ("meibp", ["--noise-scale", 0], ["--noise-scale", "at least 1e-100"]),
+        ("meibp", ["--max-components", 0], ["--max-components", "at least 1"]),
+        ("meibp", ["--components", 3], ["--components", "--max-components"]),
+        ("meibp", ["--penalty", 3], ["--penalty", "--max-components"]),
+        ("meibp", ["--scale"], ["(standardised)", "--negative shift"]),
+        ("meibp", ["--sweeps", 3], ["--sweeps is for --model ibp-gibbs"]),
+        ("meibp", ["--categorical", "a"], ["categories"]),
+        ("meibp", ["--observations", "poisson"], ["--observations is for"]),
+        ("meibp", ["--sharing", 0.5], ["--sharing is for --model craft"]),
+        (
+            "meibp",
+            ["--prior", "gaussian", "--negative", "shift"],
+            ["--negative is for features that are not negative"],
+        ),
+        ("ibp-variational", ["--prior", "gaussian"], ["of either sign"]),
+        ("ibp-variational", ["--negative", "shift"], ["--negative"]),
+        ("ibp-variational", ["--burn-in", 3], ["--burn-in is for"]),
+        ("ibp-gibbs", ["--sweeps", 0], ["--sweeps", "at least 1"]),
+        ("ibp-gibbs", ["--burn-in", -1], ["--burn-in", "at least 0"]),
+        ("ibp-gibbs", ["--max-iter", 9], ["--max-iter", "--sweeps"]),
+        ("ibp-gibbs", ["--restarts", 2], ["--restarts", "--seed"]),
+        ("ibp-gibbs", ["--jobs", 2], ["--jobs", "one chain"]),
+        (
+            "ibp-gibbs",
+            ["--prior", "nonnegative"],
+            ["Negative values", "--negative noise"],
+        ),
+        ("bp-means", ["--negative", "shift"], ["--negative is for --model meibp"]),
+        ("dp-means", ["--sweeps", 9], ["--sweeps is for --model ibp-gibbs"]),
+    ],
+)
+def test_options_of_models(kplus, data, out, model, options, words):
+    kplus("fit", data, "--model", model, "-o", out, *options).refuses(*words)
     assert not out.exists()
 
 
@@ -165,10 +249,13 @@ class TestPermissions:
         expect(kplus("fit", tmp_path / f"x.{kind}", "-o", out))
 
 
-def test_index_called_cluster(kplus, tmp_path, out):
-    (tmp_path / "x.csv").write_text("cluster,a\n1,2\n2,3\n")
-    done = kplus("fit", tmp_path / "x.csv", "--index", "cluster", "-o", out)
-    expect(done, "'cluster'")
+@pytest.mark.parametrize(
+    ("model", "name"), [("dp-mixture", "cluster"), ("bp-means", "feature 1")]
+)
+def test_index_called_as_a_column_of_the_output(kplus, tmp_path, out, model, name):
+    (tmp_path / "x.csv").write_text(f"{name},a\n1,2\n2,3\n")
+    words = ["--model", model, "--index", name, "-o", out]
+    expect(kplus("fit", tmp_path / "x.csv", *words), f"'{name}'")
     assert not out.exists()
 
 

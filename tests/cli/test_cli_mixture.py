@@ -49,7 +49,7 @@ def test_the_title_tells_the_bound(kplus, data, out):
     done = kplus("fit", data, "-o", out)
     assert "dp-mixture: 3 clusters of 120 rows, 3 columns" in done.out
     assert "gaussian, lower bound -" in done.out
-    assert "nats a row" in done.out
+    assert "nats per row" in done.out
 
 
 def test_other_observations(kplus, data, out):

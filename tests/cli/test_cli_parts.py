@@ -6,10 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from kplus.cli.summary import Rows
-from kplus.cli.tally import FeatureTally
+from kplus.cli.features import FeatureTally
 from kplus.io import answers
-from kplus.sources.blocks import ArrayBlocks
 
 MODELS = {
     "bp-means": [],
@@ -76,18 +74,6 @@ def test_parquet_in_parts(kplus, rows, tmp_path, monkeypatch):
         for name in ("whole", "parts")
     )
     assert parts.equals(whole)
-
-
-@pytest.mark.parametrize("size", [1, 31, 32, 45, 64, 300])
-def test_rows_of_a_part(rows, size):
-    """Parts may begin and end within blocks."""
-    found = Rows(ArrayBlocks(rows, 32), "abc", None, None, False)
-    for start in range(0, 300, size):
-        part = rows[start : start + size]
-        copied = np.zeros_like(part)
-        for own, read in found.between(start, start + len(part)):
-            copied[own] = read
-        np.testing.assert_array_equal(copied, part)
 
 
 # ------------------------------------------------------------------ the tally

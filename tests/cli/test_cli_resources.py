@@ -89,8 +89,11 @@ def test_a_small_limit_changes_nothing(kplus, X, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--memory-limit", "much"], "--memory-limit must be a size such as 2GB"),
-        (["--memory-limit", "-1"], "--memory-limit must be a size such as 2GB"),
+        (
+            ["--memory-limit", "much"],
+            "--memory-limit must be a number of bytes or text",
+        ),
+        (["--memory-limit", "-1"], "--memory-limit must be a number of bytes or text"),
         (["--scheduler", "localhost"], "--scheduler must be an address such as tcp://"),
         (["--scheduler", "tcp://host"], "--scheduler must be an address"),
         (["--scheduler", "http://host:1"], "--scheduler must be an address"),
@@ -181,7 +184,7 @@ def test_answers_have_workers(kplus, saved, asked, cluster, command):
 @COMMANDS
 def test_mistakes_of_answers(kplus, saved, command):
     done = kplus(command, *saved, "--memory-limit", "much")
-    done.refuses("--memory-limit must be a size such as 2GB")
+    done.refuses("--memory-limit must be a number of bytes or text")
     done = kplus(command, *saved, "--scratch", saved[1])
     done.refuses("--scratch needs a folder")
 

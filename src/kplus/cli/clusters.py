@@ -1,170 +1,120 @@
 """The clusters of a fit: one record each, as JSON, as a table and as a picture."""
 
 import math
-from collections.abc import Iterator
-from functools import cached_property
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import pyarrow as pa
 
 from kplus.cli.console import count
-from kplus.cli.summary import (
-    Rows,
-    column_words,
-    finite,
-    label_pieces,
-    largest,
-    print_table,
-    telling,
-)
+from kplus.cli.scaling import ColumnBlocks
+from kplus.cli.summary import Findings, Rows, column_words, finite, telling
 from kplus.core.types import Array, IntArray
+from kplus.estimators._craft_report import Trait, describe
 
-__all__ = ["Clusters"]
+__all__ = ["Clusters", "DescribedClusters"]
 
-_MAX_DRAWN = 5000
+_MAX_PRINTED = 8  # features of a cluster, and columns with gaps
 
 
-class Clusters:
-    """What a clusterer found; see `Findings`."""
+class Clusters(Findings):
+    """What `DPMeans` or `DPMixture` found."""
 
-    main, picture = "labels", "clusters.png"
-
-    def __init__(self, model: Any, rows: Rows) -> None:
-        self._model, self._rows = model, rows
-        self._n = int(model.n_clusters_)
-        self._labels: IntArray = model.labels_
-
-    def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
-        return label_pieces(self._labels)
-
-    def tables(self) -> dict[str, Any]:
-        return {}
+    headings = ("mean distance", "stands out by (in SDs)")
 
     def no_picture(self) -> str | None:
-        if len(self._rows.numbers):
+        if len(self.rows.numbers):
             return None
         return "There is no picture: it would show numbers, and no column has any."
 
-    def draw(self, path: Path) -> None:
-        # A figure of its own, without pyplot: no screen is needed or touched.
-        from matplotlib.figure import Figure
-
+    def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
         from kplus.plots import ClusterDisplay
 
-        figure = Figure(figsize=(8, 5), layout="constrained")
-        ClusterDisplay.from_predictions(
-            _Numbers(self._rows),
-            self._labels,
-            centers=self._centers,
-            ax=figure.subplots(),
-            max_points=_MAX_DRAWN,
+        draw, centers = ClusterDisplay.from_predictions, self._centers
+        return (8, 5), partial(
+            draw, _Numbers(self.rows), self.model.labels_, centers=centers
         )
-        figure.savefig(path, dpi=150)
 
     def notes(self) -> list[str]:
-        path = getattr(self._model, "path_", None)
+        path = getattr(self.model, "path_", None)
         if path is None or path.is_clear:
             return []
         return [
-            f"The number of clusters is not clear-cut: {self._n} holds over the widest "
-            f"range of penalties, an information criterion would take {path.by_bic}. "
-            f"Compare a few with --clusters."
+            f"The number of clusters is not clear-cut: {self.n_found} holds over the "
+            f"widest range of penalties, an information criterion would take "
+            f"{path.by_bic}. Compare a few with --clusters."
         ]
 
     def measures(self) -> dict[str, Any]:
-        model, number = self._model, {"n_clusters": self._n}
-        if hasattr(model, "lower_bound_"):
-            bound = finite(model.lower_bound_)
-            return number | {"observations": model.observations, "lower_bound": bound}
-        penalty = finite(model.penalty_)
-        return number | {"objective": finite(model.objective_), "penalty": penalty}
+        if not hasattr(self.model, "lower_bound_"):
+            return super().measures()
+        bound = finite(self.model.lower_bound_)
+        return {"observations": self.model.observations, "lower_bound": bound}
 
-    def records(self) -> dict[str, Any]:
-        return {"clusters": self._records}
-
-    def title(self) -> tuple[str, str]:
-        number, model = count(self._n, "cluster"), self._model
-        if hasattr(model, "lower_bound_"):
-            bound = model.lower_bound_ / len(self._labels)
-            return number, f"{model.observations}, lower bound {bound:.6g} nats a row"
+    @property
+    def priced(self) -> bool:
         # A number of clusters that was asked for comes without a penalty.
-        price = f"penalty {model.penalty_:.6g}, " if model.n_clusters is None else ""
-        return number, f"{price}objective {model.objective_:.6g}"
+        return self.model.n_clusters is None
 
-    def print(self, title: str) -> None:
-        shown, caption = largest(self._records, "size")
-        rows = [
-            (
-                str(record["cluster"]),
-                f"{record['size']:,}",
-                f"{record['share']:.1%}",
-                _number_words(record["mean_distance"]),
-                column_words(record["columns"]),
-            )
-            for record in shown
-        ]
-        headings = (
-            "cluster",
-            "rows",
-            "share",
-            "mean distance",
-            "stands out by (in SDs)",
-        )
-        print_table(headings, rows, title, caption)
+    def quality(self) -> str:
+        if not hasattr(self.model, "lower_bound_"):
+            return super().quality()
+        bound = self.model.lower_bound_ / len(self.model.labels_)
+        return f"{self.model.observations}, lower bound {bound:.6g} nats per row"
+
+    def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
+        distance = record["mean_distance"]
+        words = "-" if distance is None else f"{distance:.4g}"
+        return words, column_words(record["columns"])
 
     @cached_property
     def _centers(self) -> Array:
-        centers: Array | None = getattr(self._model, "cluster_centers_", None)
+        centers: Array | None = getattr(self.model, "cluster_centers_", None)
         if centers is None:
-            return _means(self._rows, self._labels, self._n)
+            return _means(self.rows, self.model.labels_, self.n_found)
         return centers
 
     @cached_property
-    def _records(self) -> list[dict[str, Any]]:
-        return _cluster_records(self._rows, self._labels, self._centers)
+    def records(self) -> list[dict[str, Any]]:
+        """Describe every cluster.
 
-
-def _cluster_records(
-    rows: Rows, labels: IntArray, centers: Array
-) -> list[dict[str, Any]]:
-    """Describe every cluster.
-
-    Parameters
-    ----------
-    rows : Rows
-    labels : array of int
-    centers : array of shape (n_clusters, n_numbers)
-
-    Returns
-    -------
-    records : list of dict
-        `cluster`, `size`, `share`, `mean_distance` (over the columns of numbers, in
-        the model's units) and `columns`, those that tell the cluster best from the
-        rest. These have a `name` and a `deviation` from all rows, in standard
-        deviations; numbers a `mean` (in the file's units), categories the commonest
-        `category` with its `share`.
-    """
-    K, numbers, found = len(centers), rows.numbers, rows.found
-    mean, scale = found.mean[numbers], found.scale[numbers]
-    means = centers * scale + mean if rows.scaled else centers
-    deviations = (means - mean) / scale
-    sizes = np.bincount(labels, minlength=K)
-    distances = _distance_sums(rows, labels, centers) / np.maximum(sizes, 1)
-    common = _common_categories(rows, labels, K)
-    return [
-        {
-            "cluster": k,
-            "size": int(sizes[k]),
-            "share": float(sizes[k] / len(labels)),
-            "mean_distance": finite(distances[k]) if len(numbers) else None,
-            "columns": telling(
-                _number_columns(rows, means[k], deviations[k]) + common[k]
-            ),
-        }
-        for k in range(K)
-    ]
+        `cluster`, `size`, `share`, `mean_distance` (over the columns of numbers, in the
+        model's units) and `columns`, those that tell the cluster best from the rest.
+        These have a `name` and a `deviation` from all rows, in standard deviations;
+        numbers a `mean` (in the file's units), categories the commonest `category` with
+        its `share`.
+        """
+        rows, labels, K = self.rows, self.model.labels_, self.n_found
+        mean, scale = rows.found.mean[rows.numbers], rows.found.scale[rows.numbers]
+        means = self._centers * scale + mean if rows.scaled else self._centers
+        sizes = np.bincount(labels, minlength=K)
+        sums = _distance_sums(rows, labels, self._centers)
+        columns = _common_categories(rows, labels, K)
+        for k, own in enumerate(columns):
+            deviations = (means[k] - mean) / scale
+            own[:0] = [
+                {
+                    "name": rows.names[j],
+                    "mean": finite(means[k, i]),
+                    "deviation": finite(deviations[i]),
+                }
+                for i, j in enumerate(rows.numbers)
+            ]
+        return [
+            {
+                "cluster": k,
+                "size": int(sizes[k]),
+                "share": float(sizes[k] / len(labels)),
+                "mean_distance": (
+                    finite(sums[k] / max(sizes[k], 1)) if len(rows.numbers) else None
+                ),
+                "columns": telling(columns[k]),
+            }
+            for k in range(K)
+        ]
 
 
 def _means(rows: Rows, labels: IntArray, K: int) -> Array:
@@ -188,27 +138,12 @@ def _distance_sums(rows: Rows, labels: IntArray, centers: Array) -> Array:
     return sums
 
 
-def _number_columns(
-    rows: Rows, means: Array, deviations: Array
-) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": rows.names[j],
-            "mean": finite(mean),
-            "deviation": finite(deviation),
-        }
-        for j, mean, deviation in zip(rows.numbers, means, deviations, strict=True)
-    ]
-
-
 def _common_categories(
     rows: Rows, labels: IntArray, K: int
 ) -> list[list[dict[str, Any]]]:
     """For each cluster the commonest category of each column that has some."""
     out: list[list[dict[str, Any]]] = [[] for _ in range(K)]
-    if rows.coding is None:
-        return out
-    for j, categories in enumerate(rows.coding.categories):
+    for j, categories in enumerate(rows.coding.categories if rows.coding else ()):
         if categories is None:
             continue
         counts = np.zeros((K, len(categories)))
@@ -231,31 +166,121 @@ def _common_categories(
     return out
 
 
-def _number_words(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
-
-
-class _Numbers:
+class _Numbers(ColumnBlocks):
     """The columns of numbers, with the column's mean where a value is missing."""
 
     def __init__(self, rows: Rows) -> None:
-        self._rows, self._columns = rows, rows.numbers
-        self._fill = rows.found.mean[self._columns]
-        if rows.scaled:
-            self._fill = np.zeros(len(self._columns))
-        self.n_rows, self.n_features = rows.source.n_rows, len(self._columns)
-        self.block_rows = rows.source.block_rows
+        super().__init__(rows.source)
+        self._columns = rows.numbers
+        self._fill = rows.found.mean[self._columns] * (not rows.scaled)
+        self.n_features = len(self._columns)
         names = getattr(rows.source, "feature_names", None)
         if names is not None:
             self.feature_names = [names[j] for j in self._columns]
 
-    def read(self, index: int) -> Array:
-        return self._filled(self._rows.source.read(index))
-
-    def take(self, rows: IntArray) -> Array:
-        return self._filled(self._rows.source.take(rows))
-
-    def _filled(self, rows: Array) -> Array:
+    def _apply(self, rows: Array) -> Array:
         values = rows[:, self._columns]
-        out: Array = np.where(np.isnan(values), self._fill, values)
-        return out
+        return np.where(np.isnan(values), self._fill, values)
+
+
+class DescribedClusters(Findings):
+    """What `CRAFT` found: clusters, and the features that tell them."""
+
+    headings = ("told by: here (overall)",)
+
+    def tables(self) -> dict[str, Any]:
+        """The description, a line for each cluster and each of its features."""
+        columns = {
+            "cluster": [trait.cluster for trait in self._traits],
+            "rows": [round(trait.size) for trait in self._traits],
+            "share": [trait.share for trait in self._traits],
+            "feature": pa.array(map(self._name, self._traits), pa.string()),
+            "score": [trait.score for trait in self._traits],
+            "here": [trait.here for trait in self._traits],
+            "overall": [trait.overall for trait in self._traits],
+        }
+        return {"description": pa.table(columns)}
+
+    def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
+        from kplus.plots import CraftDisplay
+
+        display = CraftDisplay(
+            scores=self.model.feature_scores_,
+            selected=self.model.selected_features_,
+            sizes=self.model.cluster_sizes_,
+            feature_names=self.rows.names,
+        )
+        return display.figsize, display.plot
+
+    def notes(self) -> list[str]:
+        notes, missing = [], self._missing
+        if missing:
+            named = list(missing.items())[:_MAX_PRINTED]
+            listed = ", ".join(f"{name!r} {n:,}" for name, n in named)
+            left = len(missing) - len(named)
+            more = f" and {count(left, 'column')} more" if left else ""
+            notes.append(f"Missing values, which were left out: {listed}{more}.")
+        if self.n_found == 1 and self.model.n_clusters is None:
+            notes.append(
+                "One cluster: no cut of this table is worth the price of another. "
+                "--clusters makes more all the same."
+            )
+        return notes
+
+    def measures(self) -> dict[str, Any]:
+        return super().measures() | {"missing": self._missing}
+
+    @property
+    def priced(self) -> bool:
+        # The price of a cluster is told where it was asked for.
+        return self.model.penalty != "auto"
+
+    def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
+        """A line for each feature, as in "age 24 ± 3.1 (41 ± 18)"."""
+        told = record["features"]
+        lines = [f"{f['name']} {f['here']} ({f['overall']})" for f in told]
+        left = len(lines) - _MAX_PRINTED
+        if left > 0:
+            lines[_MAX_PRINTED:] = [f"and {count(left, 'feature')} more"]
+        return ("\n".join(lines) or "-",)
+
+    @cached_property
+    def _traits(self) -> list[Trait]:
+        return describe(self.model)
+
+    def _name(self, trait: Trait) -> str | None:
+        """Name of a feature; the model knows a file without names by numbers only."""
+        if trait.feature is None or hasattr(self.model, "feature_names_in_"):
+            return trait.feature
+        return self.rows.names[int(trait.feature)]
+
+    @property
+    def _missing(self) -> dict[str, int]:
+        """Missing values of the columns that have some."""
+        counts = np.rint(self.model.n_missing_).astype(int).tolist()
+        named = zip(self.rows.names, counts, strict=True)
+        return {name: n for name, n in named if n}
+
+    @cached_property
+    def records(self) -> list[dict[str, Any]]:
+        """Every cluster: its size, share and features, telling ones first."""
+        clusters = groupby(self._traits, key=lambda trait: trait.cluster)
+        return [self._record(traits) for _, traits in clusters]
+
+    def _record(self, traits: Iterator[Trait]) -> dict[str, Any]:
+        first, *rest = traits
+        return {
+            "cluster": first.cluster,
+            "size": round(first.size),
+            "share": first.share,
+            "features": [
+                {
+                    "name": self._name(trait),
+                    "score": finite(trait.score),
+                    "here": trait.here,
+                    "overall": trait.overall,
+                }
+                for trait in (first, *rest)
+                if trait.feature is not None
+            ],
+        }

@@ -6,11 +6,13 @@ columns. The means that were taken off are given back to the base, the feature t
 rows have; then Z times the components makes up the rows, as without ``--scale``. If no
 feature is in all rows, none of them can hold the means: rows are then the means (the
 `offset` in JSON, `scaling_["mean"]` in the model file) plus their features.
+
+Tables and files tell features as zeros and ones. Where a model gives probabilities, a
+row has the features of more than one half, and the file has the probabilities, too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,110 +21,86 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import count
 from kplus.cli.models import feature_answers
+from kplus.cli.scaling import read_once
 from kplus.cli.summary import (
+    Findings,
     Rows,
     column_words,
     finite,
-    largest,
     print_table,
     telling,
 )
-from kplus.cli.tally import FeatureTally
 from kplus.core.types import Array, IntArray
 from kplus.io.answers import parts_of
-from kplus.plots.features import (
-    FeatureDisplay,
-    in_deviations,
-    in_deviations_words,
-)
+from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
 
-__all__ = ["Features"]
+__all__ = ["BuffetFeatures", "FeatureTally", "Features"]
 
 _MAX_COMBINATIONS = 20
 _MAX_PRINTED = 6
+_WORD = 64  # bits
+
+_Patterns = tuple[NDArray[np.uint64], IntArray, IntArray]
+"""Distinct patterns as words, the first row and the number of rows of each."""
 
 
-class Features:
-    """What a model of latent features found; see `Findings`.
+class Features(Findings):
+    """What `BPMeans` or `KFeatures` found."""
 
-    Parameters
-    ----------
-    model : BPMeans or KFeatures
-    rows : Rows
-        Of the fit.
-    X : object
-        The same, as the model takes them.
-    """
-
-    main, picture = "features", "features.png"
+    noun, size, picture = "feature", "rows", "features.png"
+    headings = ("adds (in SDs)",)
 
     def __init__(self, model: Any, rows: Rows, X: Any) -> None:
-        self._model, self._rows, self._X = model, rows, X
-        self._n = int(model.n_components_)
-        self._tally = FeatureTally(self._n)
+        super().__init__(model, rows, X)
+        self._tally = FeatureTally(self.n_found)
+
+    @property
+    def n_found(self) -> int:
+        return int(self.model.n_components_)
 
     def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
-        _, parts = parts_of(self._model, self._X)
+        _, parts = parts_of(self.model, self.X)
         for part in parts:
-            answers = feature_answers(self._model, part)
-            self._add(answers)
+            answers = feature_answers(self.model, part)
+            self._tally.add(answers["features"])
+            for start, rows in read_once(part):
+                own = slice(start, start + len(rows))
+                self._tally.add_values(rows, answers["features"][own])
+                self._add_error(rows, answers, own)
             yield answers
 
-    def _add(self, answers: dict[str, NDArray[Any]]) -> None:
-        """Count what the next rows have."""
-        Z, start = answers["features"], self._tally.n_rows
-        self._tally.add(Z)
-        for own, rows in self._rows.between(start, start + len(Z)):
-            self._tally.add_values(rows, Z[own])
-            self._add_values(rows, {kind: said[own] for kind, said in answers.items()})
-
-    def _add_values(self, rows: Array, answers: dict[str, NDArray[Any]]) -> None:
-        """Add up more that a model tells of the values of rows."""
-
-    @property
-    def _counts(self) -> IntArray:
-        return self._tally.counts
-
-    @property
-    def _shares(self) -> Array:
-        return self._counts / self._tally.n_rows
-
-    @property
-    def _base(self) -> int | None:
-        return self._tally.base
+    def _add_error(
+        self, rows: Array, answers: dict[str, NDArray[Any]], own: slice
+    ) -> None:
+        """Add up what features leave of rows, where the model does not tell it."""
 
     def tables(self) -> dict[str, Any]:
         columns = {
-            "feature": np.arange(self._n),
-            "rows": self._counts,
-            "share": self._shares,
+            "feature": np.arange(self.n_found),
+            "rows": self._tally.counts,
+            "share": self._tally.shares,
         }
-        for name, values in zip(self._rows.names, self._values.T, strict=True):
+        for name, values in zip(self.rows.names, self._values.T, strict=True):
             while name in columns:  # a column of the file called as one of ours
                 name = f"{name} (column)"
             columns[name] = values
         return {"components": pa.table(columns)}
 
     def no_picture(self) -> str | None:
-        return None if self._n else "There is no picture: there are no features."
+        return None if self.n_found else "There is no picture: there are no features."
 
-    def draw(self, path: Path) -> None:
-        # A figure of its own, without pyplot: no screen is needed or touched.
-        from matplotlib.figure import Figure
-
+    def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
         display = FeatureDisplay(
             components=self._deviations,
-            shares=self._shares,
-            base=self._base,
-            column_names=self._rows.names,
-            unit=in_deviations_words(self._base),
+            shares=self._tally.shares,
+            base=self._tally.base,
+            column_names=self.rows.names,
+            unit=in_deviations_words(self._tally.base),
         )
-        figure = Figure(figsize=display.figsize, layout="constrained")
-        display.plot(ax=figure.subplots())
-        figure.savefig(path, dpi=150)
+        return display.figsize, display.plot
 
     def notes(self) -> list[str]:
-        if self._n == 0 and self._model.objective_ > 0.0:
+        if self.n_found == 0 and self.model.objective_ > 0.0:
             return ["Hint: give a lower --penalty, or a number with --components."]
         if self._offset is None:
             return []
@@ -132,18 +110,24 @@ class Features:
         ]
 
     def measures(self) -> dict[str, Any]:
-        model, explained = self._model, self._explained
-        return {
-            "n_components": self._n,
-            "explained_variance": None if explained is None else finite(explained),
-            "objective": finite(model.objective_),
-            "penalty": finite(model.penalty_),
-        }
+        explained = None if self._explained is None else finite(self._explained)
+        return {"explained_variance": explained} | super().measures()
 
-    def records(self) -> dict[str, Any]:
+    @property
+    def priced(self) -> bool:
+        # A number of features that was asked for comes without a penalty.
+        return getattr(self.model, "n_components", None) is None
+
+    def quality(self) -> str:
+        explained = ""
+        if self.n_found and self._explained is not None:
+            explained = f"{self._explained:.1%} of the variance explained, "
+        return explained + super().quality()
+
+    def told(self) -> dict[str, Any]:
         patterns, counts = self._combinations
         return {
-            "features": self._records,
+            "features": self.records,
             "offset": self._offset,
             "n_combinations": len(patterns),
             "combinations": [
@@ -158,40 +142,19 @@ class Features:
             ],
         }
 
-    def title(self) -> tuple[str, str]:
-        model, explained = self._model, ""
-        if self._n and self._explained is not None:
-            explained = f"{self._explained:.1%} of the variance explained, "
-        # A number of features that was asked for comes without a penalty.
-        price = f"penalty {model.penalty_:.6g}, " if model.n_components is None else ""
-        words = f"{explained}{price}objective {model.objective_:.6g}"
-        return count(self._n, "feature"), words
+    def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
+        return (column_words(record["columns"]),)
 
-    def print(self, title: str) -> None:
-        if self._n == 0:
+    def print(self, title: str, caption: str = "") -> None:
+        if self.n_found == 0:
             print(title)
             return
-        shown, caption = largest(self._records, "rows")
-        if self._base is not None:
-            words = "base: in all rows; told as it differs from the column means"
-            caption = words if caption is None else f"{caption}\n{words}"
-        rows = [
-            (
-                f"{'base ' if record['base'] else ''}{record['feature']}",
-                f"{record['rows']:,}",
-                f"{record['share']:.1%}",
-                column_words(record["columns"]),
-            )
-            for record in shown
-        ]
-        print_table(("feature", "rows", "share", "adds (in SDs)"), rows, title, caption)
-        self._print_combinations()
-
-    def _print_combinations(self) -> None:
-        records = self.records()
-        shown = records["combinations"][:_MAX_PRINTED]
-        left = records["n_combinations"] - len(shown)
-        caption = f"and {count(left, 'combination')} more" if left else None
+        if self._tally.base is not None:
+            caption = "base: in all rows; told as it differs from the column means"
+        super().print(title, caption)
+        told = self.told()
+        shown = told["combinations"][:_MAX_PRINTED]
+        left = told["n_combinations"] - len(shown)
         rows = [
             (
                 f"{record['rows']:,}",
@@ -200,76 +163,181 @@ class Features:
             )
             for record in shown
         ]
-        print_table(("rows", "share", "features"), rows, caption=caption)
+        more = f"and {count(left, 'combination')} more" if left else ""
+        print_table(("rows", "share", "features"), rows, caption=more)
 
     @cached_property
     def _values(self) -> Array:
         """What each feature adds to each column, in the units of the file."""
-        values = np.array(self._model.components_, dtype=np.float64)
-        if self._rows.scaled:
-            values *= self._rows.found.scale
-        if self._base is not None:
-            values[self._base] += self._taken_off
+        values = np.array(self.model.components_, dtype=np.float64)
+        if self.rows.scaled:
+            values *= self.rows.found.scale
+        if self._tally.base is not None:
+            values[self._tally.base] += self._taken_off
         return values
 
     @property
     def _taken_off(self) -> Array:
         """What the columns lost before the fit, in the units of the file."""
-        mean = self._rows.found.mean
-        return mean if self._rows.scaled else np.zeros_like(mean)
+        found, offset = self.rows.found, getattr(self.model, "offset_", None)
+        taken = np.zeros_like(found.mean) if offset is None else np.asarray(offset)
+        return found.mean + found.scale * taken if self.rows.scaled else taken
 
     @property
     def _offset(self) -> dict[str, float] | None:
         """What rows are made of beside features, by column; None: nothing."""
         taken = self._taken_off
-        if self._n == 0 or self._base is not None or not taken.any():
+        if self.n_found == 0 or self._tally.base is not None or not taken.any():
             return None
-        return dict(zip(self._rows.names, taken.tolist(), strict=True))
+        return dict(zip(self.rows.names, taken.tolist(), strict=True))
 
     @cached_property
     def _deviations(self) -> Array:
         """The same in standard deviations, the base from the mean."""
-        found = self._rows.found
-        return in_deviations(self._values, self._base, found.mean, found.deviation)
+        found = self.rows.found
+        return in_deviations(
+            self._values, self._tally.base, found.mean, found.deviation
+        )
 
     @cached_property
     def _explained(self) -> float | None:
         """Share of the variance about the column means; None: there is none."""
-        found = self._rows.found
-        spread = found.deviation / (found.scale if self._rows.scaled else 1.0)
+        found = self.rows.found
+        spread = found.deviation / (found.scale if self.rows.scaled else 1.0)
         total = float((found.count * spread**2).sum())
-        if total == 0.0:
-            return None
-        return 1.0 - self._squared_error / total
+        return None if total == 0.0 else 1.0 - self._squared_error / total
 
     @property
     def _squared_error(self) -> float:
         """What the features leave of the rows, in the units of the model."""
-        return float(self._model.reconstruction_err_) ** 2
+        return float(self.model.reconstruction_err_) ** 2
 
     @cached_property
     def _combinations(self) -> tuple[NDArray[Any], IntArray]:
-        """The combinations of features that occur, the most frequent first."""
         return self._tally.combinations()
 
     @cached_property
-    def _records(self) -> list[dict[str, Any]]:
+    def records(self) -> list[dict[str, Any]]:
         return [
             {
                 "feature": k,
-                "rows": int(self._counts[k]),
-                "share": float(self._shares[k]),
-                "base": k == self._base,
-                "columns": telling(self._columns(k)),
+                "rows": int(self._tally.counts[k]),
+                "share": float(self._tally.shares[k]),
+                "base": k == self._tally.base,
+                "columns": telling(
+                    [
+                        {
+                            "name": name,
+                            "value": finite(self._values[k, j]),
+                            "deviation": finite(self._deviations[k, j]),
+                        }
+                        for j, name in enumerate(self.rows.names)
+                    ]
+                ),
             }
-            for k in range(self._n)
+            for k in range(self.n_found)
         ]
 
-    def _columns(self, k: int) -> list[dict[str, Any]]:
-        values, deviations = self._values[k], self._deviations[k]
+
+class BuffetFeatures(Features):
+    """What `MEIBP`, `IBPGibbs` or `IBPVariational` found."""
+
+    _left = 0.0
+
+    def _add_error(
+        self, rows: Array, answers: dict[str, NDArray[Any]], own: slice
+    ) -> None:
+        expected = answers.get("probabilities", answers["features"])[own]
+        left = rows - self.model.inverse_transform(expected)
+        self._left += float(np.nansum(np.square(left)))
+
+    @property
+    def _squared_error(self) -> float:
+        return self._left
+
+    def notes(self) -> list[str]:
+        if self._offset is None:
+            return []
         return [
-            {"name": name, "value": finite(value), "deviation": finite(deviation)}
-            for name, value, deviation in zip(
-                self._rows.names, values, deviations, strict=True
-            )
+            "No feature is in all rows: a row is what was taken off the columns (the "
+            "offset of --json) plus its features."
         ]
+
+    @property
+    def scores(self) -> Sequence[str]:  # type: ignore[override]
+        # Of a sample, or of a distribution.
+        chain = hasattr(self.model, "log_joint_")
+        first = "log_joint" if chain else "lower_bound"
+        return [first, "noise_scale", "factor_scale", "alpha"]
+
+
+class FeatureTally:
+    """Which of K features rows have, added up part by part."""
+
+    def __init__(self, K: int) -> None:
+        self.K, self.n_rows = K, 0
+        self.counts = np.zeros(K, dtype=np.int64)
+        self._everywhere = np.ones(K, dtype=bool)
+        self._parts: list[_Patterns] = []
+        self._known = 0  # patterns of the first part
+
+    def add(self, Z: NDArray[np.uint8]) -> None:
+        """Add rows, which come after those that are there."""
+        self.counts += np.count_nonzero(Z, axis=0)
+        first = np.arange(self.n_rows, self.n_rows + len(Z))
+        one_each = np.ones(len(Z), dtype=np.int64)
+        self._parts.append(_merged([(_words(Z), first, one_each)]))
+        self.n_rows += len(Z)
+        # Only when as many are waiting, so that few are sorted again and again.
+        if sum(len(part[0]) for part in self._parts[1:]) >= self._known:
+            self._merge()
+
+    def add_values(self, rows: Array, Z: NDArray[np.uint8]) -> None:
+        """Note which features are in all rows that have some value."""
+        seen = ~np.isnan(rows).all(axis=1)
+        self._everywhere &= Z[seen].all(axis=0)
+
+    @property
+    def shares(self) -> Array:
+        """Of the rows, by feature."""
+        return self.counts / self.n_rows
+
+    @property
+    def base(self) -> int | None:
+        """The feature that all rows with some value have."""
+        # Features with equal rows are one, so that no two are everywhere.
+        return int(self._everywhere.argmax()) if self._everywhere.any() else None
+
+    def combinations(self) -> tuple[NDArray[np.uint8], IntArray]:
+        """Those that occur, the most frequent first, and how many rows have each."""
+        self._merge()
+        words, first, counts = self._parts[0]
+        order = np.lexsort((first, -counts))
+        bits = np.unpackbits(words[order].view(np.uint8), axis=1)[:, : self.K]
+        return bits, counts[order]
+
+    def _merge(self) -> None:
+        self._parts = [_merged(self._parts)]
+        self._known = len(self._parts[0][0])
+
+
+def _words(Z: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    """The patterns of rows, 64 bits a word."""
+    packed = np.packbits(Z, axis=1)
+    n_words = max(1, -(-Z.shape[1] // _WORD))
+    padded = np.zeros((len(Z), 8 * n_words), dtype=np.uint8)
+    padded[:, : packed.shape[1]] = packed
+    return padded.view(np.uint64)
+
+
+def _merged(parts: list[_Patterns]) -> _Patterns:
+    """Patterns of parts that follow each other, each of them once."""
+    words, first, counts = (np.concatenate(kind) for kind in zip(*parts, strict=True))
+    # A single column is sorted much sooner than lines are.
+    keys, axis = (words[:, 0], None) if words.shape[1] == 1 else (words, 0)
+    _, index, inverse = np.unique(
+        keys, axis=axis, return_index=True, return_inverse=True
+    )
+    total = np.zeros(len(index), dtype=np.int64)
+    np.add.at(total, inverse.ravel(), counts)
+    return words[index], first[index], total

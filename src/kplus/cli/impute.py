@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,57 +11,40 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
-from kplus.cli.models import BUFFETS, has_buffet
-from kplus.cli.output import check_file, put_table
+from kplus.cli.options import Options
+from kplus.cli.output import check_file, opened, write_table
+from kplus.cli.predict import input_for, read_for, scaling_of
 from kplus.cli.resources import allowed
-from kplus.cli.saved import input_for, read_for, scaling_of
 from kplus.cli.tables import Table, column_names
 from kplus.core.reading import read_all
 from kplus.core.types import Array
 
-__all__ = ["ImputeOptions", "impute"]
+__all__ = ["impute"]
 
 
-@dataclass(frozen=True)
-class ImputeOptions:
-    """What the user asked for; the help of ``kplus impute`` tells what it means."""
-
-    model: Path
-    data: Path
-    output: Path | None
-    json: bool
-    quiet: bool
-    force: bool
-    memory_limit: str | None = None
-    scratch: Path | None = None
-    scheduler: str | None = None
-
-
-def impute(options: ImputeOptions) -> None:
+def impute(options: Options) -> None:
     """Run the command."""
-    check_file(options.output, options.force)
-    with allowed(options):
-        _run(options)
-
-
-def _run(options: ImputeOptions) -> None:
     from kplus.io.save import load
 
-    model = load(options.model)
-    if not has_buffet(model):
-        raise CommandError(
-            f"{options.model} holds a {type(model).__name__}, which does not fill "
-            f"gaps; kplus fit --model {', '.join(BUFFETS[:-1])} or {BUFFETS[-1]} makes "
-            f"a model that does."
-        )
-    with status(f"Reading {options.data}", options.quiet):
-        table = read_for(model, options.data, None)
-        rows = read_all(table.source)
-    gaps = np.isnan(rows)
-    with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
-        filled = np.where(gaps, _expected(model, table), rows)
-    if options.output is not None or not options.json:
-        put_table(_whole(options.data, table, gaps, filled), options.output)
+    check_file(options.output, options.force)
+    with allowed(options):
+        model = load(options.model_file)
+        if not hasattr(model, "impute"):
+            raise CommandError(
+                f"{options.model_file} holds a {type(model).__name__}, which does not "
+                f"fill gaps; kplus fit --model meibp, ibp-gibbs or ibp-variational "
+                f"makes a model that does."
+            )
+        with status(f"Reading {options.data}", options.quiet):
+            table = read_for(model, options.data, None)
+            rows = read_all(table.source)
+        gaps = np.isnan(rows)
+        with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
+            filled = np.where(gaps, _expected(model, table), rows)
+        if options.output is not None or not options.json:
+            whole = _whole(options.data, table, gaps, filled)
+            with opened(options.output) as (file, kind):
+                write_table(whole, file, kind)
     if options.json:
         print(json.dumps(_result(options, table, gaps, filled), allow_nan=False))
     elif not options.quiet:
@@ -84,18 +66,14 @@ def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
     frame = None if table.names is None else _read_all(path, names)
     if frame is None:
         columns = dict(zip(names, filled.T.copy(), strict=True))
-        return pa.table(_row_names(table) | columns)
+        if table.index is not None:
+            chunks = [chunk for part in table.index.parts() for chunk in part.chunks]
+            columns = {table.index_name: pa.chunked_array(chunks)} | columns
+        return pa.table(columns)
     for j in np.flatnonzero(gaps.any(axis=0)):
         place = frame.column_names.index(names[j])
         frame = frame.set_column(place, names[j], pa.array(filled[:, j]))
     return frame
-
-
-def _row_names(table: Table) -> dict[str, Any]:
-    if table.index is None:
-        return {}
-    chunks = [chunk for part in table.index.parts() for chunk in part.chunks]
-    return {table.index_name: pa.chunked_array(chunks)}
 
 
 def _read_all(path: Path, names: Sequence[str]) -> Any:
@@ -116,28 +94,25 @@ def _read_all(path: Path, names: Sequence[str]) -> Any:
 
 
 def _result(
-    options: ImputeOptions, table: Table, gaps: NDArray[Any], filled: Array
+    options: Options, table: Table, gaps: NDArray[Any], filled: Array
 ) -> dict[str, Any]:
-    names = column_names(table)
+    names, counts = column_names(table), gaps.sum(axis=0).tolist()
     result: dict[str, Any] = {
         "n_rows": len(gaps),
-        "n_filled": int(gaps.sum()),
-        "columns": {
-            names[j]: int(gaps[:, j].sum()) for j in np.flatnonzero(gaps.any(0))
-        },
+        "n_filled": sum(counts),
+        "columns": {name: n for name, n in zip(names, counts, strict=True) if n},
     }
     if options.output is not None:
         return result | {"files": {"table": os.fspath(options.output)}}
-    places = np.argwhere(gaps).tolist()
     return result | {
         "values": [
             {"row": i, "column": names[j], "value": float(filled[i, j])}
-            for i, j in places
+            for i, j in np.argwhere(gaps).tolist()
         ]
     }
 
 
-def _tell(options: ImputeOptions, gaps: NDArray[Any]) -> None:
+def _tell(options: Options, gaps: NDArray[Any]) -> None:
     values = count(int(gaps.sum()), "value")
     columns = count(int(gaps.any(axis=0).sum()), "column")
     note(f"Filled {values} in {columns}." if gaps.any() else "No value was missing.")

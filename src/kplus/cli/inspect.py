@@ -2,25 +2,28 @@
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
-from kplus.io import ArrayInfo, inspect
+from kplus.cli.options import Options
+from kplus.io import ArrayInfo
+from kplus.io import inspect as read
 
-__all__ = ["inspect_model"]
+__all__ = ["inspect"]
 
 
-def inspect_model(path: Path, as_json: bool) -> None:
+def inspect(options: Options) -> None:
     """Run the command."""
-    info = inspect(path)
-    if as_json:
+    info = read(options.model_file)
+    if options.json:
         print(json.dumps(_plain(dataclasses.asdict(info)), indent=2, allow_nan=False))
         return
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=str(path), title_justify="left", show_header=False)
+    table = Table(
+        title=str(options.model_file), title_justify="left", show_header=False
+    )
     table.add_column("what", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_row("model", info.class_name)

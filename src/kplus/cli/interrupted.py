@@ -1,19 +1,19 @@
-"""Fits that end too early: the command is noted, so that ``kplus resume`` goes on."""
+"""Fits that end too early: the command is noted, so that ``kplus resume`` continues."""
 
-import dataclasses
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any
 
 from kplus.cli.console import CommandError, Interrupted, count
-from kplus.cli.models import FitOptions
-from kplus.cli.tables import Choice
+from kplus.cli.options import OPTIONS, Options
+from kplus.io.atomic import atomic_file
+from kplus.io.checkpoint import has_begun, read_fit, remove_unused, why_none
 
 __all__ = [
     "check_new",
-    "go_on",
+    "fit_or_resume",
     "interruption",
     "kept_command",
     "note_command",
@@ -21,19 +21,16 @@ __all__ = [
 ]
 
 _FILE = "command.json"
-_CHOICES = ("index", "columns", "drop")
-_PATHS = ("data", "outdir", "checkpoint", "scratch")
 
 
-def check_new(options: FitOptions) -> None:
+def check_new(folder: Path | None) -> None:
     """Refuse to begin a fit where another one left its checkpoint."""
-    folder = options.checkpoint
-    if folder is None or options.resume:
+    if folder is None:
         return
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder} is a file; --checkpoint needs a folder.")
     command = (folder / _FILE).exists()
-    if command or _has_begun(folder):
+    if command or has_begun(folder):
         how = f"by kplus resume {folder}" if command else "in Python"
         raise CommandError(
             f"{folder} holds the checkpoint of a fit that did not end: go on with it "
@@ -42,14 +39,12 @@ def check_new(options: FitOptions) -> None:
 
 
 @contextmanager
-def kept_command(options: FitOptions) -> Iterator[None]:
+def kept_command(options: Options) -> Iterator[None]:
     """Keep the command beside its checkpoint until the block succeeds.
 
     It stays if the process is killed or interrupted, or if the block fails when there
     is something to go on from.
     """
-    from kplus.io.checkpoint import remove_unused
-
     folder = options.checkpoint
     if folder is None:
         yield
@@ -61,26 +56,20 @@ def kept_command(options: FitOptions) -> Iterator[None]:
         raise
     except Exception:
         remove_unused(folder)
-        if not _has_begun(folder):
+        if not has_begun(folder):
             _forget_command(folder)
         raise
     _forget_command(folder)
 
 
-def note_command(options: FitOptions) -> None:
+def note_command(options: Options) -> None:
     """Write down, beside the checkpoint, what is to be done."""
-    from kplus.io.atomic import atomic_file
-
-    folder = options.checkpoint
-    assert folder is not None
-    folder.mkdir(parents=True, exist_ok=True)
-    plain = dataclasses.asdict(options)
-    for name in _PATHS:
-        if plain[name] is not None:
-            plain[name] = str(plain[name].absolute())
-    plain["choice"] = {name: plain["choice"][name] for name in _CHOICES}
-    del plain["resume"]
-    with atomic_file(folder / _FILE) as file:
+    options.checkpoint.mkdir(parents=True, exist_ok=True)
+    plain = {
+        name: str(value.absolute()) if isinstance(value, Path) else value
+        for name, value in vars(options).items()
+    }
+    with atomic_file(options.checkpoint / _FILE) as file:
         file.write(json.dumps(plain, indent=1).encode())
 
 
@@ -91,66 +80,51 @@ def _forget_command(folder: Path) -> None:
         folder.rmdir()
 
 
-def read_command(folder: Path) -> FitOptions:
-    """The command whose checkpoint is in a folder."""
+def read_command(folder: Path, names: list[str]) -> Options:
+    """The command whose checkpoint is in a folder, which has options of `names`."""
     if not (folder / _FILE).is_file():
-        if _has_begun(folder):
-            why = "there is one of a fit in Python"
-        else:
-            from kplus.io.checkpoint import why_none
-
-            why = why_none(folder)
+        python = "there is one of a fit in Python"
+        why = python if has_begun(folder) else why_none(folder)
         raise CommandError(f"{folder} holds no checkpoint of kplus fit: {why}.")
     try:
         plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        for name in _PATHS:
-            if plain[name] is not None:
-                plain[name] = Path(plain[name])
-        plain["choice"] = Choice(**plain["choice"])
-        plain["categorical"] = tuple(plain["categorical"])
-        options = FitOptions(**plain)
-        _check_types(options)
+        options = Options(**{name: _value(name, plain[name]) for name in names})
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(
             f"{folder / _FILE} is damaged ({error}); give the kplus fit command again, "
             f"with another --checkpoint."
         ) from error
-    # The folder may have been moved since.
-    return dataclasses.replace(options, checkpoint=folder, resume=True)
+    options.checkpoint = folder  # which may have been moved since
+    return options
 
 
-def _check_types(options: FitOptions) -> None:
-    for name, kind in get_type_hints(FitOptions).items():
-        value = getattr(options, name)
-        if not isinstance(value, tuple if get_origin(kind) is tuple else kind):
-            raise TypeError(f"{name} is {value!r}")
+def _value(name: str, value: Any) -> Any:
+    """A value as the command line had it, checked."""
+    kind = OPTIONS[name].kind
+    if value is None and OPTIONS[name].default is None:
+        return None
+    if not isinstance(value, str if kind is Path else kind):
+        raise TypeError(f"{name} is {value!r}")
+    return Path(str(value)) if kind is Path else value
 
 
-def go_on(model: Any, X: Any, folder: Path) -> None:
-    """Fit from where the checkpoint stands; anew if it had not been begun."""
-    from kplus.io.checkpoint import read_fit
-
-    if not _has_begun(folder):
+def fit_or_resume(model: Any, X: Any, folder: Path | None, begun: bool) -> None:
+    """Fit, or continue from a checkpoint, if there is one already."""
+    if folder is None or not begun or not has_begun(folder):
         model.fit(X, checkpoint=folder)
         return
-    fit = read_fit(folder)
+    then = read_fit(folder)["params"]
     for name, value in model.get_params(deep=False).items():
-        if fit["params"].get(name) != value:
+        if then.get(name) != value:
             raise CommandError(
-                f"{folder} belongs to another command: {name} was "
-                f"{fit['params'].get(name)!r}, and {_FILE} in it says {value!r}. Give "
-                f"the kplus fit command again, with another --checkpoint."
+                f"{folder} belongs to another command: {name} was {then.get(name)!r}, "
+                f"and {_FILE} in it says {value!r}. Give the kplus fit command again, "
+                f"with another --checkpoint."
             )
     model._go_on(folder, X)
 
 
-def _has_begun(folder: Path) -> bool:
-    from kplus.io.checkpoint import has_begun
-
-    return has_begun(folder)
-
-
-def interruption(options: FitOptions, passes: int | None) -> Interrupted:
+def interruption(options: Options, passes: int | None) -> Interrupted:
     """What to say of a fit that Ctrl-C ended; without `passes` nothing was found."""
     words = "Interrupted before anything was found; nothing was written."
     if passes is not None:

@@ -1,353 +1,229 @@
-"""The models of the command line, and what options mean to them."""
+"""The models of the command line: one table, and estimators from options."""
 
-import math
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kplus.cli.console import CommandError
-from kplus.cli.tables import Choice
+from kplus.cli.options import FITTED, Options
 from kplus.observations.names import NAMES
-from kplus.sources.categories import Coding
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
-    "BUFFETS",
     "MODELS",
-    "FitOptions",
+    "PARAMETERS",
+    "Model",
     "accepted",
-    "check_model",
     "feature_answers",
-    "finds_features",
-    "has_buffet",
-    "has_probabilities",
     "make_model",
+    "model_of",
 ]
 
-MODELS = {
-    "dp-mixture": "DPMixture",
-    "dp-means": "DPMeans",
-    "craft": "CRAFT",
-    "bp-means": "BPMeans",
-    "k-features": "KFeatures",
-    "meibp": "MEIBP",
-    "ibp-gibbs": "IBPGibbs",
-    "ibp-variational": "IBPVariational",
-}
-"""Names of the models on the command line, and their classes."""
 
-BUFFETS = ("meibp", "ibp-gibbs", "ibp-variational")
-"""Those with an Indian buffet process prior."""
+class Model(NamedTuple):
+    """A model of the command line."""
 
-_FEATURES = ("bp-means", "k-features", *BUFFETS)
-_CRAFT_ONLY = ("numeric", "feature_fraction", "sharing")
-_BUFFET_ONLY = ("negative", "prior", "noise_scale", "sweeps", "burn_in")
-_NUMERIC = ("gaussian", "quantile", "yeo-johnson")
+    estimator: str  # name of the class
+    findings: str  # module and class that say what was found
+    finds: str = "clusters"  # or "features"
+    accepts: str = "numbers"  # what columns may hold; or "mixed"
+    probabilities: bool = False  # whether `transform` gives them, not zeros and ones
+    instead: Mapping[str, str] = {}  # what to say about options that it does not have
 
-
-@dataclass(frozen=True)
-class FitOptions:
-    """What the user asked for; the help of ``kplus fit`` tells what it means."""
-
-    data: Path
-    outdir: Path
-    model: str
-    observations: str | None
-    penalty: float | None
-    clusters: int | None
-    max_clusters: int | None
-    choice: Choice
-    categorical: tuple[str, ...]
-    scale: bool
-    numeric: str | None
-    feature_fraction: float | None
-    sharing: float | None
-    negative: str | None
-    prior: str | None
-    noise_scale: float | None
-    sweeps: int | None
-    burn_in: int | None
-    format: str
-    seed: int
-    restarts: int
-    jobs: int | None
-    max_iter: int | None
-    plot: bool
-    json: bool
-    quiet: bool
-    force: bool
-    checkpoint: Path | None = None
-    resume: bool = False
-    memory_limit: str | None = None
-    scratch: Path | None = None
-    scheduler: str | None = None
+    @property
+    def main(self) -> str:
+        """What is said of each row: the stem of its file, and its name in JSON."""
+        return "labels" if self.finds == "clusters" else "features"
 
     @property
     def groups(self) -> str:
-        """What the model looks for, as options name it."""
-        return "components" if self.model in _FEATURES else "clusters"
+        """What it finds, as parameters and options name it."""
+        return "clusters" if self.finds == "clusters" else "components"
 
-    @property
-    def nonnegative(self) -> bool:
-        """Whether the model confines features to values that are not negative."""
-        by_default = "nonnegative" if self.model == "meibp" else "gaussian"
-        prior = self.prior or by_default
-        return self.model in BUFFETS and prior == "nonnegative"
+    def flag(self, option: str) -> str:
+        """An option as it is written for this model."""
+        return f"--{option.replace('clusters', self.groups).replace('_', '-')}"
 
 
-def check_model(options: FitOptions) -> None:
-    """Refuse options that the model cannot meet, whatever the data."""
+_ITSELF = dict.fromkeys(
+    ("penalty", "clusters"),
+    ", which finds the number of features itself; --max-components limits it",
+)
+_SIGNS = dict.fromkeys(("prior", "negative"), ", whose features are of either sign")
+_CHAIN = dict.fromkeys(
+    ("restarts", "jobs"),
+    ", which runs one chain; for another one, run it again with another --seed",
+)
+
+MODELS = {
+    "dp-mixture": Model("DPMixture", "clusters:Clusters", accepts="mixed"),
+    "dp-means": Model("DPMeans", "clusters:Clusters"),
+    "craft": Model(
+        "CRAFT",
+        "clusters:DescribedClusters",
+        accepts="mixed",
+        instead={
+            "observations": ", which has --numeric for columns of numbers",
+            "scale": ", which takes columns of any units as they are; leave it out",
+        },
+    ),
+    "bp-means": Model("BPMeans", "features:Features", "features"),
+    "k-features": Model("KFeatures", "features:Features", "features"),
+    "meibp": Model("MEIBP", "features:BuffetFeatures", "features", instead=_ITSELF),
+    "ibp-gibbs": Model(
+        "IBPGibbs",
+        "features:BuffetFeatures",
+        "features",
+        probabilities=True,
+        instead=_ITSELF | _CHAIN | {"max_iter": ", which has --sweeps"},
+    ),
+    "ibp-variational": Model(
+        "IBPVariational",
+        "features:BuffetFeatures",
+        "features",
+        probabilities=True,
+        instead=_ITSELF | _SIGNS,
+    ),
+}
+
+PARAMETERS = {
+    "clusters": ("n_clusters", "n_components"),
+    "max_clusters": ("max_clusters", "max_components"),
+    "sweeps": ("n_samples",),
+    "seed": ("random_state",),
+    "restarts": ("n_init",),
+    "jobs": ("n_jobs",),
+}
+"""The parameters that an option stands for, where they have another name."""
+
+_EXCLUSIVE = (("penalty", "clusters"), ("clusters", "max_clusters"))
+
+
+def model_of(estimator: Any) -> Model:
+    """What the table says of an estimator."""
+    name = type(estimator).__name__
+    return next(model for model in MODELS.values() if model.estimator == name)
+
+
+def make_model(options: Options) -> Any:
+    """The estimator that the options ask for; refuses those that it does not take."""
+    import kplus
+
     if options.model not in MODELS:
         raise CommandError(
             f"There is no model {options.model!r}; there are {', '.join(MODELS)}."
         )
-    if options.model != "craft":
-        _refuse_options(options, _CRAFT_ONLY, "craft")
-    if options.model not in BUFFETS:
-        _refuse_options(options, _BUFFET_ONLY, "meibp and its kin")
-    if options.model == "craft":
-        _check_craft(options)
-    elif options.model == "dp-mixture":
-        _check_dp_mixture(options)
-    else:
-        _check_numbers_only(options)
-    if options.model in BUFFETS:
-        _check_buffet(options)
-
-
-def _refuse_options(options: FitOptions, names: tuple[str, ...], owner: str) -> None:
-    for name in names:
-        if getattr(options, name) is not None:
-            option = name.replace("_", "-")
+    model, given = MODELS[options.model], vars(options)
+    for one, other in _EXCLUSIVE:
+        if given[one] is not None and given[other] is not None:
             raise CommandError(
-                f"--{option} is for --model {owner}, not {options.model}."
+                f"Give {model.flag(one)} or {model.flag(other)}, not both."
             )
+    estimator = getattr(kplus, model.estimator)()
+    params = {}
+    for option, (_, default, *_) in FITTED.items():
+        name = _parameter(estimator, option)
+        if name is None and given[option] != default:
+            raise CommandError(_not_for(option, options.model))
+        if name is not None and given[option] is not None:
+            _check_value(estimator, name, model.flag(option), given[option])
+            params[name] = given[option]
+    if "n_components" in params and hasattr(estimator, "moves"):
+        params["moves"] = ()  # which would change the number
+    if options.prior == "nonnegative" and hasattr(estimator, "sampler"):
+        params["sampler"] = "uncollapsed"  # the others need Gaussian factors
+    _check_columns(options, estimator.set_params(**params))
+    return estimator
 
 
-def _check_craft(options: FitOptions) -> None:
-    m, sharing, numeric = options.feature_fraction, options.sharing, options.numeric
-    if options.observations is not None:
-        raise CommandError(
-            "--observations is for dp-mixture; craft has --numeric for columns of "
-            "numbers."
-        )
-    if options.scale:
-        raise CommandError(
-            "--scale is not for craft, which takes columns of any units as they are; "
-            "leave it out."
-        )
-    if m is not None and not 0.0 < m <= 1.0:
-        raise CommandError(f"--feature-fraction must be above 0 and up to 1, not {m}.")
-    if sharing is not None and not 0.0 <= sharing <= 1.0:
-        raise CommandError(f"--sharing must lie in 0 ... 1, not {sharing}.")
-    if numeric is not None and numeric not in _NUMERIC:
-        raise CommandError(
-            f"--numeric is one of {', '.join(_NUMERIC)}, not {numeric!r}."
-        )
+def _parameter(estimator: Any, option: str) -> str | None:
+    """The parameter of an option; None: this estimator has none."""
+    known, names = estimator.get_params(deep=False), PARAMETERS.get(option, (option,))
+    return next((name for name in names if name in known), None)
 
 
-def _check_numbers_only(options: FitOptions) -> None:
-    model = options.model
-    if options.observations is not None:
-        raise CommandError(f"--observations is for dp-mixture; {model} has none.")
-    if options.categorical:
-        raise CommandError(
-            f"{model} takes numbers, not categories such as "
-            f"{options.categorical[0]!r}. Say --model dp-mixture or craft, or leave "
-            f"such columns out with --drop."
-        )
+def _not_for(option: str, name: str) -> str:
+    import kplus
+
+    flag = MODELS[name].flag(option)
+    if option in MODELS[name].instead:
+        return f"{flag} is not for {name}{MODELS[name].instead[option]}."
+    owners = [
+        other
+        for other, model in MODELS.items()
+        if _parameter(getattr(kplus, model.estimator)(), option) is not None
+    ]
+    listed = " or ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
+    return f"{flag} is for --model {listed}, not {name}."
 
 
-def _check_buffet(options: FitOptions) -> None:
-    model, noise = options.model, options.noise_scale
-    if options.penalty is not None or options.clusters is not None:
-        given = "components" if options.penalty is None else "penalty"
-        raise CommandError(
-            f"--{given} is not for {model}, which finds the number of features itself; "
-            f"--max-components limits it."
-        )
-    for name, known in (
-        ("negative", ("error", "shift", "noise")),
-        ("prior", ("nonnegative", "gaussian")),
-    ):
-        value = getattr(options, name)
-        if value is not None and value not in known:
-            option = name.replace("_", "-")
-            raise CommandError(
-                f"--{option} is one of {', '.join(known)}, not {value!r}."
-            )
-    if noise is not None and not (noise > 0 and math.isfinite(noise)):
-        raise CommandError(f"--noise-scale must be a positive number, not {noise}.")
-    if model == "ibp-variational" and options.prior is not None:
-        raise CommandError(
-            "--prior is for meibp and ibp-gibbs; the features of "
-            "ibp-variational are of either sign."
-        )
-    if options.negative is not None and not options.nonnegative:
-        raise CommandError(
-            "--negative is for features that are not negative; those of this model are "
-            "of either sign. Leave it out, or say --prior nonnegative to meibp "
-            "or ibp-gibbs."
-        )
-    if options.scale and options.nonnegative and options.negative in (None, "error"):
-        raise CommandError(
-            "--scale takes off the means of the columns, and features are not "
-            "negative: add --negative shift, or --prior gaussian."
-        )
-    _check_sweeps(options)
+def _check_value(estimator: Any, name: str, flag: str, value: Any) -> None:
+    """Refuse a value by the constraints of the estimator."""
+    from sklearn.utils._param_validation import make_constraint
 
-
-def _check_sweeps(options: FitOptions) -> None:
-    if options.model != "ibp-gibbs":
-        _refuse_options(options, ("sweeps", "burn_in"), "ibp-gibbs")
+    constraints = [
+        part
+        for allowed in map(make_constraint, estimator._parameter_constraints[name])
+        for part in getattr(allowed, "_constraints", [allowed])
+    ]
+    if any(allowed.is_satisfied_by(value) for allowed in constraints):
         return
-    if options.sweeps is not None and options.sweeps < 1:
-        raise CommandError(f"--sweeps must be at least 1, not {options.sweeps}.")
-    if options.burn_in is not None and options.burn_in < 0:
-        raise CommandError(f"--burn-in must be at least 0, not {options.burn_in}.")
-    if options.max_iter is not None:
-        raise CommandError("--max-iter is not for ibp-gibbs; it has --sweeps.")
-    if options.restarts != 1 or options.jobs is not None:
-        option = "jobs" if options.restarts == 1 else "restarts"
-        raise CommandError(
-            f"--{option} is not for ibp-gibbs, which runs one chain; for another one, "
-            f"run it again with another --seed."
-        )
+    kind = "options" if isinstance(value, str) else "left"
+    words = [_words(allowed) for allowed in constraints if hasattr(allowed, kind)]
+    raise CommandError(f"{flag} must be {' or '.join(words)}, not {value!r}.")
 
 
-def _check_dp_mixture(options: FitOptions) -> None:
-    kind = options.observations
-    if options.penalty is not None:
+def _words(allowed: Any) -> str:
+    """What a constraint asks for."""
+    if hasattr(allowed, "options"):
+        return f"one of {', '.join(sorted(allowed.options))}"
+    low = "at least" if allowed.closed in ("left", "both") else "above"
+    high = "at most" if allowed.closed in ("right", "both") else "below"
+    bounds = ((low, allowed.left), (high, allowed.right))
+    return " and ".join(f"{word} {end}" for word, end in bounds if end is not None)
+
+
+def accepted(options: Options) -> str:
+    """What columns may hold: "numbers", "mixed" or "categories"."""
+    if options.observations is None:
+        return MODELS[options.model].accepts
+    values = NAMES[options.observations].values
+    return values if values in ("mixed", "categories") else "numbers"
+
+
+def _check_columns(options: Options, estimator: Any) -> None:
+    """Refuse options about columns that do not go with the model."""
+    name, kind = options.model, options.observations
+    if options.categorical and accepted(options) == "numbers":
+        who, remedy = name, "--model dp-mixture or craft, or leave it out with --drop"
+        if kind is not None:
+            who, remedy = f"--observations {kind}", "--observations mixed"
         raise CommandError(
-            "--penalty is for --model dp-means, craft, bp-means and k-features; "
-            "dp-mixture finds the number by itself."
+            f"{who} takes numbers, not categories such as {options.categorical[0]!r}; "
+            f"say {remedy}."
         )
-    if kind is not None and kind not in NAMES:
-        raise CommandError(
-            f"There are no observations {kind!r}; there are {', '.join(NAMES)}."
-        )
-    if options.categorical and kind not in (None, "mixed", "categorical"):
-        raise CommandError(
-            f"--observations {kind} takes numbers, not categories such as "
-            f"{options.categorical[0]!r}; say --observations mixed."
-        )
+    if options.scale and "scale" in MODELS[name].instead:
+        raise CommandError(_not_for("scale", name))
     if options.scale and kind is not None and NAMES[kind].coded:
         raise CommandError(
             f"--scale would turn the values into other numbers than --observations "
             f"{kind} takes; leave it out."
         )
-
-
-def accepted(options: FitOptions) -> str:
-    """What columns may hold: "numbers", "mixed" or "categories"."""
-    if options.model == "craft":
-        return "mixed"
-    if options.model != "dp-mixture":
-        return "numbers"
-    values = NAMES[options.observations or "mixed"].values
-    return values if values in ("mixed", "categories") else "numbers"
-
-
-def make_model(options: FitOptions, coding: Coding | None) -> Any:
-    """The estimator that the options ask for, with or without categories."""
-    if options.model == "dp-mixture":
-        model = _mixture(options, coding)
-    elif options.model in BUFFETS:
-        model = _buffet(options)
-    else:
-        model = _with_penalty(options)
-    model.set_params(random_state=options.seed)
-    if options.model != "ibp-gibbs":  # one chain has neither starts nor threads
-        model.set_params(n_init=options.restarts, n_jobs=options.jobs)
-    if options.max_iter is not None:
-        model.set_params(max_iter=options.max_iter)
-    return model
-
-
-def _mixture(options: FitOptions, coding: Coding | None) -> Any:
-    import kplus
-
-    by_default = "gaussian" if coding is None else "mixed"
-    model = kplus.DPMixture(
-        options.observations or by_default, max_components=options.max_clusters
-    )
-    if options.clusters is not None:
-        model.set_params(n_components=options.clusters, moves=())
-    return model
-
-
-def _with_penalty(options: FitOptions) -> Any:
-    """A model that charges for each cluster or feature."""
-    import kplus
-
-    penalty = "auto" if options.penalty is None else options.penalty
-    wished, most = options.clusters, options.max_clusters
-    if options.model == "dp-means":
-        return kplus.DPMeans(penalty=penalty, n_clusters=wished, max_clusters=most)
-    if options.model == "craft":
-        return kplus.CRAFT(
-            options.feature_fraction,
-            penalty=penalty,
-            n_clusters=wished,
-            max_clusters=most,
-            sharing=options.sharing or 0.0,
-            numeric=options.numeric or "gaussian",
+    if options.negative is not None and estimator.prior != "nonnegative":
+        raise CommandError(
+            f"--negative is for features that are not negative; those of {name} are of "
+            f"either sign. Leave it out, or say --prior nonnegative."
         )
-    finder = kplus.BPMeans if options.model == "bp-means" else kplus.KFeatures
-    return finder(penalty=penalty, n_components=wished, max_components=most)
 
 
-def _buffet(options: FitOptions) -> Any:
-    """A model with an Indian buffet process prior."""
-    import kplus
-
-    shared: dict[str, Any] = {"max_components": options.max_clusters}
-    if options.noise_scale is not None:
-        shared["noise_scale"] = options.noise_scale
-    if options.model == "ibp-variational":
-        return kplus.IBPVariational(**shared)
-    if options.negative is not None:
-        shared["negative"] = options.negative
-    if options.model == "meibp":
-        if options.prior is not None:
-            shared["prior"] = options.prior
-        return kplus.MEIBP(**shared)
-    if options.nonnegative:  # only this sampler has factors that can be kept so
-        shared |= {"prior": "nonnegative", "sampler": "uncollapsed"}
-    if options.sweeps is not None:
-        shared["n_samples"] = options.sweeps
-    if options.burn_in is not None:
-        shared["burn_in"] = options.burn_in
-    return kplus.IBPGibbs(**shared)
-
-
-def has_buffet(model: Any) -> bool:
-    """Whether a model has an Indian buffet process prior."""
-    from kplus.estimators._ibp import BuffetFeatures
-
-    return isinstance(model, BuffetFeatures)
-
-
-def finds_features(model: Any) -> bool:
-    """Whether rows of a model have features; else they are in clusters."""
-    import kplus
-
-    return has_buffet(model) or isinstance(model, kplus.BPMeans | kplus.KFeatures)
-
-
-def has_probabilities(model: Any) -> bool:
-    """Whether `transform` gives probabilities of features, not zeros and ones."""
-    import kplus
-
-    return has_buffet(model) and not isinstance(model, kplus.MEIBP)
-
-
-def feature_answers(model: Any, X: Any) -> dict[str, NDArray[Any]]:
+def feature_answers(model: Any, X: Any) -> "dict[str, NDArray[Any]]":
     """Which features each row has, as zeros and ones; probabilities if there are."""
+    import numpy as np
+
     Z = model.transform(X)
     if getattr(model, "sparse_output", False):  # such a model was saved in Python
         Z = Z.toarray()
     answers = {"features": np.asarray(Z > 0.5, dtype=np.uint8)}
-    return answers | {"probabilities": Z} if has_probabilities(model) else answers
+    has_more = model_of(model).probabilities
+    return answers | {"probabilities": Z} if has_more else answers

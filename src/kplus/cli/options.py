@@ -1,111 +1,242 @@
-"""Arguments and options that several commands share."""
+"""The commands and their options, and how typer gets them.
 
+Those in `FITTED` are parameters of estimators: what values they take is said by
+the constraints of the estimator, and their help, unless it is given here, is the first
+sentence of the parameter in the docstring of the estimator.
+"""
+
+import csv
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated
+from types import SimpleNamespace
+from typing import Annotated, Any, NamedTuple
 
-from typer import Argument, Option
+from typer import Argument
+from typer import Option as TyperOption
 
-__all__ = [
-    "COLUMNS",
-    "FITTING",
-    "Categorical",
-    "Checkpoint",
-    "Columns",
-    "Data",
-    "Drop",
-    "Force",
-    "Index",
-    "Json",
-    "MemoryLimit",
-    "ModelFile",
-    "Quiet",
-    "Scheduler",
-    "Scratch",
-    "TableFile",
-]
+__all__ = ["COMMANDS", "FITTED", "OPTIONS", "Options", "as_command", "chosen"]
 
-COLUMNS, FITTING, RESOURCES = "Columns", "Fitting", "Memory and workers"
-"""Headings in the help."""
+Options = SimpleNamespace
+"""The values of a command line by the names in `OPTIONS`."""
 
-Data = Annotated[
-    Path,
-    Argument(
-        metavar="DATA",
-        help="Table: a file (.csv, .csv.gz, .npy, .parquet, .arrow, .feather), a "
-        "folder of such files, a pattern in quotes ('data/*.parquet'), a Zarr "
-        "array, or a folder of kplus convert.",
+
+class Option(NamedTuple):
+    """An option, or, with flags of None, an argument; a default of `...`: required."""
+
+    kind: type
+    default: Any
+    help: str = ""
+    metavar: str | None = None
+    panel: str | None = None
+    flags: str | None = ""  # else from the name
+
+
+class Command(NamedTuple):
+    """A command; `module` has a function of its name."""
+
+    module: str
+    help: str
+    options: str
+
+
+_NUMBER, _COLUMNS, _FITTING = "How many", "Columns", "Fitting"
+_IBP = "Indian buffet process (meibp, ibp-gibbs, ibp-variational)"
+_RESOURCES = "Memory and workers"
+
+_text, _texts = partial(Option, str, None), partial(Option, list, None)
+_whole, _real = partial(Option, int, None), partial(Option, float, None)
+_path, _required = partial(Option, Path, None), partial(Option, Path, ...)
+_flag = partial(Option, bool, False)
+
+FITTED = {
+    "observations": _text(
+        "What rows look like, such as diag_gaussian, poisson or mixed; else gaussian, "
+        "or mixed with categories.",
+        "NAME",
     ),
-]
-ModelFile = Annotated[Path, Argument(metavar="MODEL", help="File of kplus fit.")]
-TableFile = Annotated[
-    Path | None,
-    Option(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="Write a .csv or .parquet file; else print CSV.",
+    "penalty": _real(
+        "Price of a cluster (dp-means: λ², a squared distance; craft: λ, in nats) or "
+        "feature (λ², a sum of squared errors); else found.",
+        panel=_NUMBER,
     ),
-]
-Index = Annotated[
-    str | None,
-    Option(metavar="COL", help="Column that names the rows; else they are numbered."),
-]
-Columns = Annotated[
-    str | None,
-    Option(
-        metavar="A,B,...", help="Columns to use; else all.", rich_help_panel=COLUMNS
+    "clusters": _whole(
+        "Number of clusters, or of features; else found.",
+        panel=_NUMBER,
+        flags="--clusters --components",
     ),
-]
-Drop = Annotated[
-    list[str] | None,
-    Option(
-        metavar="COL",
-        help="Column to leave out; may be repeated.",
-        rich_help_panel=COLUMNS,
+    "max_clusters": _whole(
+        "Never find more clusters, or features, than that.",
+        panel=_NUMBER,
+        flags="--max-clusters --max-components",
     ),
-]
-Categorical = Annotated[
-    list[str] | None,
-    Option(
-        metavar="COL",
-        help="Column of categories, whatever it looks like; may be repeated.",
-        rich_help_panel=COLUMNS,
+    "numeric": _text("", "NAME", _COLUMNS),
+    "feature_fraction": _real(metavar="M", panel=_COLUMNS),
+    "sharing": _real(metavar="S", panel=_COLUMNS),
+    "prior": _text("", "NAME", _IBP),
+    "negative": _text("", "NAME", _IBP),
+    "noise_scale": _real(panel=_IBP),
+    "sweeps": _whole(panel=_IBP),
+    "burn_in": _whole(panel=_IBP),
+    "seed": Option(int, 0, panel=_FITTING),
+    "restarts": Option(int, 1, panel=_FITTING),
+    "jobs": _whole(panel=_FITTING),
+    "max_iter": _whole(panel=_FITTING),
+}
+"""The options that are parameters of estimators."""
+
+OPTIONS = FITTED | {
+    "data": _required(
+        "Table: a file (.csv, .csv.gz, .npy, .parquet, .arrow, .feather), a folder of "
+        "such files, a pattern in quotes ('data/*.parquet'), a Zarr array, or a folder "
+        "of kplus convert.",
+        "DATA",
+        flags=None,
     ),
-]
-MemoryLimit = Annotated[
-    str | None,
-    Option(
-        metavar="SIZE",
-        help="How much memory to take, as in 2GB; what is remembered of each row goes "
-        "to files when it would take more.",
-        rich_help_panel=RESOURCES,
+    "model_file": _required("File of kplus fit.", "MODEL", flags=None),
+    "begun": _required("What kplus fit had as --checkpoint.", "DIR", flags=None),
+    "outdir": _required("Folder for the results.", "DIR", flags="-o --output"),
+    "output": _path(
+        "Write a .csv or .parquet file; else print CSV.",
+        "FILE",
+        flags="-o --output",
     ),
-]
-Scratch = Annotated[
-    Path | None,
-    Option(
-        metavar="DIR",
-        help="Folder for such files; with workers on several machines one that all of "
-        "them reach.",
-        rich_help_panel=RESOURCES,
+    "model": Option(
+        str,
+        "dp-mixture",
+        "What to fit: clusters (dp-mixture, dp-means, or craft, which tells each by "
+        "its own columns), or features, of which a row may have several (bp-means, "
+        "k-features; with an Indian buffet process prior meibp, ibp-gibbs, "
+        "ibp-variational).",
+        "NAME",
     ),
-]
-Scheduler = Annotated[
-    str | None,
-    Option(
-        metavar="tcp://HOST:PORT",
-        help="Dask scheduler whose workers to use.",
-        rich_help_panel=RESOURCES,
+    "index": _text("Column that names the rows; else they are numbered.", "COL"),
+    "columns": _text("Columns to use; else all.", "A,B,...", _COLUMNS),
+    "drop": _texts("Column to leave out; may be repeated.", "COL", _COLUMNS),
+    "categorical": _texts(
+        "Column of categories, whatever it looks like; may be repeated.",
+        "COL",
+        _COLUMNS,
     ),
-]
-Checkpoint = Annotated[
-    Path | None,
-    Option(
-        metavar="DIR",
-        help="Note now and then how far the fit has got; kplus resume DIR goes on.",
-        rich_help_panel=FITTING,
+    "scale": _flag(
+        "Give all columns mean 0 and standard deviation 1.",
+        panel=_COLUMNS,
+        flags="--scale/--no-scale",
     ),
-]
-Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Print errors only.")]
-Force = Annotated[bool, Option("--force", help="Replace what is there.")]
+    "checkpoint": _path(
+        "Write now and then how far the fit has got; kplus resume DIR continues it.",
+        "DIR",
+        _FITTING,
+    ),
+    "memory_limit": _text(
+        "How much memory to take, as in 2GB; what is remembered of each row goes to "
+        "files when it would take more.",
+        "SIZE",
+        _RESOURCES,
+    ),
+    "scratch": _path(
+        "Folder for such files; with workers on several machines one that all of them "
+        "reach.",
+        "DIR",
+        _RESOURCES,
+    ),
+    "scheduler": _text(
+        "Dask scheduler whose workers to use.", "tcp://HOST:PORT", _RESOURCES
+    ),
+    "format": Option(str, "csv", "Format of the table of rows.", "csv|parquet"),
+    "plot": _flag("Also draw a picture.", flags="--plot/--no-plot"),
+    "proba": _flag(
+        "Also write the share of each cluster in a row, or the probability of each "
+        "feature."
+    ),
+    "dtype": _text(
+        "Type of the numbers; else float32 where all columns are.", "float32|float64"
+    ),
+    "json": _flag("Print one JSON object."),
+    "quiet": _flag("Print errors only.", flags="--quiet -q"),
+    "force": _flag("Replace what is there."),
+}
+"""All of them."""
+
+_ALLOWED = "memory_limit scratch scheduler"
+
+COMMANDS = {
+    "fit": Command(
+        "fit",
+        "Find clusters or features in a table; write what each row has, and the model.",
+        "data outdir model observations penalty clusters max_clusters index columns "
+        "drop categorical scale numeric feature_fraction sharing prior negative "
+        "noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
+        f"{_ALLOWED} format plot json quiet force",
+    ),
+    "resume": Command(
+        "fit",
+        "Continue a fit that was interrupted; the result is the same, bit for bit.",
+        f"begun {_ALLOWED}",
+    ),
+    "predict": Command(
+        "predict",
+        "Give the rows of a table the clusters or features of a model file.",
+        f"model_file data output index proba {_ALLOWED} json quiet force",
+    ),
+    "impute": Command(
+        "impute",
+        "Fill the gaps of a table with what a model of features expects there.",
+        f"model_file data output {_ALLOWED} json quiet force",
+    ),
+    "convert": Command(
+        "convert",
+        "Write a table to a folder from which fits read it quickly, part by part.",
+        "data outdir index columns drop categorical dtype json quiet force",
+    ),
+    "inspect": Command("inspect", "Tell what is in a model file.", "model_file json"),
+}
+"""All commands."""
+
+
+def as_command(
+    run: Callable[[Options], None],
+    names: list[str],
+    described: Mapping[str, str],
+) -> Callable[..., None]:
+    """A function that typer makes a command of, with options of `names`.
+
+    It calls `run` with their values; `described` replaces help texts.
+    """
+
+    def command(**values: Any) -> None:
+        run(Options(**values))
+
+    parameters = []
+    for name in names:
+        kind, default, text, metavar, panel, flags = OPTIONS[name]
+        text = described.get(name, text)
+        shown: Any = {"metavar": metavar, "help": text, "rich_help_panel": panel}
+        info: Any = Argument(**shown)
+        if flags is not None:
+            flags = flags or f"--{name.replace('_', '-')}"
+            info = TyperOption(*flags.split(), **shown)
+        value: Any = list[str] if kind is list else kind
+        parameters.append(
+            Parameter(
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=Parameter.empty if default is ... else default,
+                annotation=Annotated[value | None if default is None else value, info],
+            )
+        )
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return command
+
+
+def chosen(options: Options) -> dict[str, Any]:
+    """Which columns to use; a name with a comma may be put in quotes."""
+    columns = options.columns
+    if columns is not None:
+        columns = [name.strip() for name in next(csv.reader([columns]), [])]
+    return {
+        "index": options.index,
+        "columns": columns,
+        "drop": tuple(options.drop or ()),
+    }

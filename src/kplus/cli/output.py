@@ -28,11 +28,10 @@ __all__ = [
     "check_file",
     "check_folder",
     "check_index_name",
-    "put_rows",
-    "put_table",
+    "opened",
     "staged_folder",
-    "write_labels",
     "write_rows",
+    "write_table",
 ]
 
 _KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -64,6 +63,15 @@ def check_file(path: Path | None, force: bool) -> None:
         raise CommandError(f"{path} is there already; --force replaces it.")
 
 
+def check_index_name(table: Table) -> None:
+    """Refuse row names in a column that is called as one of the answers may be."""
+    if _ANSWER.fullmatch(table.index_name):
+        raise CommandError(
+            f"The column that names the rows is called {table.index_name!r}, as a "
+            f"column of the output may be; rename it or pick another with --index."
+        )
+
+
 @contextmanager
 def staged_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
     """A new folder whose files move to `folder` if the block succeeds.
@@ -91,19 +99,25 @@ def staged_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
         shutil.rmtree(stage, ignore_errors=True)
 
 
-def check_index_name(table: Table) -> None:
-    """Refuse row names in a column that is called as one of the answers may be."""
-    if _ANSWER.fullmatch(table.index_name):
-        raise CommandError(
-            f"The column that names the rows is called {table.index_name!r}, as a "
-            f"column of the output may be; rename it or pick another with --index."
-        )
+@contextmanager
+def opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
+    """A file to write, and its format by its name; None: print CSV."""
+    if path is None:
+        sys.stdout.flush()
+        yield sys.stdout.buffer, "csv"
+        sys.stdout.buffer.flush()
+        return
+    with atomic_file(path) as file:
+        yield file, _KINDS[path.suffix.lower()]
 
 
-def _row_tables(
-    table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
-) -> Iterator[Any]:
-    """Put what a model says of each row beside what names the rows.
+def write_rows(
+    table: Table,
+    pieces: Iterable[Mapping[str, NDArray[Any]]],
+    file: BinaryIO,
+    kind: str,
+) -> None:
+    """Write what a model says of each row beside what names the rows.
 
     Parameters
     ----------
@@ -112,31 +126,36 @@ def _row_tables(
         The answers for some rows after the other. "labels" gives a column `cluster`;
         "shares", "features" and "probabilities" have a column for each cluster or
         feature, and give `share 0`, `feature 0`, `probability 0` and so on.
-
-    Yields
-    ------
-    table : Arrow table
-        Of each piece.
+    file : binary file
+    kind : {"csv", "parquet"}
     """
+    quoted = table.index is not None and any(map(_needs_quotes, table.index.parts()))
+    _write_tables(_row_tables(table, pieces), file, kind, quoted)
+
+
+def write_table(table: Any, file: BinaryIO, kind: str) -> None:
+    """Write an Arrow table as "csv" or "parquet"."""
+    _write_tables([table], file, kind, any(map(_needs_quotes, table.columns)))
+
+
+def _row_tables(
+    table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
+) -> Iterator[Any]:
     start = 0
     names = None if table.index is None else _Ahead(table.index.parts())
     for answers in pieces:
         n_rows = len(next(iter(answers.values())))
         numbers = np.arange(start, start + n_rows)
         index = pa.array(numbers) if names is None else names.take(n_rows)
-        yield pa.table({table.index_name: index} | _columns(answers))
+        columns = {table.index_name: index}
+        for kind, values in answers.items():
+            if kind == "labels":
+                columns["cluster"] = pa.array(values, pa.int32())
+                continue
+            for k, part in enumerate(values.T):
+                columns[f"{_COLUMNS[kind]} {k}"] = pa.array(part)
+        yield pa.table(columns)
         start += n_rows
-
-
-def _columns(answers: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    columns = {}
-    for kind, values in answers.items():
-        if kind == "labels":
-            columns["cluster"] = pa.array(values, pa.int32())
-            continue
-        name = _COLUMNS[kind]
-        columns |= {f"{name} {k}": pa.array(part) for k, part in enumerate(values.T)}
-    return columns
 
 
 class _Ahead:
@@ -157,51 +176,14 @@ class _Ahead:
         return pa.chunked_array(chunks, type=self._left.type)
 
 
-def write_rows(
-    table: Table,
-    pieces: Iterable[Mapping[str, NDArray[Any]]],
-    file: BinaryIO,
-    kind: str,
-) -> None:
-    """Write what a model says of each row; see `_row_tables`."""
-    quoted = table.index is not None and _has_quotes(table.index.parts())
-    _write_tables(_row_tables(table, pieces), file, kind, quoted)
-
-
-def put_rows(
-    table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]], path: Path | None
-) -> None:
-    """The same to a file, in the format of its name; None: print as CSV."""
-    with _opened(path) as (file, kind):
-        write_rows(table, pieces, file, kind)
-
-
-def put_table(table: Any, path: Path | None) -> None:
-    """Write a table to a file, in the format of its name, or print it as CSV."""
-    with _opened(path) as (file, kind):
-        write_labels(table, file, kind)
-
-
-@contextmanager
-def _opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
-    if path is None:
-        sys.stdout.flush()
-        yield sys.stdout.buffer, "csv"
-        sys.stdout.buffer.flush()
-        return
-    with atomic_file(path) as file:
-        yield file, _KINDS[path.suffix.lower()]
-
-
-def write_labels(table: Any, file: BinaryIO, kind: str) -> None:
-    """Write a table of labels, or another one, as "csv" or "parquet"."""
-    _write_tables([table], file, kind, _has_quotes(table.columns))
-
-
 def _write_tables(
     tables: Iterable[Any], file: BinaryIO, kind: str, quoted: bool
 ) -> None:
-    """Write tables one below the other; `quoted` is whether CSV has to quote text."""
+    """Write tables one below the other.
+
+    `quoted` is whether text has to be quoted in CSV: pyarrow quotes all text of a
+    column or none, and mostly none is nicer to read.
+    """
     rest = iter(tables)
     first = next(rest)
     if kind == "parquet":
@@ -215,30 +197,19 @@ def _write_tables(
     quoting = "needed" if quoted else "none"
     options = pacsv.WriteOptions(include_header=False, quoting_style=quoting)
     for table in chain([first], rest):
-        pacsv.write_csv(_without_views(table), file, options)
+        columns = list(map(_without_views, table.columns))
+        plain = pa.Table.from_arrays(columns, names=table.column_names)
+        pacsv.write_csv(plain, file, options)
 
 
-def _without_views(table: Any) -> Any:
+def _without_views(column: Any) -> Any:
     """Text as CSV files can have it."""
-    for j, field in enumerate(table.schema):
-        if pa.types.is_string_view(field.type):
-            column = table.column(j).cast(pa.string())
-            table = table.set_column(j, field.name, column)
-    return table
-
-
-def _has_quotes(columns: Iterable[Any]) -> bool:
-    """Whether text in columns, or pieces of one, has to be quoted in CSV files.
-
-    pyarrow quotes all text of a column or none; mostly none is nicer to read.
-    """
-    return any(map(_needs_quotes, columns))
+    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
 def _needs_quotes(column: Any) -> bool:
     """Whether some text has a comma, a quote or a line break."""
-    if pa.types.is_string_view(column.type):
-        column = column.cast(pa.string())
+    column = _without_views(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return False
     return bool(pc.any(pc.match_substring_regex(column, '[,"\r\n]')).as_py())

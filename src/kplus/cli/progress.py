@@ -8,30 +8,16 @@ __all__ = ["PassProgress"]
 
 
 class PassProgress:
-    """A scikit-learn callback that tells of every pass over the data.
-
-    Parameters
-    ----------
-    show : callable
-        Gets a line of text.
-    doing : str
-        How the line begins.
-    """
+    """A scikit-learn callback that gives `show` a line after every pass."""
 
     def __init__(self, show: Callable[[str], None], doing: str = "Clustering") -> None:
-        self._show = show
-        self._doing = doing
-        self._passes = 0
-        self._begun = time.monotonic()
+        self._show, self._doing = show, doing
+        self._passes, self._begun = 0, time.monotonic()
 
     def setup(self, estimator: Any, context: Any) -> None:
-        pass
+        """Nothing is to be told before a pass has ended."""
 
-    def teardown(self, estimator: Any, context: Any) -> None:
-        pass
-
-    def on_fit_task_begin(self, estimator: Any, context: Any) -> None:
-        pass
+    teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(
         self, estimator: Any, context: Any, *, fitted_estimator: Any = None

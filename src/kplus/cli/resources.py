@@ -3,68 +3,44 @@
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from kplus.cli.console import CommandError
+from kplus.cli.options import Options
 
-__all__ = ["Allowing", "allowed"]
+__all__ = ["allowed"]
 
 _ADDRESS = re.compile(r"inproc://.+|(tcp|tls|ws|wss|ucx)://.+:\d+")
 _SECONDS = 10
 
 
-class Allowing(Protocol):
-    """Options of a command that say what it may use."""
-
-    @property
-    def memory_limit(self) -> str | None: ...
-
-    @property
-    def scratch(self) -> Path | None: ...
-
-    @property
-    def scheduler(self) -> str | None: ...
-
-
 @contextmanager
-def allowed(options: Allowing) -> Iterator[None]:
+def allowed(options: Options) -> Iterator[None]:
     """Let fits and answers use what the options allow."""
-    from kplus.engine.resources import as_bytes, resources
+    from kplus.engine.resources import resources
 
-    limit = options.memory_limit
-    if limit is not None:
-        try:
-            as_bytes(limit)
-        except ValueError:
-            raise CommandError(
-                f"--memory-limit must be a size such as 2GB or 512MiB, not {limit!r}."
-            ) from None
-    if options.scratch is not None and options.scratch.is_file():
-        raise CommandError(f"{options.scratch} is a file; --scratch needs a folder.")
+    limit, scratch = options.memory_limit, options.scratch
+    if scratch is not None and scratch.is_file():
+        raise CommandError(f"{scratch} is a file; --scratch needs a folder.")
     with ExitStack() as stack:
-        stack.enter_context(resources(memory_limit=limit, scratch=options.scratch))
+        try:
+            stack.enter_context(resources(memory_limit=limit, scratch=scratch))
+        except ValueError as error:
+            message = str(error).replace("memory_limit", "--memory-limit")
+            raise CommandError(message) from None
         if options.scheduler is not None:
-            stack.enter_context(_connected(options.scheduler))
+            # Fits find the client without being told.
+            stack.callback(_connect(options.scheduler).close)
         yield
 
 
-@contextmanager
-def _connected(address: str) -> Iterator[None]:
-    """A client of a scheduler, which is found without being named."""
+def _connect(address: str) -> Any:
+    """A client of a scheduler."""
     if not _ADDRESS.fullmatch(address):
         raise CommandError(
             f"--scheduler must be an address such as tcp://10.0.0.1:8786, not "
             f"{address!r}."
         )
-    client = _client(address)
-    try:
-        yield
-    finally:
-        client.close()
-
-
-def _client(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError as error:

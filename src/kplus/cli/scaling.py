@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.cli.tables import Table, column_names
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
@@ -21,29 +22,22 @@ from kplus.sources.categories import Coding
 from kplus.sources.wrapped import WrappedBlocks
 
 __all__ = [
+    "ColumnBlocks",
     "Profile",
     "ScaledBlocks",
     "number_columns",
     "profile",
     "read_once",
     "scale_hint",
-    "scaling_record",
+    "takes_missing",
 ]
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What every column holds; all is 0 for categories.
+    """What every column holds; all is 0 for categories."""
 
-    Attributes
-    ----------
-    count : array
-        Values that are not missing.
-    mean, deviation : array
-        Mean and standard deviation of these.
-    """
-
-    count: Array
+    count: Array  # of values that are not missing
     mean: Array
     deviation: Array
 
@@ -52,34 +46,45 @@ class Profile:
         """Standard deviations, with 1 for constant columns: these stay as they are."""
         return np.where(self.deviation > 0, self.deviation, 1.0)
 
+    def scaling(self, names: Sequence[str] | None) -> dict[str, Any]:
+        """What a model file keeps of the standardisation."""
+        columns = None if names is None else np.array(names, dtype=object)
+        return {"columns": columns, "mean": self.mean, "scale": self.scale}
 
-def profile(
-    source: Blocks,
-    names: Sequence[str],
-    coding: Coding | None = None,
-    *,
-    takes_missing: bool = False,
-    remedy: str = "",
-) -> Profile:
-    """Read all rows once; refuse infinite and, unless taken, missing values by name.
+
+def takes_missing(model: Any) -> bool:
+    """Whether a model takes missing values."""
+    from sklearn.utils import get_tags
+
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
+def profile(table: Table, model: Any, remedy: str = "") -> Profile:
+    """Read all rows once; refuse what the model does not take, by names of columns.
 
     A `remedy` for missing values is added to what is said about them.
     """
+    source, names, may_miss = table.source, column_names(table), takes_missing(model)
     D = source.n_features
     count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
     missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)
-    numbers = number_columns(coding, D)
+    numbers = number_columns(table.coding, D)
     for _, block in read_once(source):
         rows = block[:, numbers]
         missing[numbers] += np.isnan(rows).sum(axis=0)
         infinite[numbers] += np.isinf(rows).sum(axis=0)
-        if infinite.any() or (missing.any() and not takes_missing):
+        if infinite.any() or (missing.any() and not may_miss):
             continue  # only the counts matter now
         _add_moments(rows, numbers, count, mean, squares)
-    if not takes_missing:
+    if not may_miss:
         _refuse("missing", missing, names, remedy)
     _refuse("infinite", infinite, names)
-    _refuse_huge(squares, names)
+    huge = np.flatnonzero(~np.isfinite(squares))
+    if len(huge):
+        raise DataError(
+            f"Column {names[huge[0]]!r} holds numbers too large to be squared; divide "
+            f"the column by a constant first."
+        )
     return Profile(count, mean, np.sqrt(squares / np.maximum(count, 1.0)))
 
 
@@ -116,15 +121,6 @@ def _add_moments(
     count[numbers] += n
 
 
-def _refuse_huge(squares: Array, names: Sequence[str]) -> None:
-    huge = np.flatnonzero(~np.isfinite(squares))
-    if len(huge):
-        raise DataError(
-            f"Column {names[huge[0]]!r} holds numbers too large to be squared; divide "
-            f"the column by a constant first."
-        )
-
-
 def _refuse(
     kind: str, counts: IntArray, names: Sequence[str], remedy: str = ""
 ) -> None:
@@ -158,13 +154,22 @@ def scale_hint(found: Profile, names: Sequence[str]) -> str | None:
     )
 
 
-def scaling_record(names: Sequence[str] | None, found: Profile) -> dict[str, Any]:
-    """Return what a model file keeps of the standardisation."""
-    columns = None if names is None else np.array(names, dtype=object)
-    return {"columns": columns, "mean": found.mean, "scale": found.scale}
+class ColumnBlocks(WrappedBlocks):
+    """Blocks whose rows are those of `source`, changed column by column."""
+
+    def read(self, index: int) -> Array:
+        if self.block_rows != self._source.block_rows:
+            return self.take(np.arange(*self.bounds(index)))
+        return self._apply(self._source.read(index))
+
+    def take(self, rows: IntArray) -> Array:
+        return self._apply(self._source.take(rows))
+
+    def _apply(self, rows: Array) -> Array:
+        raise NotImplementedError
 
 
-class ScaledBlocks(WrappedBlocks):
+class ScaledBlocks(ColumnBlocks):
     """Blocks with every column shifted to mean 0 and divided by its scale.
 
     Columns of categories stay as they are, codes with mean 0 and scale 1; `coding` says
@@ -192,14 +197,6 @@ class ScaledBlocks(WrappedBlocks):
             ]
         if coding is not None and coding.has_categories:
             self.coding = replace(coding, names=tuple(self.feature_names))
-
-    def read(self, index: int) -> Array:
-        if self.block_rows != self._source.block_rows:
-            return self.take(np.arange(*self.bounds(index)))
-        return self._apply(self._source.read(index))
-
-    def take(self, rows: IntArray) -> Array:
-        return self._apply(self._source.take(rows))
 
     def _apply(self, rows: Array) -> Array:
         scaled: Array = (rows - self._mean) / self._scale

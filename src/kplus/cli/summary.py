@@ -1,10 +1,10 @@
 """What a fit found, be it clusters or features, and words for it."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -13,16 +13,7 @@ from kplus.core.types import Array, Blocks, IntArray
 from kplus.io import answers
 from kplus.sources.categories import Coding
 
-__all__ = [
-    "Findings",
-    "Rows",
-    "column_words",
-    "finite",
-    "label_pieces",
-    "largest",
-    "print_table",
-    "telling",
-]
+__all__ = ["Findings", "Rows", "column_words", "finite", "print_table", "telling"]
 
 _MAX_COLUMNS = 6
 _MAX_SHOWN = 20
@@ -30,60 +21,46 @@ _MAX_SHOWN = 20
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a fit as the model saw them, and what their columns are.
-
-    Attributes
-    ----------
-    source : Blocks
-    names : sequence of str
-        Of the columns.
-    coding : Coding or None
-        The categories; None: all columns are numbers.
-    found : Profile
-        Of the columns in their own units.
-    scaled : bool
-        Whether the model saw standardised columns.
-    """
+    """The rows of a fit as the model saw them, and what their columns are."""
 
     source: Blocks
-    names: Sequence[str]
-    coding: Coding | None
-    found: Profile
-    scaled: bool
+    names: Sequence[str]  # of the columns
+    coding: Coding | None  # None: all columns are numbers
+    found: Profile  # of the columns in their own units
+    scaled: bool  # whether the model saw standardised columns
 
     @property
     def numbers(self) -> IntArray:
         return number_columns(self.coding, self.source.n_features)
 
     def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
-        """Blocks of rows, and of `values`, which has an entry a row."""
+        """Blocks of rows, and of `values`, which has an entry per row."""
         for start, rows in read_once(self.source):
             yield rows, values[start : start + len(rows)]
 
-    def between(self, start: int, stop: int) -> Iterator[tuple[slice, Array]]:
-        """Rows from `start` to `stop`, block by block: where among them, and which."""
-        size = self.source.block_rows
-        for first in range(start // size * size, stop, size):
-            rows = self.source.read(first // size)
-            begin, end = max(first, start), min(first + len(rows), stop)
-            yield slice(begin - start, end - start), rows[begin - first : end - first]
-            if hasattr(self.source, "release"):
-                self.source.release(first, first + len(rows))
 
+class Findings:
+    """What ``kplus fit`` writes and tells; subclasses know a kind of model.
 
-class Findings(Protocol):
-    """What ``kplus fit`` writes and tells; the class for a kind of model knows how.
-
-    Attributes
+    Parameters
     ----------
-    main : str
-        Name of the file with what is said of each row.
-    picture : str
-        Name of the file with the picture.
+    model : fitted estimator
+    rows : Rows
+        Of the fit.
+    X : object
+        The same, as the model takes them.
     """
 
-    main: str
-    picture: str
+    noun, size, picture = "cluster", "size", "clusters.png"
+    headings: tuple[str, ...]  # after the name, the number of rows and the share
+    scores: Sequence[str] = ("objective", "penalty")  # what to tell, the last first
+
+    def __init__(self, model: Any, rows: Rows, X: Any = None) -> None:
+        self.model, self.rows, self.X = model, rows, X
+
+    @property
+    def n_found(self) -> int:
+        return int(self.model.n_clusters_)
 
     def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
         """What is said of each row, some of them after the other.
@@ -91,36 +68,84 @@ class Findings(Protocol):
         `output.write_rows` knows the keys. Run through it once before all else: what
         there is to tell may be added up on the way.
         """
+        labels = self.model.labels_
+        for start in range(0, len(labels), answers.PART_ROWS):
+            yield {"labels": labels[start : start + answers.PART_ROWS]}
 
     def tables(self) -> dict[str, Any]:
         """Arrow tables to write as CSV beside the answers, by the stems of files."""
+        return {}
 
     def no_picture(self) -> str | None:
         """Why nothing can be drawn; None if something can."""
+        return None
+
+    def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
+        """Size of the picture, and what draws it on an `ax`."""
+        raise NotImplementedError
 
     def draw(self, path: Path) -> None:
         """Write the picture."""
+        # A figure of its own, without pyplot: no screen is needed or touched.
+        from matplotlib.figure import Figure
+
+        size, plot = self.plotted()
+        figure = Figure(figsize=size, layout="constrained")
+        plot(ax=figure.subplots())
+        figure.savefig(path, dpi=150)
 
     def notes(self) -> list[str]:
         """What the user should know."""
+        return []
 
     def measures(self) -> dict[str, Any]:
-        """How many were found and how good they are, for JSON."""
+        """How good it is, for JSON."""
+        return {name: finite(getattr(self.model, f"{name}_")) for name in self.scores}
 
-    def records(self) -> dict[str, Any]:
-        """All that was found, for JSON."""
+    @property
+    def priced(self) -> bool:
+        """Whether to tell the other scores beside the first."""
+        raise NotImplementedError
 
-    def title(self) -> tuple[str, str]:
-        """How many, as in "3 clusters", and how good, in words."""
+    def quality(self) -> str:
+        """How good it is, in words."""
+        first, *rest = Findings.measures(self).items()
+        return ", ".join(
+            f"{name.replace('_', ' ')} {value:.6g}"
+            for name, value in (*(rest if self.priced else ()), first)
+            if value is not None
+        )
 
-    def print(self, title: str) -> None:
-        """Print what was found."""
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """All that was found, a record for each cluster or feature."""
+        raise NotImplementedError
 
+    def told(self) -> dict[str, Any]:
+        """The same for JSON, and what else there is."""
+        return {f"{self.noun}s": self.records}
 
-def label_pieces(labels: IntArray) -> Iterator[dict[str, NDArray[Any]]]:
-    """The labels of some rows after the other; see `Findings.pieces`."""
-    for start in range(0, len(labels), answers.PART_ROWS):
-        yield {"labels": labels[start : start + answers.PART_ROWS]}
+    def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
+        """What `print` tells of a record under `headings`."""
+        raise NotImplementedError
+
+    def print(self, title: str, caption: str = "") -> None:
+        """Print what was found, or the largest of very many."""
+        shown, captions = self.records, [caption] if caption else []
+        if len(shown) > _MAX_SHOWN:
+            shown = sorted(shown, key=lambda record: -record[self.size])[:_MAX_SHOWN]
+            captions.insert(0, f"the largest {_MAX_SHOWN}; --json tells all")
+        rows = [
+            (
+                f"{'base ' if record.get('base') else ''}{record[self.noun]}",
+                f"{record[self.size]:,}",
+                f"{record['share']:.1%}",
+                *self.cells(record),
+            )
+            for record in shown
+        ]
+        headings = (self.noun, "rows", "share", *self.headings)
+        print_table(headings, rows, title, "\n".join(captions))
 
 
 def finite(value: Any) -> float | None:
@@ -147,21 +172,11 @@ def _words(column: dict[str, Any]) -> str:
     return f"{column['name']} {column['deviation'] or 0:+.1f}"
 
 
-def largest(
-    records: Sequence[dict[str, Any]], key: str
-) -> tuple[list[dict[str, Any]], str | None]:
-    """Return all records, or the largest of very many and words that say so."""
-    if len(records) <= _MAX_SHOWN:
-        return list(records), None
-    shown = sorted(records, key=lambda record: -record[key])[:_MAX_SHOWN]
-    return shown, f"the largest {_MAX_SHOWN}; --json tells all"
-
-
 def print_table(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
-    title: str | None = None,
-    caption: str | None = None,
+    title: str = "",
+    caption: str = "",
 ) -> None:
     """Print a table on standard output, its last column to the left."""
     from rich.console import Console
@@ -177,8 +192,8 @@ def print_table(
         table.add_row(*map(Text, row))
     console = Console()
     # A title of the table itself would be no wider than the table.
-    if title is not None:
+    if title:
         console.print(Text(title, style="italic"), soft_wrap=True)
     console.print(table)
-    if caption is not None:
+    if caption:
         console.print(Text(caption, style="dim italic"), soft_wrap=True)
