@@ -251,12 +251,6 @@ class TestPredict:
         done = kplus("predict", *words)
         assert done.json["labels"] == craft.labels_.tolist(), done.err
 
-    def test_no_shares(self, kplus, fit, mixed, out):
-        fit(mixed)
-        done = kplus("predict", out / "model.kplus", mixed, "--proba")
-        assert done.code == 2
-        assert "a CRAFT has no shares; a row is in one cluster" in done.err
-
 
 def test_inspect(kplus, fit, mixed, out):
     fit(mixed)

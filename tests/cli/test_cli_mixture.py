@@ -174,13 +174,6 @@ def test_shares(kplus, data, tmp_path, out, kind):
     np.testing.assert_allclose(result["shares"], shares, rtol=1e-12, atol=1e-300)
 
 
-def test_no_shares_in_hard_clusters(kplus, data, out):
-    kplus("fit", data, "--model", "dp-means", "-o", out)
-    done = kplus("predict", out / "model.kplus", data, "--proba")
-    assert done.code == 2
-    assert "--proba" in done.err
-
-
 def test_inspect_tells_observations(kplus, mixed, out):
     kplus("fit", mixed, "-o", out)
     done = kplus("inspect", out / "model.kplus")

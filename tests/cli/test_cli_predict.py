@@ -7,26 +7,40 @@ import pytest
 import kplus as library
 
 
-@pytest.fixture(params=["dp-means", "dp-mixture"])
+@pytest.fixture(params=["dp-means", "dp-mixture", "k-features"])
 def model(request, kplus, data, out):
     words = ["--model", request.param, "--clusters", 3, "-o", out]
     assert kplus("fit", data, *words).code == 0
     return out / "model.kplus"
 
 
-def test_prints_the_labels_of_the_fit(kplus, model, data):
+def said(model):
+    """The table of rows that the fit wrote."""
+    (path,) = (path for path in model.parent.iterdir() if path.stem in MAIN)
+    return path.read_text()
+
+
+MAIN = ("labels", "features")
+
+
+def test_prints_what_the_fit_wrote(kplus, model, data):
     done = kplus("predict", model, data)
     assert (done.code, done.err) == (0, "")
-    assert done.out == (model.parent / "labels.csv").read_text()
+    assert done.out == said(model)
 
 
-@pytest.mark.parametrize("kind", ["csv", "npy"])
-def test_after_scaling(kplus, data, X, tmp_path, out, kind):
-    np.save(tmp_path / "data.npy", X)
-    path = tmp_path / f"data.{kind}"
-    assert kplus("fit", path, "--scale", "--clusters", 4, "-o", out).code == 0
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize("name", ["dp-mixture", "k-features"])
+def test_after_scaling(kplus, frame, X, tmp_path, out, kind, name):
+    path = tmp_path / f"again.{kind}"
+    if kind == "npy":
+        np.save(path, X)
+    else:
+        getattr(frame.drop("id"), f"write_{kind}")(path)
+    words = ["--model", name, "--scale", "--clusters", 4, "-o", out]
+    assert kplus("fit", path, *words).code == 0
     done = kplus("predict", out / "model.kplus", path)
-    assert done.out == (out / "labels.csv").read_text()
+    assert done.out == said(out / "model.kplus")
 
 
 def test_scaled_model_refuses_unscaled_frames_in_python(kplus, data, out):
@@ -39,16 +53,16 @@ def test_scaled_model_refuses_unscaled_frames_in_python(kplus, data, out):
 def test_columns_are_found_by_name(kplus, model, tmp_path, frame):
     frame.select("c", "id", "a", "b").write_csv(tmp_path / "other.csv")
     done = kplus("predict", model, tmp_path / "other.csv", "--index", "id")
-    lines = (model.parent / "labels.csv").read_text().splitlines()[1:]
-    expected = [f"{i:04d},{line.split(',')[1]}" for i, line in enumerate(lines)]
-    assert done.out.splitlines() == ["id,cluster", *expected]
+    header, *lines = (line.partition(",")[2] for line in said(model).splitlines())
+    expected = [f"{i:04d},{line}" for i, line in enumerate(lines)]
+    assert done.out.splitlines() == [f"id,{header}", *expected]
 
 
 def test_array_without_names(kplus, model, tmp_path, X):
     np.save(tmp_path / "x.npy", X)
     done = kplus("predict", model, tmp_path / "x.npy")
     assert done.code == 0
-    assert done.out == (model.parent / "labels.csv").read_text()
+    assert done.out == said(model)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -57,17 +71,21 @@ def test_to_file(kplus, model, data, tmp_path, kind):
     done = kplus("predict", model, data, "-o", target)
     assert (done.code, done.out) == (0, "")
     table = pl.read_csv(target) if kind == "csv" else pl.read_parquet(target)
-    assert table["cluster"].to_list() == library.load(model).labels_.tolist()
+    assert table.write_csv() == said(model)
     assert kplus("predict", model, data, "-o", target).code == 2
     assert kplus("predict", model, data, "-o", target, "--force").code == 0
 
 
 def test_json(kplus, model, data, tmp_path):
+    table = pl.read_csv(said(model).encode()).drop("row")
+    main, rows = "features", table.to_numpy()
+    if table.columns == ["cluster"]:
+        main, rows = "labels", table["cluster"].to_numpy()
     result = kplus("predict", model, data, "--json").json
-    assert result["labels"] == library.load(model).labels_.tolist()
+    assert result == {"n_rows": 120, main: rows.tolist()}
     target = tmp_path / "new.csv"
     result = kplus("predict", model, data, "--json", "-o", target).json
-    assert result == {"n_rows": 120, "files": {"labels": str(target)}}
+    assert result == {"n_rows": 120, "files": {main: str(target)}}
 
 
 def test_wrong_columns(kplus, model, tmp_path, frame):
@@ -88,8 +106,33 @@ def test_wrong_number_of_columns(kplus, model, tmp_path, X):
 def test_missing_values(kplus, model, tmp_path):
     (tmp_path / "x.csv").write_text("a,b,c\n1,2,\n1,2,3\n")
     done = kplus("predict", model, tmp_path / "x.csv")
+    if hasattr(library.load(model), "components_"):
+        assert done.code == 0  # features take them
+        return
     assert done.code == 2
     assert "'c' has 1 missing value." in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("dp-means", "a DPMeans has no shares; a row is in one cluster."),
+        ("craft", "a CRAFT has no shares; a row is in one cluster."),
+        ("k-features", "a KFeatures has no shares; a row has a feature or has it not."),
+    ],
+)
+def test_no_shares(kplus, data, out, name, words):
+    kplus("fit", data, "--model", name, "--clusters", 3, "-o", out)
+    done = kplus("predict", out / "model.kplus", data, "--proba")
+    done.refuses(f"--proba: {words}")
+
+
+def test_model_with_sparse_output(kplus, data, tmp_path):
+    model = library.BPMeans(penalty=50, sparse_output=True, random_state=0)
+    library.save(model.fit(pl.read_csv(data)), tmp_path / "m.kplus")
+    done = kplus("predict", tmp_path / "m.kplus", data)
+    assert done.code == 0, done.err
+    assert done.out.startswith("row,feature 0,")
 
 
 @pytest.mark.parametrize("command", [["predict"], ["inspect"]])
@@ -123,6 +166,7 @@ def test_inspect_json(kplus, model):
     number, where = {
         "DPMeans": ("n_clusters", "cluster_centers_"),
         "DPMixture": ("n_components", "means_"),
+        "KFeatures": ("n_components", "components_"),
     }[class_name]
     assert result["class_name"] == class_name
     assert result["params"][number] == 3
@@ -160,15 +204,16 @@ def test_a_failure_leaves_what_was_there(kplus, model, data, tmp_path, monkeypat
     monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
     monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
     cls = type(library.load(model))
-    predict, calls = cls.predict, []
+    name = "predict" if hasattr(cls, "predict") else "transform"
+    answer, calls = getattr(cls, name), []
 
     def failing(self, X):
         calls.append(X.n_rows)
         if len(calls) == 3:
             raise OSError(28, "No space left on device")
-        return predict(self, X)
+        return answer(self, X)
 
-    monkeypatch.setattr(cls, "predict", failing)
+    monkeypatch.setattr(cls, name, failing)
     done = kplus("predict", model, data, "-o", target, "--force")
     done.refuses("No space left")
     assert calls == [32, 32, 32]

@@ -143,13 +143,16 @@ def _common_categories(
 ) -> list[list[dict[str, Any]]]:
     """For each cluster the commonest category of each column that has some."""
     out: list[list[dict[str, Any]]] = [[] for _ in range(K)]
-    for j, categories in enumerate(rows.coding.categories if rows.coding else ()):
-        if categories is None:
-            continue
-        counts = np.zeros((K, len(categories)))
-        for part, own in rows.parts(labels):
+    known = () if rows.coding is None else rows.coding.categories
+    coded = {j: values for j, values in enumerate(known) if values is not None}
+    if not coded:
+        return out
+    found = {j: np.zeros((K, len(values))) for j, values in coded.items()}
+    for part, own in rows.parts(labels):
+        for j, counts in found.items():
             seen = ~np.isnan(part[:, j])
             np.add.at(counts, (own[seen], part[seen, j].astype(np.int64)), 1.0)
+    for j, counts in found.items():
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         overall = counts.sum(axis=0) / max(counts.sum(), 1.0)
         for k in np.flatnonzero(counts.sum(axis=1)):
@@ -158,7 +161,7 @@ def _common_categories(
             out[k].append(
                 {
                     "name": rows.names[j],
-                    "category": str(categories[c]),
+                    "category": str(coded[j][c]),
                     "share": float(shares[k, c]),
                     "deviation": float((shares[k, c] - overall[c]) / spread),
                 }
