@@ -16,11 +16,9 @@ def model(request, kplus, data, out):
 
 def said(model):
     """The table of rows that the fit wrote."""
-    (path,) = (path for path in model.parent.iterdir() if path.stem in MAIN)
+    names = ("labels", "features")
+    (path,) = (path for path in model.parent.iterdir() if path.stem in names)
     return path.read_text()
-
-
-MAIN = ("labels", "features")
 
 
 def test_prints_what_the_fit_wrote(kplus, model, data):

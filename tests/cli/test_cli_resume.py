@@ -201,7 +201,7 @@ def test_an_edited_command(kplus, crash, data, tmp_path, out):
     file = tmp_path / "here" / "command.json"
     plain = json.loads(file.read_text())
     file.write_text(json.dumps(plain | {"seed": 7}))
-    kplus("resume", tmp_path / "here").refuses("random_state was 0", "says 7")
+    kplus("resume", tmp_path / "here").refuses("--seed was 0", "says 7")
 
 
 SCRIPT = """

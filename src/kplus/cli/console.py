@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from kplus.cli.options import FITTED, PARAMETERS
+
 __all__ = [
     "CommandError",
     "Interrupted",
@@ -19,7 +21,15 @@ __all__ = [
     "status",
 ]
 
-_WORD = re.compile(r"\b(dtype|negative|numeric|observations|prior)='(\w+)'")
+_FLAGS = {
+    parameter: f"--{option.replace('_', '-')}"
+    for option in (*FITTED, "dtype")
+    for parameter in PARAMETERS.get(option, (option,))
+    if parameter != "n_samples"  # which mostly is the number of rows
+} | {"n_components": "--components", "max_components": "--max-components"}
+_SETTING = re.compile(  # not in quotes: columns may have such names
+    rf"""(?<![\w'"/-])({"|".join(_FLAGS)})(?:='?([\w.-]*\w)'?)?(?![\w='"/])"""
+)
 _NAME = re.compile(r"""\b(categorical|drop|index)=\[?('[^']*'|"[^"]*")\]?""")
 
 
@@ -97,9 +107,16 @@ def _show_warning(
 
 
 def _plain(message: str) -> str:
-    """One line, with options as they are written here: --prior gaussian."""
-    line = " ".join(message.split())
-    return _NAME.sub(r"--\1 \2", _WORD.sub(r"--\1 \2", line))
+    """One line, with parameters as options: --prior gaussian, --max-iter."""
+    line = _NAME.sub(r"--\1 \2", " ".join(message.split()))
+    return _SETTING.sub(_as_option, line)
+
+
+def _as_option(found: re.Match[str]) -> str:
+    name, value = found.groups()
+    if value is None:  # a word such as "prior" may mean anything
+        return _FLAGS[name] if "_" in name else name
+    return f"{_FLAGS[name]} {value}"
 
 
 @contextmanager

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 import kplus
-from kplus.cli.models import MODELS, PARAMETERS
-from kplus.cli.options import FITTED
+from kplus.cli.models import MODELS
+from kplus.cli.options import FITTED, PARAMETERS
 
 __all__ = ["describe"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kplus.cli.console import CommandError
-from kplus.cli.options import FITTED, Options
+from kplus.cli.options import FITTED, PARAMETERS, Options
 from kplus.observations.names import NAMES
 
 if TYPE_CHECKING:
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MODELS",
-    "PARAMETERS",
     "Model",
     "accepted",
     "feature_answers",
@@ -86,16 +85,6 @@ MODELS = {
         instead=_ITSELF | _SIGNS,
     ),
 }
-
-PARAMETERS = {
-    "clusters": ("n_clusters", "n_components"),
-    "max_clusters": ("max_clusters", "max_components"),
-    "sweeps": ("n_samples",),
-    "seed": ("random_state",),
-    "restarts": ("n_init",),
-    "jobs": ("n_jobs",),
-}
-"""The parameters that an option stands for, where they have another name."""
 
 _EXCLUSIVE = (("penalty", "clusters"), ("clusters", "max_clusters"))
 

@@ -16,7 +16,15 @@ from typing import Annotated, Any, NamedTuple
 from typer import Argument
 from typer import Option as TyperOption
 
-__all__ = ["COMMANDS", "FITTED", "OPTIONS", "Options", "as_command", "chosen"]
+__all__ = [
+    "COMMANDS",
+    "FITTED",
+    "OPTIONS",
+    "PARAMETERS",
+    "Options",
+    "as_command",
+    "chosen",
+]
 
 Options = SimpleNamespace
 """The values of a command line by the names in `OPTIONS`."""
@@ -85,6 +93,16 @@ FITTED = {
     "max_iter": _whole(panel=_FITTING),
 }
 """The options that are parameters of estimators."""
+
+PARAMETERS = {
+    "clusters": ("n_clusters", "n_components"),
+    "max_clusters": ("max_clusters", "max_components"),
+    "sweeps": ("n_samples",),
+    "seed": ("random_state",),
+    "restarts": ("n_init",),
+    "jobs": ("n_jobs",),
+}
+"""The parameters that an option stands for, where they have another name."""
 
 OPTIONS = FITTED | {
     "data": _required(

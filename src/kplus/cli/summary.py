@@ -53,7 +53,7 @@ class Findings:
 
     noun, size, picture = "cluster", "size", "clusters.png"
     headings: tuple[str, ...]  # after the name, the number of rows and the share
-    scores: Sequence[str] = ("objective", "penalty")  # what to tell, the last first
+    scores: Sequence[str] = ("objective", "penalty")  # attributes; the first counts
 
     def __init__(self, model: Any, rows: Rows, X: Any = None) -> None:
         self.model, self.rows, self.X = model, rows, X
