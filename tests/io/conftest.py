@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
+from kplus.core import storable
 from kplus.core.errors import ModelFormatError
-from kplus.io import load, registry, save
+from kplus.io import load, save
 
 HOME = "kplus_io_stubs"
 
@@ -71,15 +72,15 @@ class StubStream(StubModel):
 
 @pytest.fixture(scope="session", autouse=True)
 def stubs():
-    """A module of stub classes that the tables of the registry point to."""
+    """A module of stub classes that the tables of storable classes point to."""
     module = types.ModuleType(HOME)
     for cls in (StubModel, StubStream, StubPath):
         setattr(module, cls.__name__, cls)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, HOME, module)
-        patch.setitem(registry.ESTIMATORS, "StubModel", HOME)
-        patch.setitem(registry.ESTIMATORS, "StubStream", HOME)
-        patch.setitem(registry.RECORDS, "StubPath", HOME)
+        patch.setitem(storable.ESTIMATORS, "StubModel", HOME)
+        patch.setitem(storable.ESTIMATORS, "StubStream", HOME)
+        patch.setitem(storable.RECORDS, "StubPath", HOME)
         yield module
 
 
@@ -115,6 +116,11 @@ class Workbench:
                 archive.writestr(zipfile.ZipInfo(name), content, compression)
             archive.writestr(zipfile.ZipInfo("manifest.json"), text, compression)
         return path
+
+
+@pytest.fixture
+def take_apart():
+    return Workbench
 
 
 @pytest.fixture

@@ -191,6 +191,90 @@ def test_inspect_tells_of_paths_categories_and_moves(tmp_path):
     assert told["moves_"]["change"] == ArrayInfo("float64", (len(moves),))
 
 
+# -------------------------------------------------------------------------- large
+
+MANY = np.arange(40_000)
+CATEGORIES = {
+    "text": [f"{i:05}" for i in MANY],
+    "text of other lengths": [str(i) * (1 + i % 7) for i in MANY] + ["x" * 10**6],
+    "text that ends in a null character": [f"{i}\0" for i in MANY],
+    "integers": MANY,
+    "large integers": MANY.astype("u8") + 2**63,
+    "floats": MANY + 0.5,
+    "booleans and others": [False, True, *map(str, MANY)],
+    "days": [f"{i // 360}-{i // 30 % 12 + 1}-{i % 30 + 1}" for i in MANY],
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", CATEGORIES)
+@pytest.mark.parametrize(
+    "model",
+    [CRAFT(n_clusters=2), DPMixture("mixed", moves=()), DPMixture("categorical")],
+    ids=lambda model: getattr(model, "observations", "craft"),
+)
+def test_a_column_of_many_categories(kind, model, tmp_path):
+    """They are declared: so few rows have many of them."""
+    values = list(CATEGORIES[kind])
+    codes = np.arange(12) % 3
+    column = pd.Categorical.from_codes(codes, categories=pd.Index(values, dtype=object))
+    if kind in ("integers", "large integers", "floats"):
+        column = pd.Categorical.from_codes(codes, categories=CATEGORIES[kind])
+    rows = pd.DataFrame({"code": column})
+    if model.__class__ is CRAFT or model.observations == "mixed":
+        rows["size"] = 9.0 * codes
+    model = seeded(model).set_params(max_iter=2).fit(rows)
+    again = by_way_of(tmp_path / "model.npz", model)
+    assert again.categories_ == model.categories_
+    assert len(again.categories_[0]) == len(values)
+    assert set(map(type, again.categories_[0])) == set(map(type, model.categories_[0]))
+    assert bits(again.predict(rows)) == bits(model.predict(rows))
+    if kind == "text":
+        assert (tmp_path / "model.npz").stat().st_size < 10**7
+        told = inspect(tmp_path / "model.npz").attributes["categories_"]
+        assert told[0] == ArrayInfo("str160", (40_000,))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPMeans(n_clusters=2),
+        DPMixture("diag_gaussian", moves=()),
+        DPMixture("mixed", moves=()),
+        CRAFT(n_clusters=2),
+        KFeatures(2, max_iter=1),
+    ],
+    ids=repr,
+)
+def test_a_table_of_many_columns(model, tmp_path):
+    n = 2000
+    rows = pd.DataFrame(
+        np.repeat([0.0, 9.0], 3)[:, None] + RNG.normal(size=(6, n)),
+        columns=[f"column {j} {'of many ' * 100}" for j in range(n)],
+    )
+    model = seeded(model).fit(rows)
+    again = by_way_of(tmp_path / "model.npz", model)
+    assert again.feature_names_in_.tolist() == list(rows)
+    assert_same_attributes(again, model)
+    assert inspect(tmp_path / "model.npz").attributes["n_features_in_"] == n
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "model",
+    [CRAFT(n_clusters=2), DPMixture("mixed", moves=()), DPMixture("categorical")],
+    ids=lambda model: getattr(model, "observations", "craft"),
+)
+def test_many_columns_of_categories(model, tmp_path):
+    rows = pd.DataFrame({f"column {j}": list("aabbcc") for j in range(7000)})
+    model = seeded(model).set_params(max_iter=2).fit(rows)
+    again = by_way_of(tmp_path / "model.npz", model)
+    assert_same_attributes(again, model)
+    assert bits(again.predict(rows)) == bits(model.predict(rows))
+    inspect(tmp_path / "model.npz")
+
+
 # ------------------------------------------------------------------------ special
 
 

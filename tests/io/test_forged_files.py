@@ -150,7 +150,7 @@ FORGED = {
     },
     "mixture": {
         "swapped_columns": (swap_columns, "columns do not match"),
-        "table_of_a_number": (table({"a": 1}), "columns do not match"),
+        "table_of_a_number": (table({"a": 1}), "columns that are no arrays"),
         "table_of_nothing": (table({}), "columns do not match"),
         "table_that_is_none": (table([]), "dict that is none"),
         "columns": (

@@ -3,10 +3,10 @@
 import json
 import zipfile
 
+import numpy as np
 import pytest
 
 from kplus.core.errors import ModelFormatError
-from kplus.io import archive as archive_module
 from kplus.io import inspect, load, save
 
 
@@ -29,7 +29,7 @@ from kplus.io import inspect, load, save
         ('{"format": "kplus-model"}', "schema version"),
         ('{"format": "kplus-model", "schema": true}', "schema version"),
         ('{"format": "kplus-model", "schema": 1}', "no table of arrays"),
-        (" " * (2**20 + 1), "manifest claims 1048577 bytes"),
+        (" " * (2**20 + 1), "not valid JSON"),
     ],
 )
 def test_bad_json(refuse, bench, tmp_path, text, message):
@@ -37,9 +37,9 @@ def test_bad_json(refuse, bench, tmp_path, text, message):
 
 
 def test_newer_schema_is_told_before_all_else(refuse, bench, tmp_path):
-    bench.manifest = {"format": "kplus-model", "schema": 2}
+    bench.manifest = {"format": "kplus-model", "schema": 3}
     bench.members["whatever/it.is"] = b""
-    refuse(bench.pack(tmp_path / "f.npz"), r"newer kplus \(schema 2.*Upgrade")
+    refuse(bench.pack(tmp_path / "f.npz"), r"newer kplus \(schema 3.*Upgrade")
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,18 @@ def nested(depth):
     return [nested(depth - 1)] if depth else []
 
 
+def part(name, start, shape, order="C"):
+    return {"kind": "part", "at": [name, start, shape, order]}
+
+
+def values(cls, array):
+    return {"kind": "values", "type": cls, "array": array}
+
+
+def objects(shape, items):
+    return {"kind": "objects", "shape": shape, "items": items}
+
+
 @pytest.mark.parametrize(
     ("part", "name", "value", "message"),
     [
@@ -64,7 +76,7 @@ def nested(depth):
         ("attributes", "__class__", 1, "cannot be a fitted attribute"),
         ("attributes", "_private_", 1, "cannot be a fitted attribute"),
         ("attributes", "a b_", 1, "cannot be a fitted attribute"),
-        ("attributes", "a_", nested(20), "nested too deeply"),
+        ("attributes", "a_", nested(40), "nested too deeply"),
         ("attributes", "a_", {"kind": "pickle"}, "unknown kind 'pickle'"),
         ("attributes", "a_", {"kind": ["array"]}, "unknown kind"),
         ("attributes", "a_", {}, "unknown kind"),
@@ -74,6 +86,19 @@ def nested(depth):
         ("attributes", "a_", {"kind": "float", "value": "1e5"}, "float"),
         ("attributes", "a_", {"kind": "tuple", "items": {}}, "tuple"),
         ("attributes", "a_", {"kind": "dict", "items": []}, "dict"),
+        ("attributes", "a_", {"kind": "map", "keys": [[]], "values": [1]}, "dict"),
+        ("attributes", "a_", {"kind": "map", "keys": [1], "values": []}, "dict"),
+        ("attributes", "a_", {"kind": "range", "items": [1, 2, 0]}, "range"),
+        ("attributes", "a_", {"kind": "range", "items": [1, 2.0, 1]}, "range"),
+        ("attributes", "a_", {"kind": "part", "at": []}, "part of no array"),
+        ("attributes", "a_", part("no", 0, [1]), "does not hold"),
+        ("attributes", "a_", part(["labels_"], 0, [1]), "does not hold"),
+        ("attributes", "a_", values("list", 7), "no arrays"),
+        ("attributes", "a_", objects([2], [1]), "incomplete"),
+        ("attributes", "a_", objects([2**70], [1]), "incomplete"),
+        ("attributes", "a_", objects([0, 2**70], []), "shape"),
+        ("attributes", "a_", objects(2, [1, 2]), "shape"),
+        ("attributes", "a_", objects([1], 1), "list that is none"),
         ("params", "no_such", 1, "no parameter 'no_such'"),
         ("params", "extra__deep", 1, "no parameter"),
         ("state", "a", 1, "state that StubModel does not use"),
@@ -162,15 +187,85 @@ def test_parts_that_do_not_fit_together(refuse, stubs, data, tmp_path, saved):
     refuse(path, "do not make a StubStream: labels and n_seen disagree")
 
 
-def test_limits_hold_for_what_save_writes(model, tmp_path, monkeypatch):
-    """A manifest of the largest size can still be read."""
-    model.extra = ""
+STRING = np.arange(9.0)
+
+
+@pytest.fixture
+def strung(model, tmp_path, take_apart):
+    """A file with a string of 9 numbers, all of which are in use."""
+    model.extra = [STRING]
     save(model, tmp_path / "f.npz")
-    with zipfile.ZipFile(tmp_path / "f.npz") as archive:
-        room = archive_module.MAX_MANIFEST - len(archive.read("manifest.json"))
-    model.extra = "x" * room
+    return take_apart(tmp_path / "f.npz")
+
+
+@pytest.mark.parametrize(
+    ("node", "message"),
+    [
+        (part("f8", 0, [10]), "not there"),
+        (part("f8", -1, [1]), "not there"),
+        (part("f8", True, [1]), "not there"),
+        (part("f8", 2**70, [1]), "not there"),
+        (part("f8", 0, [-1]), "shape"),
+        (part("f8", 0, [True]), "shape"),
+        (part("f8", 0, [2**70]), "not there"),
+        (part("f8", 0, [2**70, 0]), "shape"),
+        (part("f8", 0, 9), "shape"),
+        (part("f8", 0, [9], "K"), "part of no array"),
+        (part("cluster_centers_", 0, [9]), "already in use|no string"),
+        ([part("f8", 0, [8]), part("f8", 1, [8])], "not there"),
+        ([part("f8", 0, [9]), {"kind": "array", "name": "f8"}], "already in use"),
+        ([part("f8", 0, [9]), part("f8", 0, [9], "F")], "not there"),
+        ([part("f8", 0, [9]), values("list", part("f8", 0, [9]))], "not there"),
+        (values("set", part("f8", 0, [9])), "no list"),
+        (values("list", part("f8", 0, [3, 3])), "no plain values"),
+        (objects([10], values("list", part("f8", 0, [9]))), "incomplete"),
+    ],
+)
+def test_bad_parts(refuse, strung, tmp_path, node, message):
+    strung.manifest["params"]["extra"] = node
+    refuse(strung.pack(tmp_path / "f.npz"), message)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda shape: part("f8", 0, shape),
+        lambda shape: values("tuple", part("f8", 0, [9])),
+        lambda shape: objects(shape, values("list", part("f8", 0, [9]))),
+        lambda shape: {"kind": "table", "columns": {"a": part("f8", 0, [9])}},
+    ],
+)
+def test_nothing_is_multiplied(strung, tmp_path, make):
+    """A short manifest must not fill the memory with copies of one array."""
+    strung.manifest["params"]["extra"] = [make([9])] * 1000
+    found = load(strung.pack(tmp_path / "f.npz")).extra
+    assert all(one is found[0] for one in found)
+    assert np.array_equal(np.ravel(found[0]).astype(float), STRING)
+
+
+@pytest.mark.parametrize("other", ["objects", "table"])
+def test_nothing_is_multiplied_in_other_shapes(refuse, strung, tmp_path, other):
+    node = part("f8", 0, [9])
+    if other == "objects":
+        nodes = [
+            objects([9], values("list", node)),
+            objects([3, 3], values("list", node)),
+        ]
+    else:
+        nodes = [{"kind": "table", "columns": {name: node}} for name in "ab"]
+    strung.manifest["params"]["extra"] = nodes
+    refuse(strung.pack(tmp_path / "f.npz"), "not there")
+
+
+def test_files_of_the_first_schema(model, tmp_path, take_apart):
+    """They held all lists in the manifest, and every array under a name."""
+    model.extra = (list(range(100)), None)
     save(model, tmp_path / "f.npz")
-    assert load(tmp_path / "f.npz").extra == model.extra
-    model.extra += "x"
-    with pytest.raises(ValueError, match="more than the"):
-        save(model, tmp_path / "f.npz")
+    bench = take_apart(tmp_path / "f.npz")
+    bench.manifest["schema"] = 1
+    bench.members["params.extra.0.npy"] = bench.members.pop("i8.npy")
+    bench.manifest["arrays"]["params.extra.0"] = bench.manifest["arrays"].pop("i8")
+    first = [{"kind": "array", "name": "params.extra.0"}, list(range(100))]
+    bench.manifest["params"]["extra"] = {"kind": "tuple", "items": first}
+    found = load(bench.pack(tmp_path / "f.npz")).extra
+    assert found[0].tolist() == found[1] == model.extra[0]

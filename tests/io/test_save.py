@@ -2,10 +2,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections import OrderedDict
 from dataclasses import asdict
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +18,6 @@ from sklearn.exceptions import NotFittedError
 
 from kplus.io import ArrayInfo, inspect, load, save
 from kplus.io import archive as archive_module
-from kplus.io import values as values_module
 
 
 def same(a, b):
@@ -125,7 +127,7 @@ values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
-        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -144,7 +146,7 @@ def test_any_value_comes_back(stubs, parameter, attribute):
     hnp.arrays(
         object,
         hnp.array_shapes(max_dims=2),
-        elements=st.text(st.characters(exclude_characters="\0"), max_size=5),
+        elements=st.text(st.characters(), max_size=5),
     )
 )
 def test_arrays_of_text_objects_stay_objects(stubs, names):
@@ -171,6 +173,90 @@ def test_strided_and_mapped_arrays_are_stored_by_value(stubs, tmp_path):
     assert type(again.mapped_) is np.ndarray
 
 
+LONG = {
+    "text": [f"{i:05}" for i in range(40_000)],
+    "text of other lengths": ["x" * 10**6, *(str(i) for i in range(40_000))],
+    "text that ends in a null character": [f"{i}\0" for i in range(40_000)],
+    "odd text": ["", "\ud800", "größe", "\U0010ffff"] * 20,
+    "empty text": [""] * 100,
+    "booleans": [True, False] * 20_000,
+    "integers": list(range(-20_000, 20_000)),
+    "large integers": [2**63 + i for i in range(40_000)],
+    "floats": [float("nan"), -0.0, 1e-310, float("inf")] * 10_000,
+    "a mixture": [1, 1.0, True, "1", None] * 8_000,
+    "arrays": [np.arange(i % 5) for i in range(40_000)],
+    "lists": [("a", "b"), None, (1,)] * 13_000,
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_long_lists(stubs, kind):
+    values = LONG[kind]
+    model = stubs.StubModel(extra=values)
+    model.tuple_, model.array_ = tuple(values), np.empty(len(values), dtype=object)
+    model.array_[:] = values
+    model.dict_ = dict(enumerate(values))
+    again = round_trip(model)
+    assert same(again.extra, values)
+    assert same(again.tuple_, tuple(values))
+    assert same(again.array_.tolist(), values)
+    assert same(again.dict_, model.dict_)
+
+
+def test_files_are_not_much_longer_than_what_they_hold(stubs, tmp_path):
+    path = tmp_path / "model.npz"
+    for kind in ("text", "text of other lengths"):
+        save(stubs.StubModel(extra=LONG[kind]).fit(np.eye(3)), path)
+        assert path.stat().st_size < 6 * sum(map(len, LONG[kind]))
+
+
+def test_what_is_there_twice_is_stored_once(model, tmp_path):
+    model.extra = (LONG["text"], np.arange(9000))
+    model.list_, model.array_ = model.extra
+    save(model, tmp_path / "model.npz")
+    assert (tmp_path / "model.npz").stat().st_size < 900_000
+    again = load(tmp_path / "model.npz")
+    assert again.extra[0] is again.list_
+    assert again.extra[1] is again.array_
+
+
+class Name(str):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        (Fraction(1, 4), 0.25),
+        (np.longdouble(2), 2.0),
+        (Name("a"), "a"),
+        (OrderedDict(a=1), {"a": 1}),
+        (pd.Index(["a", "b"]), np.array(["a", "b"], dtype=object)),
+        (range(2, 9, 3), range(2, 9, 3)),
+        (np.array(["a", None, 1.5]), np.array(["a", None, 1.5])),
+    ],
+    ids=repr,
+)
+def test_what_stands_for_a_plain_value_becomes_one(stubs, data, given, plain):
+    assert same(round_trip(stubs.StubModel(extra=given).fit(data)).extra, plain)
+
+
+def test_any_names(stubs, data):
+    stream = stubs.StubStream().fit(data)
+    state = {"a": [np.zeros(1)], "a.0": np.ones(1), "../a": np.zeros(2), "": np.ones(3)}
+    stream._to_state = lambda: state | {"n_seen": 6, "sums": 0}
+    found = {}
+    stubs.StubStream._from_state, original = (
+        lambda self, kept: found.update(kept),
+        stubs.StubStream._from_state,
+    )
+    try:
+        round_trip(stream)
+    finally:
+        stubs.StubStream._from_state = original
+    assert same({name: found[name] for name in state}, state)
+
+
 def test_a_parameter_that_the_file_lacks_takes_its_default(bench, tmp_path):
     del bench.manifest["params"]["penalty"]
     assert load(bench.pack(tmp_path / "older.npz")).penalty == "auto"
@@ -181,7 +267,7 @@ def test_a_parameter_that_the_file_lacks_takes_its_default(bench, tmp_path):
 
 def test_inspect_tells_parameters_scalars_and_shapes(saved):
     info = inspect(saved)
-    assert (info.class_name, info.schema) == ("StubModel", 1)
+    assert (info.class_name, info.schema) == ("StubModel", 2)
     assert info.file_size == saved.stat().st_size
     assert info.params["penalty"] == "auto"
     assert info.params["extra"] == ArrayInfo("int64", (4,))
@@ -205,8 +291,8 @@ def test_inspect_reads_no_array(bench, tmp_path):
 
 def test_inspect_does_not_import_scikit_learn(saved, tmp_path):
     code = (
-        "import sys, kplus.io; from kplus.io import registry;"
-        "registry.ESTIMATORS['StubModel'] = 'nowhere';"
+        "import sys, kplus.io; from kplus.core import storable;"
+        "storable.ESTIMATORS['StubModel'] = 'nowhere';"
         f"kplus.io.inspect({str(saved)!r}); assert 'sklearn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -242,9 +328,8 @@ def test_foreign_class_subclass_and_namesake(stubs, tmp_path, data):
         (np.datetime64("2020-01-01"), "datetime64"),
         (b"bytes", "bytes"),
         ({1, 2}, "set"),
-        ({1: 2}, "keys that are not text"),
         (np.ma.masked_array([1]), "MaskedArray"),
-        (np.array(["a", None]), "objects that are not all text"),
+        (np.array([object()]), r"params.extra\.0 is a builtins.object"),
         (np.array([b"a"]), r"dtype \|S1"),
         (np.zeros((2, 2), "i4,f8"), "dtype"),
         (np.zeros(2, [("a", "i4,f8")]), "dtype"),
@@ -266,37 +351,6 @@ def test_endless_nesting(model, tmp_path):
     model.extra.append(model.extra)
     with pytest.raises(TypeError, match="nested too deeply"):
         save(model, tmp_path / "m.npz")
-
-
-def test_text_that_numpy_would_shorten(model, tmp_path):
-    model.feature_names_in_ = np.array(["a\0"], dtype=object)
-    with pytest.raises(ValueError, match="null character"):
-        save(model, tmp_path / "m.npz")
-
-
-def test_long_lists_are_asked_for_as_arrays(model, tmp_path):
-    model.extra = list(range(300_000))
-    with pytest.raises(ValueError, match="numpy arrays"):
-        save(model, tmp_path / "m.npz")
-    assert os.listdir(tmp_path) == []
-
-
-def test_too_many_names(model, saved, tmp_path, monkeypatch):
-    monkeypatch.setattr(values_module, "MAX_STRINGS", 2)
-    with pytest.raises(ValueError, match=r"feature_names_in_.*at most 2 names"):
-        save(model, tmp_path / "m.npz")
-
-
-def test_names_that_collide_or_do_not_fit(stubs, data, tmp_path):
-    stream = stubs.StubStream().fit(data)
-    stream._sums = [np.zeros(1)]
-    stream._to_state = lambda: {"a": [np.zeros(1)], "a.0": np.ones(1)}
-    with pytest.raises(ValueError, match=r"under the name state\.a\.0"):
-        save(stream, tmp_path / "m.npz")
-    stream._to_state = lambda: {"../a": np.zeros(1)}
-    with pytest.raises(ValueError, match="cannot name an array"):
-        save(stream, tmp_path / "m.npz")
-    assert os.listdir(tmp_path) == []
 
 
 def test_a_failed_save_keeps_the_old_file(model, saved, monkeypatch):

@@ -11,6 +11,7 @@ import pytest
 import kplus.observations
 from kplus import DPMixture
 from kplus.core.errors import DataError
+from kplus.core.storable import RECORDS
 from kplus.observations.names import NAMES, home
 from mixture_reference import CASES as MIXTURES
 
@@ -24,6 +25,7 @@ def test_a_family_is_everywhere(name, cases):
     cls = NAMES[name].cls
     assert cls in kplus.observations.__all__
     assert hasattr(import_module(home(name)), f"{cls}Family")
+    assert RECORDS[cls] == RECORDS[f"{cls}Family"] == home(name)
     assert f'| `"{name}"` {{class}}`~kplus.observations.{cls}`' in GUIDE
     assert name == "mixed" or f"\n| `{cls}` | " in GUIDE, "its settings"
     assert cls in API

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coded_tables import coded, coding_of
+from kplus.core.decoding import Decoder
+from kplus.core.encoding import Encoder
 from kplus.core.errors import DataError
-from kplus.io import registry
-from kplus.io.values import Encoder, decode
+from kplus.core.storable import RECORDS
 from kplus.sources.blocks import FrameBlocks
 from kplus.sources.categories import Coding
 
@@ -329,15 +330,10 @@ def test_after_the_fit_columns_may_be_missing_altogether(make):
 # ---------------------------------------------------------------- model files
 
 
-def test_a_coding_can_be_stored(monkeypatch):
-    monkeypatch.setitem(registry.RECORDS, "Coding", "kplus.sources.categories")
-
-    class Rebuild:
-        def record(self, class_name, fields):
-            return registry.find_class(class_name, registry.RECORDS)(**fields)
-
+def test_a_coding_can_be_stored():
     coding = Coding(("x", "y", "z"), (None, ("a", 1, 2.5), (False, True)))
-    again = decode(Encoder().encode(coding, "coding_"), Rebuild())
+    outline = Encoder("a file", RECORDS).encode(coding, "coding_")
+    again = Decoder({}.pop, RECORDS).decode(outline)
     assert again == coding
     assert [type(value) for value in again.categories[1]] == [str, int, float]
 

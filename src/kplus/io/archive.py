@@ -10,7 +10,6 @@ file that is there but wrong.
 import io
 import json
 import os
-import re
 import stat
 import struct
 import zipfile
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.encoding import MEMBER_NAME
 from kplus.core.errors import ModelFormatError
 from kplus.io.atomic import atomic_file
 from kplus.io.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
@@ -28,17 +28,14 @@ from kplus.io.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
 __all__ = ["FORMAT", "SCHEMA", "Archive", "open_archive", "write_archive"]
 
 FORMAT = "kplus-model"
-SCHEMA = 1
+SCHEMA = 2  # 1 had categories and arrays of lists in other places
 MANIFEST = "manifest.json"
-MAX_MANIFEST = 2**20
 # zipfile reads the directory of the zip in one call and keeps an object for
 # each entry; a call above this size means far more members than a model has.
 MAX_READ = 2**20
 # A local header may carry the 20 bytes that sizes above 4 GiB need.
 _LOCAL_HEADER, _MAX_EXTRA = 30, 20
 _END_RECORD = 22
-_NAME = re.compile(r"[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*")
-_MAX_NAME = 200
 _ADVICE = "Restore it from a copy or save the model again."
 _MISFIT = (
     "the sizes and places of its members do not add up to the size of the file; "
@@ -70,7 +67,7 @@ def write_archive(
         What the file is.
     """
     for name in arrays:
-        if not _NAME.fullmatch(name) or len(name) > _MAX_NAME:
+        if not MEMBER_NAME.fullmatch(name):
             raise ValueError(f"{name!r} cannot name an array in a model file.")
     with atomic_file(path) as file, zipfile.ZipFile(file, "w") as archive:
         table = {}
@@ -80,13 +77,7 @@ def write_archive(
             with archive.open(_member(f"{name}.npy", size), "w") as member:
                 table[name] = write_npy(array, member).to_json()
         whole = {"format": kind, "schema": SCHEMA, **manifest, "arrays": table}
-        text = json.dumps(whole, allow_nan=False, indent=1)
-        if len(text) > MAX_MANIFEST:
-            raise ValueError(
-                f"the model's parameters and scalars take {len(text)} bytes of JSON, "
-                f"more than the {MAX_MANIFEST} that a model file may hold; "
-                "give long lists as numpy arrays."
-            )
+        text = json.dumps(whole, allow_nan=False, separators=(",", ":"))
         archive.writestr(_member(MANIFEST, len(text)), text)
 
 
@@ -244,7 +235,7 @@ def _read_manifest(archive: zipfile.ZipFile, kind: str) -> dict[str, Any]:
     if not 0 <= info.header_offset < archive.start_dir:
         raise ModelFormatError(_MISFIT)
     with _zip_errors(), archive.open(info) as member:
-        text = member.read()
+        text = b"".join(iter(lambda: member.read(MAX_READ), b""))
     manifest = _parse_json(text)
     if not isinstance(manifest, dict) or manifest.get("format") != kind:
         words = kind.replace("-", " ")
@@ -298,7 +289,7 @@ def _check_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
 
 def _check_member(name: str, info: zipfile.ZipInfo) -> None:
     plain = name.removesuffix(".npy")
-    if name != MANIFEST and (name == plain or not _NAME.fullmatch(plain)):
+    if name != MANIFEST and (name == plain or not MEMBER_NAME.fullmatch(plain)):
         raise ModelFormatError(f"unexpected member {name[:60]!r}.")
     if info.flag_bits & 1:
         raise ModelFormatError(f"member {name} is encrypted.")
@@ -309,11 +300,6 @@ def _check_member(name: str, info: zipfile.ZipInfo) -> None:
         )
     if info.flag_bits or info.compress_size != info.file_size:
         raise ModelFormatError(f"member {name} is not stored plainly.")
-    if name == MANIFEST and info.file_size > MAX_MANIFEST:
-        raise ModelFormatError(
-            f"its manifest claims {info.file_size} bytes; at most {MAX_MANIFEST} "
-            "are allowed."
-        )
 
 
 def _check_tiling(entries: list[zipfile.ZipInfo], archive: zipfile.ZipFile) -> None:

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from kplus import __version__
+from kplus.core.decoding import Decoder
+from kplus.core.encoding import Encoder
 from kplus.core.errors import ModelFormatError
+from kplus.core.storable import ESTIMATORS, RECORDS, find_class, name_of
 from kplus.io.archive import Archive, open_archive, write_archive
-from kplus.io.registry import ESTIMATORS, RECORDS, find_class, is_listed
-from kplus.io.values import MAX_STRINGS, Encoder, Reader, decode
+from kplus.io.npy import ArraySpec
 
 __all__ = ["ArrayInfo", "ModelInfo", "inspect", "load", "save"]
 
@@ -50,9 +50,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     TypeError
-        The class is not one of kplus, or a parameter or fitted attribute is of
-        a kind that the file cannot hold. That includes a random generator as
-        ``random_state``: set it to a whole number or ``None`` before saving.
+        The class is not one of kplus, or a parameter is an object that the file
+        cannot hold: observations of your own, another estimator, or a random
+        generator as ``random_state``. Set it to a whole number or ``None`` before
+        saving.
     sklearn.exceptions.NotFittedError
         The estimator is not fitted.
 
@@ -75,13 +76,13 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     cls = type(estimator)
-    if not is_listed(cls, ESTIMATORS):
+    if name_of(cls, ESTIMATORS) is None:
         raise TypeError(
             f"{cls.__module__}.{cls.__qualname__} cannot be saved; the classes that "
             f"can are {', '.join(sorted(ESTIMATORS))}."
         )
     _require_fitted(estimator)
-    encoder = Encoder()
+    encoder = Encoder("a model file", RECORDS)
     manifest = {
         "kplus": __version__,
         "class": cls.__name__,
@@ -118,7 +119,7 @@ def _extra_state(estimator: Any) -> dict[str, Any]:
 
 
 def _encode_all(encoder: Encoder, values: dict[str, Any], prefix: str) -> Any:
-    return {k: encoder.encode(v, f"{prefix}{k}") for k, v in values.items()}
+    return {k: encoder.encode(v, f"{prefix}{k}", own=True) for k, v in values.items()}
 
 
 # ---------------------------------------------------------------- load
@@ -127,8 +128,8 @@ def _encode_all(encoder: Encoder, values: dict[str, Any], prefix: str) -> Any:
 def load(path: str | os.PathLike[str]) -> Any:
     """Load an estimator that :func:`save` wrote.
 
-    Nothing in the file is run, and no more memory is used than the file's own
-    size calls for, whoever made it. The digests tell damage, not forgery: the
+    Nothing in the file is run, and the memory that is used is in proportion to the
+    file's own size, whoever made it. The digests tell damage, not forgery: the
     numbers of a stranger's model are whatever the stranger chose.
 
     Parameters
@@ -153,11 +154,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     with open_archive(path) as archive:
         manifest = _check_manifest(archive.manifest)
-        contents = _Contents(archive)
+        contents = Decoder(archive.read, RECORDS)
         params = _decode_all(manifest["params"], contents)
         attributes = _decode_all(manifest["attributes"], contents)
         state = _decode_all(manifest["state"], contents)
         archive.check_all_claimed()
+        contents.check_all_used()
         return _rebuild(manifest["class"], params, attributes, state)
 
 
@@ -180,8 +182,8 @@ def _check_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest
 
 
-def _decode_all(nodes: dict[str, Any], reader: Reader) -> dict[str, Any]:
-    return {name: decode(node, reader) for name, node in nodes.items()}
+def _decode_all(nodes: dict[str, Any], decoder: Decoder) -> dict[str, Any]:
+    return {name: decoder.decode(node) for name, node in nodes.items()}
 
 
 def _rebuild(
@@ -206,52 +208,6 @@ def _rebuild(
     elif state:
         raise ModelFormatError(f"it has state that {name} does not use.")
     return estimator
-
-
-class _Contents:
-    """Reader that gives the stored values themselves."""
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._n_strings = 0
-
-    def array(self, name: Any) -> np.ndarray:
-        return self._archive.read(name)
-
-    def strings(self, name: Any) -> np.ndarray:
-        text = self._archive.read(name)
-        self._n_strings += text.size
-        if text.dtype.kind != "U" or self._n_strings > MAX_STRINGS:
-            raise ModelFormatError(
-                f"array {name}: it is not text, or there are over {MAX_STRINGS} names."
-            )
-        return text.astype(object)
-
-    def table(self, columns: dict[str, Any]) -> np.ndarray:
-        lengths = {
-            len(column) if isinstance(column, np.ndarray) and column.ndim == 1 else -1
-            for column in columns.values()
-        }
-        if len(lengths) != 1 or -1 in lengths or "" in columns:
-            raise ModelFormatError("it has a table whose columns do not match.")
-        fields = [(name, column.dtype) for name, column in columns.items()]
-        out = np.empty(lengths.pop(), dtype=fields)
-        for name, column in columns.items():
-            out[name] = column
-        return out
-
-    def scalar(self, value: np.generic) -> np.generic:
-        return value
-
-    def record(self, class_name: Any, fields: dict[str, Any]) -> Any:
-        if not isinstance(class_name, str) or class_name not in RECORDS:
-            raise ModelFormatError(f"it holds an unknown {str(class_name)[:60]!r}.")
-        try:
-            return find_class(class_name, RECORDS)(**fields)
-        except (TypeError, ValueError) as error:
-            raise ModelFormatError(
-                f"its contents do not make a {class_name}: {error}"
-            ) from error
 
 
 # ---------------------------------------------------------------- inspect
@@ -332,7 +288,7 @@ def inspect(path: str | os.PathLike[str]) -> ModelInfo:
     """
     with open_archive(path) as archive:
         manifest = _check_manifest(archive.manifest)
-        outline = _Outline(archive)
+        outline = _Describer(archive)
         info = ModelInfo(
             class_name=manifest["class"],
             kplus_version=manifest["kplus"],
@@ -346,24 +302,44 @@ def inspect(path: str | os.PathLike[str]) -> ModelInfo:
         return info
 
 
-class _Outline:
-    """Reader that describes arrays and records instead of making them."""
+class _Describer(Decoder):
+    """Describes arrays and records instead of making them."""
 
     def __init__(self, archive: Archive) -> None:
+        super().__init__(archive.read, RECORDS)
         self._archive = archive
+        self._described: dict[str, ArraySpec] = {}
 
-    def array(self, name: Any) -> ArrayInfo:
+    def make_array(self, name: Any, depth: int = 0) -> ArrayInfo:
         spec = self._archive.claim(name)
         return ArrayInfo(spec.dtype.name, spec.shape)
 
-    def strings(self, name: Any) -> ArrayInfo:
+    def make_part(self, at: Any, depth: int = 0) -> ArrayInfo:
+        if not (isinstance(at, list) and len(at) == 4 and isinstance(at[2], list)):
+            raise ModelFormatError("its contents name a part of no array.")
+        name = at[0]
+        if not isinstance(name, str) or name not in self._described:
+            self._described[name] = self._archive.claim(name)
+        return ArrayInfo(self._described[name].dtype.name, tuple(at[2]))
+
+    def make_strings(self, name: Any, depth: int = 0) -> ArrayInfo:
         return ArrayInfo("object", self._archive.claim(name).shape)
 
-    def table(self, columns: dict[str, Any]) -> dict[str, Any]:
-        return columns
+    def make_values(self, cls: Any, array: Any, depth: int = 0) -> Any:
+        return self._placed(array)
 
-    def scalar(self, value: np.generic) -> Any:
-        return value.item()
+    def make_objects(self, shape: Any, items: Any, depth: int = 0) -> ArrayInfo:
+        self.decode(items, depth)
+        return ArrayInfo("object", tuple(shape))
 
-    def record(self, class_name: Any, fields: dict[str, Any]) -> dict[str, Any]:
-        return fields
+    def make_table(self, columns: Any, depth: int = 0) -> Any:
+        return self.make_dict(columns, depth)
+
+    def make_scalar(self, dtype: Any, node: Any, depth: int) -> Any:
+        return super().make_scalar(dtype, node, depth).item()
+
+    def make_nan(self, dtype: Any, bits: Any, depth: int) -> Any:
+        return super().make_nan(dtype, bits, depth).item()
+
+    def make_record(self, name: Any, fields: Any, depth: int) -> Any:
+        return self.make_dict(fields, depth)

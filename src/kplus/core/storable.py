@@ -1,0 +1,65 @@
+"""The classes that a file may hold, by their names in files, and where each one lives.
+
+A file names a class by a key of these tables, and nothing else is ever imported. So a
+class may move to another module: only its line changes. The last part of a key is the
+name of the class; the part before it tells namesakes apart.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+
+__all__ = ["ESTIMATORS", "RECORDS", "find_class", "name_of"]
+
+ESTIMATORS = dict.fromkeys(
+    (
+        *("BPMeans", "CRAFT", "DPMeans", "DPMixture"),
+        *("IBPGibbs", "IBPVariational", "KFeatures", "MEIBP"),
+    ),
+    "kplus.estimators",
+)
+
+# Dataclasses of plain values that fitted attributes may hold. A file of a stranger may
+# give them one array any number of times: constructors that copy do not belong here.
+RECORDS = {
+    "PenaltyPath": "kplus.search.dp_means.path",
+    "FitReport": "kplus.estimators._report",
+    "Coding": "kplus.sources.categories",
+    "Clusters": "kplus.models.craft.params",
+    "CraftModel": "kplus.models.craft.model",
+    "Layout": "kplus.models.craft.layout",
+    # What users choose as observations, and the same with its prior settled.
+    "Bernoulli": "kplus.observations.bernoulli",
+    "BernoulliFamily": "kplus.observations.bernoulli",
+    "Categorical": "kplus.observations.categorical",
+    "CategoricalFamily": "kplus.observations.categorical",
+    "DiagGaussian": "kplus.observations.diag_gaussian",
+    "DiagGaussianFamily": "kplus.observations.diag_gaussian",
+    "Gaussian": "kplus.observations.gaussian",
+    "GaussianFamily": "kplus.observations.gaussian",
+    "Mixed": "kplus.observations.mixed",
+    "MixedFamily": "kplus.observations.mixed",
+    "Multinomial": "kplus.observations.multinomial",
+    "MultinomialFamily": "kplus.observations.multinomial",
+    "NegativeBinomial": "kplus.observations.negative_binomial",
+    "NegativeBinomialFamily": "kplus.observations.negative_binomial",
+    "Poisson": "kplus.observations.poisson",
+    "PoissonFamily": "kplus.observations.poisson",
+    "SphericalGaussian": "kplus.observations.spherical_gaussian",
+    "SphericalGaussianFamily": "kplus.observations.spherical_gaussian",
+    "ZeroMeanGaussian": "kplus.observations.zero_mean_gaussian",
+    "ZeroMeanGaussianFamily": "kplus.observations.zero_mean_gaussian",
+}
+
+
+def find_class(name: str, table: Mapping[str, str]) -> type:
+    """Import the class that `table` lists under `name`."""
+    found: type = getattr(import_module(table[name]), name.rpartition(".")[2])
+    return found
+
+
+def name_of(cls: type, table: Mapping[str, str]) -> str | None:
+    """The name under which `table` lists this very class, no namesake or subclass."""
+    for name in table:
+        if name.rpartition(".")[2] == cls.__name__ and find_class(name, table) is cls:
+            return name
+    return None
