@@ -13,10 +13,8 @@ import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seeded
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
-from kplus.core.packing import unpack
 from kplus.engine import state_store
 from kplus.io import checkpoint
-from kplus.io.archive import open_archive
 from kplus.io.checkpoint import CheckpointWarning
 
 LOOPED = [model for model in MODELS if not isinstance(model, IBPGibbs)]
@@ -161,8 +159,7 @@ def test_checkpoints(model, before, after, scratch, tmp_path, crash_after):
 
 def states_of(path):
     """The state files that a checkpoint refers to."""
-    with open_archive(path, checkpoint.KIND) as archive:
-        entries = unpack({name: archive.read(name) for name in archive.specs})
+    entries = checkpoint.read_contents(path)
     return {
         Path(file) for entry in entries.values() for file in entry.state.rows.handles
     }

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,9 +15,11 @@ import numpy as np
 
 import kplus
 from fuzz.mutations import mutate
+from kplus.core.decoding import decode
+from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
-from kplus.core.packing import pack, unpack
 from kplus.core.reading import n_blocks
+from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.state_store import read_states, write_states
 from kplus.io import checkpoint
 from kplus.sources.open import Coder, open_numbers
@@ -160,8 +163,9 @@ def forged_checkpoints(folder: Path) -> Kind:
     outlines = []
     for sample in base.samples:
         for name, content in sample.items():
-            with np.load(io.BytesIO(content)) as arrays:
-                outlines.append({f"{name}.json": arrays["outline"].tobytes()})
+            with zipfile.ZipFile(io.BytesIO(content)) as archive:
+                manifest = json.loads(archive.read("manifest.json"))
+            outlines.append({f"{name}.json": json.dumps(manifest["outline"]).encode()})
     whole = {
         name: content for sample in base.samples for name, content in sample.items()
     }
@@ -178,13 +182,22 @@ def forged_checkpoints(folder: Path) -> Kind:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
         with np.load(io.BytesIO(whole[name])) as arrays:
-            changed = dict(arrays) | {"outline": np.frombuffer(outline, np.uint8)}
+            changed = dict(arrays)
         changed.pop("manifest.json", None)
         (path.parent / name).unlink()
-        checkpoint.write_archive(path.parent / name, {}, changed, checkpoint.KIND)
+        manifest = {"outline": _parsed(outline)}
+        checkpoint.write_archive(path.parent / name, manifest, changed, checkpoint.KIND)
         open_checkpoint(path)
 
     return Kind(outlines, read, base.errors)
+
+
+def _parsed(outline: bytes) -> Any:
+    """JSON, or what stands for an outline that is none."""
+    try:
+        return json.loads(outline, parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        raise ModelFormatError("no JSON") from error
 
 
 def packed(folder: Path) -> Kind:
@@ -196,18 +209,19 @@ def packed(folder: Path) -> Kind:
     ]
     samples = []
     for value in values:
-        arrays = pack(value)
-        outline = arrays.pop("outline").tobytes()
-        samples.append({"packed/outline": outline} | _raw(arrays))
+        encoder = Encoder("a file", RECORDS_AND_STATES)
+        outline = json.dumps(encoder.encode(value, "value")).encode()
+        samples.append({"packed/outline": outline} | _raw(encoder.arrays))
 
     def read(path):
-        arrays = {"outline": np.frombuffer((path / "outline").read_bytes(), np.uint8)}
+        arrays = {}
         for one in path.glob("*.raw"):
             kind = one.name.removesuffix(".raw")
             size = np.dtype(kind).itemsize
             content = one.read_bytes()
             arrays[kind] = np.frombuffer(content[: len(content) // size * size], kind)
-        unpack(arrays)
+        outline = _parsed((path / "outline").read_bytes())
+        decode(outline, arrays, RECORDS_AND_STATES)
 
     return Kind(samples, read, (ModelFormatError, FileNotFoundError))
 

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fuzz.kinds import KINDS
-from kplus.core.decoding import Decoder
+from kplus.core.decoding import decode
+from kplus.core.encoding import Encoder
 from kplus.core.errors import ModelFormatError
-from kplus.core.packing import pack, unpack
-from kplus.core.storable import RECORDS
+from kplus.core.storable import RECORDS_AND_STATES
 
 pytest.importorskip("pyarrow")
 CHILD = Path(__file__).parent / "child.py"
@@ -87,47 +87,32 @@ LEAVES = (
     | st.integers()
     | st.floats()
     | st.text(max_size=10)
-    | st.sampled_from([*"aclfnrstd", "f8", "i4", "kplus.engine.engine:State"])
-    | st.sampled_from(["kplus.core.types:Block", "os:system", "kplus.loop:run"])
-)
-NODES = st.recursive(
-    LEAVES,
-    lambda inner: (
-        st.lists(inner, max_size=6)
-        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
-        | st.builds(
-            lambda kind, rest: [kind, *rest],
-            st.sampled_from("aclfnrstd"),
-            st.lists(inner, max_size=5),
-        )
-    ),
-    max_leaves=20,
-)
-
-
-def unpacked(outline):
-    text = np.frombuffer(json.dumps(outline).encode("ascii"), np.uint8)
-    return unpack(
-        {"outline": text, "f8": np.arange(9.0), "i4": np.arange(4, dtype="i4")}
+    | st.sampled_from(["f8", "i4", "C", "F", "list", "tuple", "float64", "nan"])
+    | st.sampled_from(["State", "Coding", "MoveRecord", "Block", "os:system"])
+    | st.tuples(st.sampled_from(["f8", "i4"]), st.integers(0, 3)).map(
+        lambda part: {"kind": "part", "at": [*part, [2], "C"]}
     )
+)
 
 
-@given(NODES)
-@settings(max_examples=300)
-def test_outlines_of_states(outline):
-    with suppress(ModelFormatError):
-        unpacked(outline)
+def decoded(outline):
+    arrays = {"f8": np.arange(9.0), "i4": np.arange(4, dtype="i4")}
+    return decode(json.loads(json.dumps(outline)), arrays, RECORDS_AND_STATES)
+
+
+def part(*at):
+    return {"kind": "part", "at": list(at)}
 
 
 @given(
     st.sampled_from(["f8", "i4", "u1", "O", "<f8"]),
     st.integers(-(2**70), 2**70) | st.integers(-3, 12),
     st.lists(st.integers(-(2**40), 2**70) | st.integers(-1, 4), max_size=4),
-    st.integers(0, 1) | st.none(),
+    st.sampled_from("CFK") | st.none(),
 )
-def test_outlines_of_arrays(kind, start, shape, fortran):
+def test_outlines_of_arrays(kind, start, shape, order):
     try:
-        found = unpacked(["a", kind, start, shape, fortran])
+        found = decoded(part(kind, start, shape, order))
     except ModelFormatError:
         return
     assert found.shape == tuple(shape)
@@ -136,17 +121,16 @@ def test_outlines_of_arrays(kind, start, shape, fortran):
 
 def test_arrays_are_not_multiplied():
     """A short outline must not fill the memory with copies of one array."""
-    same = ["a", "f8", 0, [9], 0]
-    found = unpacked(["l", *[same] * 1000])
+    found = decoded([part("f8", 0, [9], "C")] * 1000)
     assert all(array is found[0] for array in found)
     with pytest.raises(ModelFormatError, match="numbers that are not there"):
-        unpacked(["l", ["a", "f8", 0, [8], 0], ["a", "f8", 1, [8], 0]])
+        decoded([part("f8", 0, [8], "C"), part("f8", 1, [8], "C")])
 
 
-def test_modules_that_are_not_there():
-    for name in ("kplus.engine.nothing:X", "kplus.engine.:X", "kplus.loop:Nothing"):
-        with pytest.raises(ModelFormatError):
-            unpacked(["c", name])
+def test_classes_that_are_not_listed():
+    for name in ("kplus.loop:Standing", "kplus.loop.Standing", "Block", "x.State", ""):
+        with pytest.raises(ModelFormatError, match="unknown"):
+            decoded({"kind": "record", "class": name, "fields": {}})
 
 
 KEYS = ("items", "columns", "name", "class", "fields", "dtype", "value", "bits", "at")
@@ -179,18 +163,11 @@ def manifests(inner):
 MANIFEST = st.recursive(LEAVES, manifests, max_leaves=12)
 
 
-def read(name):
-    arrays = {"f8": np.arange(9.0), "i4": np.arange(4, dtype="i4")}
-    if not isinstance(name, str) or name not in arrays:
-        raise ModelFormatError("no array")
-    return arrays[name]
-
-
 @given(MANIFEST)
-@settings(max_examples=300)
-def test_manifests(node):
+@settings(max_examples=500)
+def test_outlines(node):
     with suppress(ModelFormatError):
-        Decoder(read, RECORDS).decode(json.loads(json.dumps(node)))
+        decoded(node)
 
 
 @given(
@@ -200,5 +177,7 @@ def test_manifests(node):
         max_leaves=20,
     )
 )
-def test_whatever_is_packed_comes_back(value):
-    assert unpack(pack(value)) == value
+def test_whatever_is_encoded_comes_back(value):
+    encoder = Encoder("a file", RECORDS_AND_STATES)
+    outline = json.loads(json.dumps(encoder.encode(value, "value")))
+    assert decode(outline, encoder.arrays, RECORDS_AND_STATES) == value

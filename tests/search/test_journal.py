@@ -1,6 +1,7 @@
 """Searches taken up again after a crash, from any pass, end at the same bits."""
 
 import copy
+import json
 from dataclasses import is_dataclass, replace
 from functools import partial
 
@@ -10,7 +11,9 @@ import pytest
 from sklearn.base import clone
 
 from kplus import DPMixture, IBPGibbs
-from kplus.core.packing import pack, unpack
+from kplus.core.decoding import decode
+from kplus.core.encoding import Encoder
+from kplus.core.storable import RECORDS_AND_STATES
 from kplus.estimators import (
     _craft,
     _dp_means,
@@ -35,6 +38,13 @@ class Crash(Exception):
     pass
 
 
+def stored(value):
+    """It as it comes back from a file."""
+    encoder = Encoder("a file", RECORDS_AND_STATES)
+    outline = json.loads(json.dumps(encoder.encode(value, "value")))
+    return decode(outline, encoder.arrays, RECORDS_AND_STATES)
+
+
 class Diary:
     """A journal in memory that is written after every pass, and then may burn."""
 
@@ -52,10 +62,10 @@ class Diary:
         return self.entries.get(number)
 
     def note(self, number, entry):
-        self.entries[number] = unpack(pack(entry))
+        self.entries[number] = stored(entry)
 
     def keep(self, number, entry):
-        self.entries[number] = unpack(pack(entry()))
+        self.entries[number] = stored(entry())
         self.n_kept += 1
         if self.n_kept >= self.crash:
             raise Crash

@@ -6,7 +6,6 @@ and no code is run but their constructors.
 """
 
 import dataclasses
-import json
 import math
 from collections.abc import Callable, Mapping
 from numbers import Integral
@@ -18,7 +17,7 @@ from kplus.core.encoding import COLUMNS, MAX_DEPTH, SCALARS
 from kplus.core.errors import ModelFormatError
 from kplus.core.storable import find_class
 
-__all__ = ["Decoder"]
+__all__ = ["Decoder", "decode"]
 
 _FLOATS = ["float16", "float32", "float64"]
 _NON_FINITE = ("inf", "-inf", "nan")
@@ -65,6 +64,7 @@ class Decoder:
         self._strings: dict[str, np.ndarray] = {}
         self._unused: dict[str, int] = {}
         self._known: dict[str, Any] = {}
+        self._found: dict[str, tuple[Any, list[str]]] = {}
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """The value that was encoded as `node`."""
@@ -79,7 +79,7 @@ class Decoder:
             raise _bad(f"have a value of unknown kind {str(kind)[:40]!r}")
         if kind not in _SHARED:
             return self._make(node, depth)
-        key = json.dumps(node)
+        key = repr(node)
         if key not in self._known:
             self._known[key] = self._make(node, depth)
         return self._known[key]
@@ -228,18 +228,35 @@ class Decoder:
     def make_record(self, name: Any, fields: Any, depth: int) -> Any:
         if not isinstance(name, str) or name not in self._classes:
             raise ModelFormatError(f"it holds an unknown {str(name)[:60]!r}.")
-        cls: Any = find_class(name, self._classes)
+        if name not in self._found:
+            found: Any = find_class(name, self._classes)
+            numbers = [f.name for f in dataclasses.fields(found) if f.type is int]
+            self._found[name] = found, numbers
+        cls, numbers = self._found[name]
         values = self.make_dict(fields, depth)
         try:
-            for field in dataclasses.fields(cls):
-                value = values.get(field.name, 0)
-                if field.type is int and not isinstance(value, Integral):
-                    raise TypeError(f"{field.name} is no whole number")
+            for number in numbers:
+                if not isinstance(values.get(number, 0), Integral):
+                    raise TypeError(f"{number} is no whole number")
             return cls(**values)
         except Exception as error:  # constructors raise what they like
             raise ModelFormatError(
                 f"its contents do not make a {name}: {error}"
             ) from error
+
+
+def decode(
+    outline: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, str]
+) -> Any:
+    """The value that was encoded as an outline and arrays, which are in memory."""
+    unused = dict(arrays)
+
+    def read(name: Any) -> np.ndarray:
+        if not isinstance(name, str) or name not in unused:
+            raise _bad("name an array that is not there or already in use")
+        return unused.pop(name)
+
+    return Decoder(read, classes).decode(outline)
 
 
 def _bad(what: str) -> ModelFormatError:

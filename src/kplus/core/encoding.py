@@ -63,7 +63,7 @@ class Encoder:
         self._holder, self._classes = holder, classes
         self._lengths: dict[str, int] = {}
         self._known: dict[int, tuple[Any, Any]] = {}
-        self._names: dict[type, str | None] = {}
+        self._records: dict[type, tuple[str | None, list[str]]] = {}
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
@@ -96,9 +96,8 @@ class Encoder:
             return {"kind": "range", "items": [value.start, value.stop, value.step]}
         if isinstance(value, np.generic) and value.dtype.name in SCALARS:
             return _scalar_node(value)
-        record = self._record_name(cls)
-        if record is not None:
-            return self._record(value, record, name, own, depth)
+        if self._is_record(cls):
+            return self._record(value, name, own, depth)
         plain = _plain(value)
         if plain is None:
             raise TypeError(self._refusal(value, name))
@@ -173,33 +172,31 @@ class Encoder:
         return {"kind": "tuple", "items": items} if kind == "tuple" else items
 
     def _dict(self, value: dict[Any, Any], name: str, depth: int) -> Any:
-        # Positions, not keys, make the names: a key may hold any character.
         items = [
-            self.encode(item, f"{name}.{i}", False, depth + 1)
-            for i, item in enumerate(value.values())
+            self.encode(item, f"{name}.{key}", False, depth + 1)
+            for key, item in value.items()
         ]
         if all(type(key) is str for key in value):
             return {"kind": "dict", "items": dict(zip(value, items, strict=True))}
-        keys = [
-            self.encode(key, f"{name}.{i}", False, depth + 1)
-            for i, key in enumerate(value)
-        ]
+        keys = [self.encode(key, f"{name}.{key}", False, depth + 1) for key in value]
         return {"kind": "map", "keys": keys, "values": items}
 
-    def _record_name(self, cls: type) -> str | None:
-        if cls not in self._names:
-            self._names[cls] = name_of(cls, self._classes)
-        return self._names[cls]
-
-    def _record(self, value: Any, record: str, name: str, own: bool, depth: int) -> Any:
-        fields = {
-            field.name: self.encode(
-                getattr(value, field.name), f"{name}.{field.name}", own, depth + 1
+    def _is_record(self, cls: type) -> bool:
+        if cls not in self._records:
+            listed = name_of(cls, self._classes)
+            fields = (
+                [f.name for f in dataclasses.fields(cls) if f.init] if listed else []
             )
-            for field in dataclasses.fields(value)
-            if field.init
+            self._records[cls] = listed, fields
+        return self._records[cls][0] is not None
+
+    def _record(self, value: Any, name: str, own: bool, depth: int) -> Any:
+        listed, names = self._records[type(value)]
+        fields = {
+            field: self.encode(getattr(value, field), f"{name}.{field}", own, depth + 1)
+            for field in names
         }
-        return {"kind": "record", "class": record, "fields": fields}
+        return {"kind": "record", "class": listed, "fields": fields}
 
     def _refusal(self, value: Any, name: str) -> str:
         if isinstance(value, np.random.RandomState | np.random.Generator):

@@ -5,10 +5,18 @@ class may move to another module: only its line changes. The last part of a key 
 name of the class; the part before it tells namesakes apart.
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from importlib import import_module
 
-__all__ = ["ESTIMATORS", "RECORDS", "find_class", "name_of"]
+__all__ = [
+    "ESTIMATORS",
+    "RECORDS",
+    "RECORDS_AND_STATES",
+    "STATES",
+    "find_class",
+    "name_of",
+]
 
 ESTIMATORS = dict.fromkeys(
     (
@@ -49,6 +57,54 @@ RECORDS = {
     "ZeroMeanGaussian": "kplus.observations.zero_mean_gaussian",
     "ZeroMeanGaussianFamily": "kplus.observations.zero_mean_gaussian",
 }
+
+# Dataclasses that only files of an unfinished fit hold: where its loops stand, and the
+# state of rows.
+STATES = {
+    "State": "kplus.engine.engine",
+    "FitResult": "kplus.core.types",
+    "Standing": "kplus.loop",
+    "Pending": "kplus.loop",
+    "Done": "kplus.search.journal",
+    "Kept": "kplus.search.journal",
+    "MoveRecord": "kplus.moves.records",
+    "Lens": "kplus.models.dp_means.params",
+    "Centers": "kplus.models.dp_means.params",
+    "RowState": "kplus.models.dp_means.fast",
+    "dp_means.Candidates": "kplus.models.dp_means.stats",
+    "dp_means.ClusterSums": "kplus.models.dp_means.stats",
+    "Ellipsoids": "kplus.models.dp_means.full_covariance",
+    "Scatters": "kplus.models.dp_means.full_covariance",
+    "Labels": "kplus.models.dp_means.sequential",
+    "Means": "kplus.models.dp_means.sequential",
+    "Tally": "kplus.models.dp_means.sequential",
+    "Components": "kplus.models.dp_mixture.params",
+    "Plan": "kplus.models.dp_mixture.params",
+    "Support": "kplus.models.dp_mixture.model",
+    "Collected": "kplus.models.dp_mixture.stats",
+    "MixtureStats": "kplus.models.dp_mixture.stats",
+    "Expected": "kplus.observations.family",
+    "MixedExpected": "kplus.observations.mixed",
+    "Quadratic": "kplus.observations.normal_wishart",
+    "craft.ClusterSums": "kplus.models.craft.params",
+    "Allocation": "kplus.models.linear.bits",
+    "Gaps": "kplus.models.linear.gaps",
+    "LinearSums": "kplus.models.linear.sums",
+    "Features": "kplus.models.features.params",
+    "features.Candidates": "kplus.models.features.stats",
+    "FeatureSums": "kplus.models.features.stats",
+    "Buffet": "kplus.models.ibp.model",
+    "Served": "kplus.models.ibp.model",
+    "BuffetSums": "kplus.models.ibp.stats",
+    "GaussianFactors": "kplus.models.ibp.factors",
+    "TruncatedFactors": "kplus.models.ibp.factors",
+    "FiniteBuffet": "kplus.models.ibp.buffet_sticks",
+    "InfiniteBuffet": "kplus.models.ibp.buffet_sticks",
+    "MeanField": "kplus.models.ibp.mean_field",
+    "BernoulliSums": "kplus.models.ibp.mean_field",
+    "Scales": "kplus.search.ibp.gibbs_scales",
+}
+RECORDS_AND_STATES = ChainMap(RECORDS, STATES)
 
 
 def find_class(name: str, table: Mapping[str, str]) -> type:

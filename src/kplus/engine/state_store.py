@@ -15,8 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from kplus.core.decoding import decode
+from kplus.core.encoding import Encoder
 from kplus.core.errors import DataError, ModelFormatError
-from kplus.core.packing import pack_parts, unpack
+from kplus.core.storable import RECORDS_AND_STATES
 
 __all__ = [
     "FolderStore",
@@ -209,11 +211,12 @@ def write_states(folder: Path, states: list[Any]) -> str:
     """Write states to a new file; return its name."""
     name = f"{uuid.uuid4().hex}.rows"
     unfinished = folder / f".{name}"
-    packed = pack_parts(states)  # copies would take longer than writing
-    header = json.dumps(
-        {key: [p[0].dtype.str, sum(map(len, p))] for key, p in packed.items()}
-    )
-    flat = [part.data for parts in packed.values() for part in parts]
+    encoder = Encoder("the state of rows", RECORDS_AND_STATES)
+    outline = encoder.encode(states, "states")
+    strings = encoder.strings  # not joined: copies would take longer than writing
+    sizes = {key: [p[0].dtype.str, sum(map(len, p))] for key, p in strings.items()}
+    header = json.dumps({"outline": outline, "strings": sizes}, separators=(",", ":"))
+    flat = [part.view(np.uint8).data for parts in strings.values() for part in parts]
     check = zlib.crc32(header.encode())
     for part in flat:
         check = zlib.crc32(part, check)
@@ -250,13 +253,17 @@ def read_states(path: Path) -> list[Any]:
             raise ModelFormatError("its contents are not what was written")
         place = _START.size + size
         arrays = {}
-        for key, (dtype, n) in json.loads(content[_START.size : place]).items():
+        header = json.loads(content[_START.size : place])
+        for key, (dtype, n) in header["strings"].items():
             arrays[key] = np.frombuffer(content, dtype, n, place)
             place += arrays[key].nbytes
-        states = unpack(arrays)
+        states = decode(header["outline"], arrays, RECORDS_AND_STATES)
         if not isinstance(states, list):
             raise ModelFormatError("it holds no list of states")
-    except (ValueError, TypeError, AttributeError, struct.error) as error:
+    except (
+        *(ValueError, TypeError, LookupError, AttributeError),
+        *(RecursionError, struct.error),
+    ) as error:
         raise DataError(
             f"{path}, in which the fit keeps the state of rows, is damaged ({error})."
         ) from error

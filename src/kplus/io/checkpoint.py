@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.decoding import Decoder
+from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.loop_state import LoopState, Pending
-from kplus.core.packing import pack, unpack
+from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
 from kplus.io.archive import open_archive, write_archive
@@ -32,9 +34,11 @@ __all__ = [
     "Checkpoint",
     "CheckpointWarning",
     "has_begun",
+    "read_contents",
     "read_fit",
     "remove_unused",
     "why_none",
+    "write_contents",
 ]
 
 KIND = "kplus-checkpoint"
@@ -94,10 +98,10 @@ class Checkpoint:
                 f"{folder} holds the checkpoint of a fit that did not end. Go on with "
                 f"it (resume), or delete the folder to begin anew."
             )
-        packed = pack(fit)
+        contents = _encoded(fit)
         for _, path in _files(folder):  # of a fit whose first file is gone
             path.unlink()
-        write_archive(folder / _FIT, {}, packed, KIND)
+        write_archive(folder / _FIT, *contents, KIND)
         return cls(folder, fit)
 
     @classmethod
@@ -175,10 +179,10 @@ class Checkpoint:
         """Write all entries, with this one; then remove all but the last two files."""
         if begun is None:
             begun = time.monotonic()
-        arrays = pack(self._entries | {number: entry})
+        contents = _encoded(self._entries | {number: entry})
         path = self.folder / f"part{self._part}-{self._serial + 1:06d}.kplus"
         try:
-            write_archive(path, {}, arrays, KIND)
+            write_archive(path, *contents, KIND)
         except OSError as error:
             self._tell(error)
         else:
@@ -196,7 +200,7 @@ class Checkpoint:
             # Half of the time there is: it may take longer than was expected.
             most = (passed / SHARE - self.seconds) / 2 if SHARE else math.inf
             if self.complete is not None and self.complete(most):
-                write_archive(self.folder / _FIT, {}, pack(self.fit), KIND)
+                write_contents(self.folder / _FIT, self.fit)
                 self.complete = None
 
     def _tell(self, error: OSError) -> None:
@@ -237,7 +241,7 @@ def read_fit(folder: Path) -> dict[str, Any]:
     if not has_begun(folder):
         raise CheckpointError(f"{folder} holds no checkpoint: {why_none(folder)}.")
     try:
-        fit = _read(folder / _FIT)
+        fit = read_contents(folder / _FIT)
     except ModelFormatError as error:
         raise CheckpointError(f"{error}. {_ANEW}") from error
     if (
@@ -268,10 +272,23 @@ def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
     return found
 
 
-def _read(path: Path) -> Any:
+def write_contents(path: Path, value: Any) -> None:
+    """Write a file of a checkpoint."""
+    write_archive(path, *_encoded(value), KIND)
+
+
+def _encoded(value: Any) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    encoder = Encoder("a checkpoint", RECORDS_AND_STATES)
+    outline = encoder.encode(value, "fit")
+    return {"outline": outline}, encoder.arrays
+
+
+def read_contents(path: Path) -> Any:
+    """What a file of a checkpoint holds."""
     try:
         with open_archive(path, KIND) as archive:
-            return unpack({name: archive.read(name) for name in archive.specs})
+            decoder = Decoder(archive.read, RECORDS_AND_STATES)
+            return decoder.decode(archive.manifest.get("outline"))
     except ModelFormatError as error:  # it speaks of models and how to save them
         raise ModelFormatError(
             f"{path} is damaged, was altered or is of another version of kplus"
@@ -287,7 +304,7 @@ def _read_entries(path: Path, rows: Path) -> dict[int, Any]:
     What can be told without the fit is checked: the kinds of things, and that the files
     of the state of rows are whole.
     """
-    entries = _read(path)
+    entries = read_contents(path)
     try:
         _check(isinstance(entries, dict) and set(map(type, entries)) <= {int})
         return {number: _checked(entry, rows) for number, entry in entries.items()}
