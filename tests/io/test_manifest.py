@@ -2,6 +2,7 @@
 
 import json
 import zipfile
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -106,7 +107,10 @@ def objects(shape, items):
 )
 def test_bad_values(refuse, bench, tmp_path, part, name, value, message):
     bench.manifest[part][name] = value
-    refuse(bench.pack(tmp_path / "f.npz"), message)
+    path = bench.pack(tmp_path / "f.npz")
+    refuse(path, message)
+    with suppress(ModelFormatError):
+        inspect(path)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +227,10 @@ def strung(model, tmp_path, take_apart):
 )
 def test_bad_parts(refuse, strung, tmp_path, node, message):
     strung.manifest["params"]["extra"] = node
-    refuse(strung.pack(tmp_path / "f.npz"), message)
+    path = strung.pack(tmp_path / "f.npz")
+    refuse(path, message)
+    with suppress(ModelFormatError):
+        inspect(path)
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def _plain(value: Any) -> Any:
     """Replace what JSON cannot hold."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | tuple | range):
         return [_plain(item) for item in value]
     if isinstance(value, float) and value - value != 0:  # nan and the infinities
         return str(value)

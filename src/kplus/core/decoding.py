@@ -17,7 +17,7 @@ from kplus.core.encoding import COLUMNS, MAX_DEPTH, SCALARS
 from kplus.core.errors import ModelFormatError
 from kplus.core.storable import find_class
 
-__all__ = ["Decoder", "decode"]
+__all__ = ["Decoder", "decode", "size_of"]
 
 _FLOATS = ["float16", "float32", "float64"]
 _NON_FINITE = ("inf", "-inf", "nan")
@@ -113,7 +113,7 @@ class Decoder:
         if not (isinstance(at, list) and len(at) == 4 and at[3] in _ORDERS):
             raise _bad("name a part of no array")
         name, start, shape, order = at
-        size = _size(shape)
+        size = size_of(shape)
         string = self._string(name)
         there = type(start) is int and 0 <= start <= start + size <= len(string)
         if not there or self._unused[name] < size:
@@ -159,7 +159,7 @@ class Decoder:
         return tuple(values.tolist()) if cls == "tuple" else values.tolist()
 
     def make_objects(self, shape: Any, items: Any, depth: int = 0) -> Any:
-        size = _size(shape)
+        size = size_of(shape)
         if isinstance(items, dict) and items.get("kind") == "values":
             values = self._make(items)
         else:
@@ -269,7 +269,7 @@ def _checked(node: Any, cls: type, what: str = "") -> Any:
     return node
 
 
-def _size(shape: Any) -> int:
+def size_of(shape: Any) -> int:
     """Number of items; a list of lengths is asked for."""
     if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape):
         raise _bad("have a shape that is none")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kplus import __version__
-from kplus.core.decoding import Decoder
+from kplus.core.decoding import Decoder, size_of
 from kplus.core.encoding import Encoder
 from kplus.core.errors import ModelFormatError
 from kplus.core.storable import ESTIMATORS, RECORDS, find_class, name_of
@@ -315,9 +315,10 @@ class _Describer(Decoder):
         return ArrayInfo(spec.dtype.name, spec.shape)
 
     def make_part(self, at: Any, depth: int = 0) -> ArrayInfo:
-        if not (isinstance(at, list) and len(at) == 4 and isinstance(at[2], list)):
+        if not (isinstance(at, list) and len(at) == 4):
             raise ModelFormatError("its contents name a part of no array.")
         name = at[0]
+        size_of(at[2])
         if not isinstance(name, str) or name not in self._described:
             self._described[name] = self._archive.claim(name)
         return ArrayInfo(self._described[name].dtype.name, tuple(at[2]))
@@ -329,6 +330,7 @@ class _Describer(Decoder):
         return self._placed(array)
 
     def make_objects(self, shape: Any, items: Any, depth: int = 0) -> ArrayInfo:
+        size_of(shape)
         self.decode(items, depth)
         return ArrayInfo("object", tuple(shape))
 
