@@ -31,7 +31,7 @@ from kplus.search.runs import answers
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
 from kplus.sources.files import has_columns, open_files
-from kplus.sources.own import OwnBlocks
+from kplus.sources.user_blocks import UserBlocks
 
 __all__ = [
     "check",
@@ -135,7 +135,7 @@ def cut(source: Any, n_batches: int) -> Blocks:
     An even number, unless batches are small: two threads then share the work. Blocks
     of people's own stay as they are.
     """
-    if isinstance(source, OwnBlocks):
+    if isinstance(source, UserBlocks):
         return source
     batch_rows = -(-source.n_rows // n_batches)
     most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
