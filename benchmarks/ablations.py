@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from kplus.core.job import Job
 from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
 from kplus.engine import make_engine
@@ -23,7 +24,6 @@ from kplus.moves.birth import BirthSettings, BornComponents, seeded
 from kplus.moves.merge import by_size, choose_merges, pair_changes
 from kplus.observations.family import Columns, Likelihood
 from kplus.search import dp_mixture as search
-from kplus.search.job import Job
 from kplus.sources.blocks import ArrayBlocks
 
 Judge = Callable[[DPMixtureModel, MixtureStats, MixtureStats, IntArray], Array]

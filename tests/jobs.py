@@ -1,8 +1,8 @@
 """Jobs for searches that are called without an estimator."""
 
+from kplus.core.job import Job
 from kplus.engine import make_engine
 from kplus.engine.resources import Resources
-from kplus.search.job import Job
 
 
 def make_job(*given, resources=None, **more):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import digamma, logsumexp
 
 from family_reference import expectations
-from kplus import loop
+from kplus.core import loop
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.stats import MixtureStats

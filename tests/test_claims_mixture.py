@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import mixture_reference as mixture
 from jobs import make_job
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.datasets import make_edge_patches
 from kplus.engine import SerialEngine

@@ -13,10 +13,10 @@ from every_estimator import DEFAULTS, MODELS, ROWS, seeded
 from jobs import make_job
 from kplus import CRAFT, DPMeans, DPMixture, IBPGibbs, engine
 from kplus.core.errors import DataError
+from kplus.core.job import best_of
+from kplus.core.runs import gathered
 from kplus.engine import state_store
 from kplus.engine.resources import Resources
-from kplus.search.job import best_of
-from kplus.search.runs import gathered
 from workers import two_workers
 
 # Others score rows block by block, and remember nothing of them; "full" is one block.

@@ -231,8 +231,8 @@ def _raw(arrays):
 
 
 def _kept():
+    from kplus.core.journal import Kept
     from kplus.engine.engine import State
-    from kplus.search.journal import Kept
 
     state = State([[np.arange(3)]], [(0, 0), (-1, 0)], [0, 1], [(np.arange(2), 2)])
     return {1: Kept(state, [{"state": 2**100, "spawned": 0}])}

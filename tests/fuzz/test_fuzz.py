@@ -128,7 +128,13 @@ def test_arrays_are_not_multiplied():
 
 
 def test_classes_that_are_not_listed():
-    for name in ("kplus.loop:Standing", "kplus.loop.Standing", "Block", "x.State", ""):
+    for name in (
+        "kplus.core.loop:Standing",
+        "kplus.core.loop.Standing",
+        "Block",
+        "x.State",
+        "",
+    ):
         with pytest.raises(ModelFormatError, match="unknown"):
             decoded({"kind": "record", "class": name, "fields": {}})
 

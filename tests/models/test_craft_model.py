@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from test_laws import Laws, law, tables
 
 from craft_objective import gains_of, objective_of, statistics_of
 from kplus.core.errors import NotFiniteError
@@ -14,7 +15,6 @@ from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import Clusters, ClusterSums
 from kplus.moves.craft import DropClusters, JoinClusters
 from kplus.sources.blocks import ArrayBlocks
-from test_laws import Laws, law, tables
 
 
 class CraftLaws(Laws):

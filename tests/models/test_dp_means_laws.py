@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from test_laws import Laws
 
 import reference
 from kplus.models.dp_means import fast
@@ -12,7 +13,6 @@ from kplus.models.dp_means.params import Centers, Lens
 from kplus.moves.open import OpenClusters, RefillClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
-from test_laws import Laws
 
 
 def lens_of(table):

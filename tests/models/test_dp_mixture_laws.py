@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from test_laws import Laws, law, tables
 
 import mixture_reference as mixture
-from kplus import loop
+from kplus.core import loop
 from kplus.moves.merge import MergeComponents
 from kplus.moves.records import MoveRecords
 from kplus.observations import DiagGaussian, Gaussian
 from kplus.observations.family import Columns
 from mixture_reference import Recording
-from test_laws import Laws, law, tables
 
 
 def numbers(table):

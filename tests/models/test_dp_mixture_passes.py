@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
-from kplus import loop
+from kplus.core import loop
 from kplus.core.regroup import without
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import StochasticModel

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from test_laws import Laws, law, tables
 
 import feature_reference as obvious
-from kplus import loop
+from kplus.core import loop
 from kplus.core.errors import NotFiniteError
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
@@ -21,7 +22,6 @@ from kplus.models.linear.bits import Allocation, regroup_columns
 from kplus.models.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 from kplus.sources.blocks import ArrayBlocks
-from test_laws import Laws, law, tables
 
 
 def _each_column(one, other):

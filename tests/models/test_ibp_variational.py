@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import betaln, logsumexp, roots_jacobi
 
-from kplus import loop
+from kplus.core import loop
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors

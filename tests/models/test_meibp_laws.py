@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
+from test_laws import Laws, Table, law, tables
 
 import meibp_reference as obvious
-from kplus import loop
+from kplus.core import loop
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered
 from kplus.models.linear.bits import regroup_columns
 from kplus.moves.ibp import DropEmpty, DropFeature
-from test_laws import Laws, Table, law, tables
 
 
 class MEIBPLaws(Laws):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from craft_objective import objective_of, statistics_of
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.craft.layout import Layout

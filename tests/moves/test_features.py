@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import reference
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.fast import DPMeansModel

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
+from test_laws import tables
 
 import feature_reference as obvious
 from jobs import make_job
@@ -15,7 +16,6 @@ from kplus.search.features import FeatureSpec, allocate, fit, stream
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import by_splits, plus_plus, without_base
 from kplus.sources.blocks import ArrayBlocks
-from test_laws import tables
 
 INITS = ["auto", "++", "split", "ica", "random"]
 PLAIN = FeatureSpec(

@@ -10,6 +10,7 @@ from scipy.spatial.distance import cdist
 import reference
 from jobs import make_job
 from kplus import DPMeans
+from kplus.core.runs import labels_of, run_job
 from kplus.core.types import Position
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
@@ -18,7 +19,6 @@ from kplus.models.dp_means.full_covariance import (
 )
 from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.search.dp_means.full_covariance import by_penalty, refine
-from kplus.search.runs import labels_of, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 

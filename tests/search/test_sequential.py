@@ -9,14 +9,14 @@ from scipy.special import gammaln
 import reference
 from jobs import make_job
 from kplus import DPMeans
+from kplus.core.loop import run
+from kplus.core.runs import labels_of, one_by_one
 from kplus.engine import SerialEngine
-from kplus.loop import run
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally
 from kplus.moves.tidy import TidyUp
 from kplus.search.dp_means import by_number, by_penalty
 from kplus.search.dp_means.sequential import collapsed, collapsed_number, refine, serial
-from kplus.search.runs import labels_of, one_by_one
 from kplus.sources.blocks import ArrayBlocks
 
 

@@ -2,7 +2,7 @@
 
 A **model** is pure functions over immutable values. An **engine** maps one of
 them over blocks of rows and hands back the results in block order. One loop
-(`kplus.loop.run`) serves every estimator.
+(`kplus.core.loop.run`) serves every estimator.
 """
 
 from collections.abc import Callable, Iterable, Sequence

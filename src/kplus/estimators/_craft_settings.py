@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kplus.core.job import Job
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
 from kplus.estimators._base import Table, warn
@@ -20,7 +21,6 @@ from kplus.models.craft.subspaces import (
 from kplus.search import craft as search
 from kplus.search.craft import CraftFit, CraftSpec
 from kplus.search.craft.paper import PaperSpec, row_costs
-from kplus.search.job import Job
 from kplus.sources.categories import Coding
 
 __all__ = [

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from kplus.core.job import Job, best_of
 from kplus.core.types import Array
 from kplus.estimators._checks import refuse_other_columns
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
 from kplus.search.dp_means import full_covariance, sequential
 from kplus.search.dp_means.fitted import Fitted
-from kplus.search.job import Job, best_of
 
 __all__ = ["cap", "check", "check_stream", "find_clusters"]
 

@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.core.job import best_of
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
@@ -20,7 +21,6 @@ from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES
 from kplus.search import dp_mixture as search
-from kplus.search.job import best_of
 
 __all__ = ["DPMixture"]
 

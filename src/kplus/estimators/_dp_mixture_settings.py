@@ -8,6 +8,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.errors import DataError, NotNumbersError
+from kplus.core.job import Job
+from kplus.core.runs import answers
 from kplus.core.types import Blocks, IntArray
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import Table, warn
@@ -26,8 +28,6 @@ from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
 from kplus.search.dp_mixture import Spec
-from kplus.search.job import Job
-from kplus.search.runs import answers
 from kplus.sources.blocks import default_block_rows
 from kplus.sources.categories import Coding, count_levels
 from kplus.sources.files import has_columns, open_files

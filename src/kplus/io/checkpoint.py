@@ -2,7 +2,7 @@
 
 One file says what fit it is. There is another for each search, of which a fit with
 several starts has as many, and of each the last two, as one may be damaged: where the
-loops of the search stand (see `kplus.search.journal`).
+loops of the search stand (see `kplus.core.journal`).
 """
 
 import logging
@@ -23,12 +23,12 @@ import numpy as np
 from kplus.core.decoding import Decoder
 from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
+from kplus.core.journal import Done, Kept
 from kplus.core.loop_state import LoopState, Pending
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
 from kplus.io.archive import open_archive, write_archive
-from kplus.search.journal import Done, Kept
 
 __all__ = [
     "Checkpoint",

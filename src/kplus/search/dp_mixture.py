@@ -7,7 +7,9 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
+from kplus.core.job import Job, draw
 from kplus.core.reading import n_blocks, read_blocks
+from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.dp_mixture.model import DPMixtureModel
@@ -20,8 +22,6 @@ from kplus.moves.merge import MergeComponents
 from kplus.moves.order import PresentComponents
 from kplus.moves.records import MoveRecord, MoveRecords
 from kplus.observations.family import Columns, Family, Likelihood
-from kplus.search.job import Job, draw
-from kplus.search.runs import labels_of, negated, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [

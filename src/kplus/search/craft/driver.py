@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.job import Job, draw
 from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import without
+from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.kernels.craft import add_up, score_rows
@@ -19,8 +21,6 @@ from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
 from kplus.search.craft.number import Search
 from kplus.search.craft.paper import PaperFit, PaperSpec, fit_paper, sorted_by_size
 from kplus.search.craft.table import Partition, Table, canonical
-from kplus.search.job import Job, draw
-from kplus.search.runs import gathered, run_job
 
 __all__ = [
     "CraftFit",

@@ -6,7 +6,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from kplus.core.job import Job, Sample, draw
 from kplus.core.reading import read_blocks
+from kplus.core.runs import answers, in_units, labels_of, run_job
 from kplus.core.types import (
     Array,
     Blocks,
@@ -25,8 +27,6 @@ from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.path import PenaltyPath, most_clusters, trace
 from kplus.search.dp_means.seeds import plus_plus, scaled
 from kplus.search.dp_means.splits import grow, swap
-from kplus.search.job import Job, Sample, draw
-from kplus.search.runs import answers, in_units, labels_of, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [

@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from kplus.core.job import Job
+from kplus.core.runs import answers, in_units, run_job, telling
 from kplus.core.types import Array, Blocks, FitResult, IntArray, Move
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
@@ -15,8 +17,6 @@ from kplus.moves.ellipsoids import OpenEllipsoids, RemoveEllipsoid
 from kplus.moves.remove import DropEmpty
 from kplus.search.dp_means import driver as spherical
 from kplus.search.dp_means.fitted import Fitted, by_size
-from kplus.search.job import Job
-from kplus.search.runs import answers, in_units, run_job, telling
 
 __all__ = ["assign", "by_penalty", "distances", "refine"]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from kplus.core.job import Sample
 from kplus.core.types import Array
 from kplus.models.dp_means.params import Lens
-from kplus.search.job import Sample
 
 __all__ = ["plus_plus", "scaled"]
 

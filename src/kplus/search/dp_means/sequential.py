@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.job import Job
+from kplus.core.runs import in_units, labels_of, one_by_one, run_job
 from kplus.core.types import Array, FitResult, IntArray
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel
@@ -12,8 +14,6 @@ from kplus.moves.tidy import TidyUp
 from kplus.search.dp_means.driver import assign, by_number, by_penalty
 from kplus.search.dp_means.fitted import Fitted, by_size
 from kplus.search.dp_means.seeds import plus_plus, scaled
-from kplus.search.job import Job
-from kplus.search.runs import in_units, labels_of, one_by_one, run_job
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 

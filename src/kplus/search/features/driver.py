@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.job import Job
+from kplus.core.runs import answers, run_job
 from kplus.core.types import Array, FitResult, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.features.model import FeatureModel
@@ -18,8 +20,6 @@ from kplus.search.features.rows import Found
 from kplus.search.features.spec import FeatureSpec
 from kplus.search.features.starts import best_start, collapsed
 from kplus.search.features.table import draw_rows
-from kplus.search.job import Job
-from kplus.search.runs import answers, run_job
 
 __all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "stream"]
 

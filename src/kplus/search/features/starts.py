@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kplus.core.job import Job
 from kplus.core.types import Array
 from kplus.models.linear.sums import solve
 from kplus.search.features import number, seeds
@@ -13,7 +14,6 @@ from kplus.search.features.local import iterate, rounds
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.spec import FeatureSpec
 from kplus.search.features.table import Drawn
-from kplus.search.job import Job
 
 __all__ = ["Start", "best_start", "collapsed"]
 

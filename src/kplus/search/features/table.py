@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.job import Job, draw
 from kplus.core.types import Array
 from kplus.search.features.pursuit import fill_gaps
 from kplus.search.features.rows import Found, Rows
-from kplus.search.job import Job, draw
 
 __all__ = ["Drawn", "draw_rows"]
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kplus.core.job import Job, draw
+from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, Callback, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
@@ -25,8 +27,6 @@ from kplus.search.ibp.rows import (
 from kplus.search.ibp.rows_in_memory import Found, Sample, Scales, with_births
 from kplus.search.ibp.start import MOSTLY, Spectrum, parts, projections, random_bits
 from kplus.search.ibp.survey import Survey
-from kplus.search.job import Job, draw
-from kplus.search.runs import answers, negated, run_job
 
 __all__ = ["IBPFit", "IBPSpec", "choose", "fit", "fit_by_rows"]
 

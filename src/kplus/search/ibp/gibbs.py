@@ -8,6 +8,7 @@ import numpy as np
 
 from kplus.core.declared import check, returned
 from kplus.core.errors import CheckpointError
+from kplus.core.journal import Journal, RngState, Stateful, checkpointed
 from kplus.core.types import Array, Callback, Checkpointer, IntArray, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.search.ibp.gibbs_chain import Bits, Chain, Settings
@@ -15,7 +16,6 @@ from kplus.search.ibp.gibbs_collapsed import CollapsedChain
 from kplus.search.ibp.gibbs_factors import Observed
 from kplus.search.ibp.gibbs_scales import Scales
 from kplus.search.ibp.gibbs_uncollapsed import UncollapsedChain
-from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
 __all__ = ["GibbsFit", "Start", "draw_ibp", "make_chain", "run", "tidy"]
 

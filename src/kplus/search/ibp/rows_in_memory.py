@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus import loop
+from kplus.core import loop
 from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.engine import make_engine

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.core.job import Job, best_of, draw
+from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, FitResult
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
@@ -16,8 +18,6 @@ from kplus.search.features import number
 from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
 from kplus.search.ibp.gaps import fill_with_noise
-from kplus.search.job import Job, best_of, draw
-from kplus.search.runs import answers, negated, run_job
 from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]

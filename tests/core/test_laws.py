@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kplus import loop
+from kplus.core import loop
 from kplus.core.memo import add_up
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.sources.blocks import ArrayBlocks

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from kplus import DPMixture, IBPGibbs
 from kplus.core.decoding import decode
 from kplus.core.encoding import Encoder
+from kplus.core.journal import RngState
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.estimators import (
     _craft,
@@ -28,7 +29,6 @@ from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
 from kplus.search.ibp import gibbs, variational
-from kplus.search.journal import RngState
 from loop_fits import FITS, features
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
+from kplus.core.journal import Journal, RngState, Stateful, checkpointed
 from kplus.core.types import Array, Blocks, Callback
-from kplus.search.journal import Journal, RngState, Stateful, checkpointed
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
 

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from jobs import make_job
-from kplus.search.job import best_of
+from kplus.core.job import best_of
 
 
 def test_only_the_first_is_told_and_all_are_ended():

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import reference
-from kplus import loop
+from kplus.core import loop
 from kplus.core.types import Position
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from kplus import loop
+from kplus.core import loop
 from kplus.core.declared import check
+from kplus.core.job import Job
+from kplus.core.journal import Stateful
 from kplus.core.loop_state import check_result
 from kplus.core.reading import n_blocks
 from kplus.core.types import (
@@ -21,8 +23,6 @@ from kplus.core.types import (
     Move,
     PassInfo,
 )
-from kplus.search.job import Job
-from kplus.search.journal import Stateful
 
 __all__ = [
     "answers",
