@@ -13,6 +13,7 @@ import numpy as np
 from kplus.core.job import Job
 from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.resources import Resources
@@ -24,7 +25,6 @@ from kplus.moves.birth import BirthSettings, BornComponents, seeded
 from kplus.moves.merge import by_size, choose_merges, pair_changes
 from kplus.observations.family import Columns, Likelihood
 from kplus.search import dp_mixture as search
-from kplus.sources.blocks import ArrayBlocks
 
 Judge = Callable[[DPMixtureModel, MixtureStats, MixtureStats, IntArray], Array]
 

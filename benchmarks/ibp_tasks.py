@@ -124,10 +124,10 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
 
     Its fits rest after a few passes, so that slopes between fits would tell nothing.
     """
+    from kplus.data.blocks import ArrayBlocks
     from kplus.engine import SerialEngine
     from kplus.models.ibp.model import MEIBPModel
     from kplus.search.ibp.rows_in_memory import Sample, Scales
-    from kplus.sources.blocks import ArrayBlocks
 
     rows, _, Z, _ = synthetic(*arguments["shape"], 0)
     model, sample = MEIBPModel(), Sample(rows)

@@ -13,6 +13,7 @@ from scipy.special import digamma, logsumexp
 
 from family_reference import expectations
 from kplus.core import loop
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.stats import MixtureStats
@@ -29,7 +30,6 @@ from kplus.observations import (
     ZeroMeanGaussian,
 )
 from kplus.observations.family import Columns
-from kplus.sources.blocks import ArrayBlocks
 from reference import divergence_beta
 
 # --------------------------------------------------------------------- sticks

@@ -9,6 +9,7 @@ import mixture_reference as mixture
 from jobs import make_job
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_edge_patches
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import DPMixtureModel
@@ -18,7 +19,6 @@ from kplus.moves.records import MoveRecords
 from kplus.observations import ZeroMeanGaussian
 from kplus.observations.family import Columns
 from kplus.search.dp_mixture import Spec, fit
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, Recording, run
 
 

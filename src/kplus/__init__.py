@@ -21,9 +21,9 @@ _HOMES = {
     "penalty_for": "kplus.estimators",
     "penalty_path": "kplus.estimators",
     "resources": "kplus.engine.resources",
-    "open_files": "kplus.sources.files",
+    "open_files": "kplus.data.files",
     "Blocks": "kplus.core.types",
-    "convert": "kplus.io.convert",
+    "convert": "kplus.data.convert",
     "write_answers": "kplus.io.answers",
     "save": "kplus.io",
     "load": "kplus.io",
@@ -75,6 +75,8 @@ if TYPE_CHECKING:
         WorkersError,
     )
     from kplus.core.types import Blocks
+    from kplus.data.convert import convert
+    from kplus.data.files import open_files
     from kplus.engine.resources import resources
     from kplus.estimators import (
         CRAFT,
@@ -89,9 +91,7 @@ if TYPE_CHECKING:
         penalty_path,
     )
     from kplus.io.answers import write_answers
-    from kplus.io.convert import convert
     from kplus.io.save import inspect, load, save
-    from kplus.sources.files import open_files
 
 
 def __getattr__(name: str) -> Any:

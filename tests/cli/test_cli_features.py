@@ -9,7 +9,7 @@ from kplus.cli.features import Features
 from kplus.cli.progress import PassProgress
 from kplus.cli.scaling import Profile
 from kplus.cli.summary import Rows
-from kplus.sources.blocks import ArrayBlocks
+from kplus.data.blocks import ArrayBlocks
 
 NAMES = ["a", "b", "c", "d"]
 A = np.array([[0.0, 8.0, 0.0, -8.0], [6.0, 0.0, 6.0, 0.0]])

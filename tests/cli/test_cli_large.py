@@ -5,8 +5,8 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from kplus.sources import csv
-from kplus.sources.arrow import Columns
+from kplus.data import csv
+from kplus.data.arrow import Columns
 
 N = 150
 Z = np.arange(N) % 2
@@ -48,9 +48,9 @@ def large(monkeypatch):
     def whole(self, names):
         pytest.fail("a table is read whole")
 
-    monkeypatch.setattr("kplus.sources.csv._SMALL_BYTES", 0)
-    monkeypatch.setattr("kplus.sources.csv._PIECE_BYTES", 500)
-    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.csv._SMALL_BYTES", 0)
+    monkeypatch.setattr("kplus.data.csv._PIECE_BYTES", 500)
+    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
     monkeypatch.setattr(Columns, "read", whole)
 
 

@@ -40,7 +40,7 @@ def told(done):
 @pytest.mark.parametrize("kind", ["npy", "csv"])
 @pytest.mark.parametrize("model", MODELS)
 def test_parts_change_nothing(kplus, rows, tmp_path, monkeypatch, model, kind):
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)  # blocks of 32 rows
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)  # blocks of 32 rows
     if model in ("bp-means", "k-features", "dp-means"):
         rows = np.nan_to_num(rows, nan=20.0)
     path = tmp_path / f"x.{kind}"
@@ -62,7 +62,7 @@ def test_parts_change_nothing(kplus, rows, tmp_path, monkeypatch, model, kind):
 
 
 def test_parquet_in_parts(kplus, rows, tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     np.save(tmp_path / "x.npy", rows)
     words = ["fit", tmp_path / "x.npy", "--model", "meibp", "--prior", "gaussian"]
     words += ["--scale", "--format", "parquet", "-o"]

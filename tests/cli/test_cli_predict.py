@@ -186,7 +186,7 @@ def test_many_parts(kplus, frame, tmp_path, monkeypatch, words, strange):
     whole = kplus("predict", *words).out
     assert kplus("predict", *words, "-o", tmp_path / "whole.parquet").code == 0
     monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     assert kplus("predict", *words).out == whole
     assert kplus("predict", *words, "-o", tmp_path / "parts.csv").code == 0
     assert (tmp_path / "parts.csv").read_text() == whole
@@ -200,7 +200,7 @@ def test_a_failure_leaves_what_was_there(kplus, model, data, tmp_path, monkeypat
     target = tmp_path / "labels.csv"
     target.write_text("before")
     monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     cls = type(library.load(model))
     name = "predict" if hasattr(cls, "predict") else "transform"
     answer, calls = getattr(cls, name), []

@@ -126,7 +126,7 @@ def test_nobody_answers(kplus, data, out, monkeypatch):
 @with_workers
 @pytest.mark.parametrize("scale", [[], ["--scale"]])
 def test_workers(kplus, frame, tmp_path, out, seen, cluster, monkeypatch, scale):
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)  # else it is one block
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)  # else it is one block
     frame.write_parquet(tmp_path / "x.parquet", row_group_size=50)
     words = ["fit", tmp_path / "x.parquet", "--index", "id", *scale]
     assert kplus(*words, "-o", tmp_path / "one").code == 0
@@ -146,7 +146,7 @@ def test_workers(kplus, frame, tmp_path, out, seen, cluster, monkeypatch, scale)
 @pytest.fixture
 def saved(tmp_path, X, monkeypatch):
     """A model of features that takes gaps, and rows with some, in several blocks."""
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     rows = X.copy()
     rows[::7, 1] = np.nan
     np.save(tmp_path / "gaps.npy", rows)

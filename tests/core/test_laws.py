@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from kplus.core import loop
 from kplus.core.memo import add_up
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine, ThreadEngine
-from kplus.sources.blocks import ArrayBlocks
 from reference import canonical
 
 # One law serves several models, hence several classes.

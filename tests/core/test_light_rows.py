@@ -5,6 +5,7 @@ import pytest
 
 import reference
 from kplus.core import loop
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
@@ -12,7 +13,6 @@ from kplus.moves.open import OpenClusters
 from kplus.moves.present import PresentClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.split import best_splits
-from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

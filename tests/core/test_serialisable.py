@@ -21,6 +21,8 @@ import pytest
 import reference
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
+from kplus.data.files import open_files
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
 from kplus.models.dp_means import fast, stats
@@ -35,8 +37,6 @@ from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
-from kplus.sources.blocks import ArrayBlocks
-from kplus.sources.files import open_files
 from workers import two_workers
 
 CLUSTER_LIST, FEATURE_LIST = 512, 32

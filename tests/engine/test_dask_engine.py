@@ -16,6 +16,8 @@ from every_estimator import assert_same_attributes
 from kplus import CRAFT, DPMeans, DPMixture, resources
 from kplus.core.errors import DataError, WorkersError
 from kplus.core.types import Block
+from kplus.data.blocks import ArrayBlocks
+from kplus.data.files import open_files
 from kplus.datasets import make_gaussian_blobs
 from kplus.engine import cluster as watching
 from kplus.engine import make_engine, remote_tasks, watch
@@ -23,8 +25,6 @@ from kplus.engine.cluster import Cluster
 from kplus.engine.dask import DaskEngine
 from kplus.engine.resources import Resources
 from kplus.engine.watch import Call, Watch
-from kplus.sources.blocks import ArrayBlocks
-from kplus.sources.files import open_files
 from loop_fits import FITS
 from workers import two_workers
 
@@ -179,7 +179,7 @@ def test_categories(active, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     from every_estimator import mixed_rows
 
-    monkeypatch.setattr("kplus.sources.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
     frame, _ = mixed_rows()
     frame.to_parquet(tmp_path / "x.parquet")
     model = CRAFT(n_clusters=3, random_state=0, batch_size=32)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
-from kplus.sources.blocks import ArrayBlocks
 
 X = np.arange(2000.0).reshape(1000, 2)
 

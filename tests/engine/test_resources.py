@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import kplus
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import LimitedStore, make_engine
 from kplus.engine.memory import resident_bytes
 from kplus.engine.resources import Resources, ScratchFolder, as_bytes, resources_now
-from kplus.sources.blocks import ArrayBlocks
 
 X = np.random.default_rng(0).normal(size=(200, 2))
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import DataError
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine, ThreadEngine, state_store
 from kplus.engine.engine import BlockEngine, State
 from kplus.engine.state_store import (
@@ -17,7 +18,6 @@ from kplus.engine.state_store import (
     read_states,
     write_states,
 )
-from kplus.sources.blocks import ArrayBlocks
 
 STATES = [
     (np.arange(5), np.linspace(0, 1, 7)),

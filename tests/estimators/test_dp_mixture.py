@@ -12,11 +12,11 @@ from sklearn.metrics import adjusted_rand_score
 import kplus
 import mixture_reference
 from kplus import DPMixture
+from kplus.data.blocks import ArrayBlocks
 from kplus.estimators import _dp_mixture_settings as settings
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import DiagGaussian, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.names import NAMES
-from kplus.sources.blocks import ArrayBlocks
 
 TRUTH = np.repeat(np.arange(4), 50)  # of the fixture `blobs`
 

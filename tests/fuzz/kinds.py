@@ -20,9 +20,9 @@ from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.reading import n_blocks
 from kplus.core.storable import RECORDS_AND_STATES
+from kplus.data.open import Coder, open_numbers
 from kplus.engine.state_store import read_states, write_states
 from kplus.io import checkpoint
-from kplus.sources.open import Coder, open_numbers
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 X[20:] += 9.0
@@ -299,7 +299,7 @@ def csv(folder: Path) -> Kind:
 
 def long_csv(folder: Path) -> Kind:
     """The same, copied to an Arrow file first."""
-    from kplus.sources import csv as module
+    from kplus.data import csv as module
 
     def read(path):
         small, module._SMALL_BYTES = module._SMALL_BYTES, 0

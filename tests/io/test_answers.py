@@ -18,7 +18,7 @@ pytest.importorskip("pyarrow")
 def small_parts(monkeypatch):
     """Parts of 64 rows, of blocks with 32."""
     monkeypatch.setattr(answers, "PART_ROWS", 64)
-    monkeypatch.setattr("kplus.sources.blocks._BLOCK_BYTES", 1)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
 
 
 @pytest.fixture

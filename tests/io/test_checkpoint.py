@@ -17,12 +17,12 @@ import crashes
 import kplus
 from kplus import DPMeans, DPMixture
 from kplus.core.errors import CheckpointError
+from kplus.data.blocks import ArrayBlocks
+from kplus.data.files import number_blocks, open_files
 from kplus.datasets import make_gaussian_blobs
 from kplus.estimators._fingerprint import Fingerprint
 from kplus.io import checkpoint
 from kplus.io.checkpoint import CheckpointWarning
-from kplus.sources.blocks import ArrayBlocks
-from kplus.sources.files import number_blocks, open_files
 
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
 

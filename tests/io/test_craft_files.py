@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from kplus import CRAFT
+from kplus.data.categories import Coding
 from kplus.io import load, save
-from kplus.sources.categories import Coding
 
 RNG = np.random.default_rng(0)
 Z = np.arange(90) % 3

@@ -8,6 +8,7 @@ import pytest
 import reference
 from kplus.core import loop
 from kplus.core.errors import NotFiniteError
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_means import fast, stats
 from kplus.models.dp_means.fast import DPMeansModel
@@ -16,7 +17,6 @@ from kplus.models.dp_means.stats import Candidates, ClusterSums, shortlist
 from kplus.moves.open import OpenClusters
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
-from kplus.sources.blocks import ArrayBlocks
 
 MOVES = [DropEmpty(), OpenClusters(), RemoveCluster()]
 

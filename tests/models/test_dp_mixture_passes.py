@@ -8,11 +8,11 @@ import pytest
 import mixture_reference as mixture
 from kplus.core import loop
 from kplus.core.regroup import without
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.model import StochasticModel
 from kplus.models.dp_mixture.params import Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats, pair_index
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, Recording, stats_of
 
 N_ROWS, K = 90, 12

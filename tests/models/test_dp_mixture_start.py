@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_mixture.params import Plan
 from kplus.models.dp_mixture.stats import Collected, MixtureStats
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES
 
 

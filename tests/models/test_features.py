@@ -10,6 +10,7 @@ from test_laws import Laws, law, tables
 import feature_reference as obvious
 from kplus.core import loop
 from kplus.core.errors import NotFiniteError
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
@@ -21,7 +22,6 @@ from kplus.models.features.stats import (
 from kplus.models.linear.bits import Allocation, regroup_columns
 from kplus.models.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.sources.blocks import ArrayBlocks
 
 
 def _each_column(one, other):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
-from kplus.sources.blocks import ArrayBlocks
 
 
 def candidates(X, A, penalty):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from kplus.core.types import Block
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.variational import VariationalModel
-from kplus.sources.blocks import ArrayBlocks
 
 both_kinds = pytest.mark.parametrize("kind", [FiniteIBP, InfiniteIBP])
 noises = pytest.mark.parametrize("noise", [0.05, 0.5, 4.0])

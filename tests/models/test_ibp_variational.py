@@ -9,12 +9,12 @@ from scipy import integrate, stats
 from scipy.special import betaln, logsumexp, roots_jacobi
 
 from kplus.core import loop
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField
 from kplus.models.ibp.variational import VariationalModel
-from kplus.sources.blocks import ArrayBlocks
 
 KINDS = [FiniteIBP, InfiniteIBP]
 both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -10,6 +10,7 @@ from scipy.special import logsumexp
 
 import meibp_reference as obvious
 from kplus.core.types import Block
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import (
     IBPParams,
@@ -22,7 +23,6 @@ from kplus.models.ibp.model import (
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.linear.bits import Allocation
 from kplus.models.linear.gaps import Gaps, whole
-from kplus.sources.blocks import ArrayBlocks
 
 KINDS = {"nonnegative": TruncatedFactors, "gaussian": GaussianFactors}
 every_prior = pytest.mark.parametrize("prior", KINDS)

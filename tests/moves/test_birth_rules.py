@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import mixture_reference as mixture
+from kplus.data.blocks import ArrayBlocks
 from kplus.moves import birth
 from kplus.moves.birth import BirthSettings, BornComponents, seeded
 from kplus.moves.merge import MergeComponents
 from kplus.moves.records import MoveRecords
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import DIAG, FLAT, THREE, blobs, labelled, run, stats_of
 
 

@@ -6,6 +6,7 @@ import pytest
 import feature_reference as obvious
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
@@ -13,7 +14,6 @@ from kplus.models.features.stats import Candidates, FeatureSums
 from kplus.models.linear.bits import regroup_columns
 from kplus.models.linear.sums import as_groups
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.sources.blocks import ArrayBlocks
 
 
 def sums_of(X, Z, A, weights=None):

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.linear.gaps import Gaps, whole
 from kplus.moves.ibp import DropEmpty, DropFeature
-from kplus.sources.blocks import ArrayBlocks
 
 KINDS = {"nonnegative": TruncatedFactors, "gaussian": GaussianFactors}
 every_prior = pytest.mark.parametrize("prior", KINDS)

@@ -7,12 +7,12 @@ import pytest
 
 import mixture_reference as mixture
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.dp_mixture.stats import Collected
 from kplus.moves import birth
 from kplus.moves.birth import BirthSettings, BornComponents, create, seeded
 from kplus.moves.merge import MergeComponents
 from kplus.moves.records import MoveRecords
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import DIAG, FLAT, THREE, blobs, labelled, one_pass, run
 
 FEW = BirthSettings(n_new=8)

@@ -8,6 +8,7 @@ import pytest
 import reference
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
@@ -15,7 +16,6 @@ from kplus.moves.open import OpenClusters, RefillClusters, means_without, spread
 from kplus.moves.remove import DropEmpty, RemoveCluster
 from kplus.moves.settle import SettleOnMeans
 from kplus.moves.split import SplitClusters, best_splits
-from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

@@ -11,6 +11,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from jobs import make_job
+from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_subspace_clusters
 from kplus.models.craft.layout import Layout
 from kplus.models.craft.model import CraftModel
@@ -18,7 +19,6 @@ from kplus.search.craft import CraftSpec, fit, score, stream
 from kplus.search.craft.number import Search
 from kplus.search.craft.splits import best_split, spread_seeds
 from kplus.search.craft.table import Table, canonical
-from kplus.sources.blocks import ArrayBlocks
 from reference import canonical as numbered
 from reference import partitions
 

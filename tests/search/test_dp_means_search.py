@@ -9,12 +9,12 @@ import reference
 from jobs import make_job
 from kplus.core.errors import NotFiniteError
 from kplus.core.job import Sample, best_of, draw
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search
 from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.seeds import plus_plus
 from kplus.search.dp_means.splits import grow, swap
-from kplus.sources.blocks import ArrayBlocks
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

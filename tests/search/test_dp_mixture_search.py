@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 import mixture_reference as mixture
 from jobs import make_job
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.dp_mixture.sticks import mean_weights
 from kplus.moves.birth import BirthSettings
 from kplus.search.dp_mixture import (
@@ -18,7 +19,6 @@ from kplus.search.dp_mixture import (
     resolve,
     stream,
 )
-from kplus.sources.blocks import ArrayBlocks
 from mixture_reference import CASES, DIAG, FLAT, THREE, blobs, labelled
 
 

@@ -12,10 +12,10 @@ from test_laws import tables
 
 import feature_reference as obvious
 from jobs import make_job
+from kplus.data.blocks import ArrayBlocks
 from kplus.search.features import FeatureSpec, allocate, fit, stream
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import by_splits, plus_plus, without_base
-from kplus.sources.blocks import ArrayBlocks
 
 INITS = ["auto", "++", "split", "ica", "random"]
 PLAIN = FeatureSpec(

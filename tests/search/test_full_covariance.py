@@ -12,6 +12,7 @@ from jobs import make_job
 from kplus import DPMeans
 from kplus.core.runs import labels_of, run_job
 from kplus.core.types import Position
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.dp_means.full_covariance import (
     Ellipsoids,
     FullCovarianceModel,
@@ -19,7 +20,6 @@ from kplus.models.dp_means.full_covariance import (
 )
 from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.search.dp_means.full_covariance import by_penalty, refine
-from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):

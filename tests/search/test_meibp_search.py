@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import make_job
+from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_nonnegative_features
 from kplus.models.ibp.model import MEIBPModel
 from kplus.search.ibp.driver import IBPSpec, choose, fit
 from kplus.search.ibp.rows_in_memory import Sample, Scales, with_births
 from kplus.search.ibp.start import Spectrum, parts, projections, random_bits
 from kplus.search.ibp.survey import survey
-from kplus.sources.blocks import ArrayBlocks
 
 seeds = st.integers(0, 2**20)
 

@@ -11,13 +11,13 @@ from jobs import make_job
 from kplus import DPMeans
 from kplus.core.loop import run
 from kplus.core.runs import labels_of, one_by_one
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.params import Lens
 from kplus.models.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally
 from kplus.moves.tidy import TidyUp
 from kplus.search.dp_means import by_number, by_penalty
 from kplus.search.dp_means.sequential import collapsed, collapsed_number, refine, serial
-from kplus.sources.blocks import ArrayBlocks
 
 
 def job(X, weights=None, block_rows=None, **settings):

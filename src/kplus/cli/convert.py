@@ -5,10 +5,10 @@ from typing import Any
 
 from kplus.cli.console import CommandError, count, note, status
 from kplus.cli.options import Options, chosen
-from kplus.io.convert import convert as write
-from kplus.sources.arrow import as_text
-from kplus.sources.files import has_columns, open_files
-from kplus.sources.paths import unknown_column
+from kplus.data.arrow import as_text
+from kplus.data.convert import convert as write
+from kplus.data.files import has_columns, open_files
+from kplus.data.paths import unknown_column
 
 __all__ = ["convert"]
 

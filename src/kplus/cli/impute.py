@@ -81,7 +81,7 @@ def _read_all(path: Path, names: Sequence[str]) -> Any:
 
     None for a folder of ``kplus convert``, which has no others.
     """
-    from kplus.sources.files import has_columns, open_files
+    from kplus.data.files import has_columns, open_files
 
     files = open_files(path)
     if not has_columns(files):

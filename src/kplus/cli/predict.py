@@ -16,9 +16,9 @@ from kplus.cli.resources import allowed
 from kplus.cli.scaling import ScaledBlocks, profile, takes_missing
 from kplus.cli.tables import Choice, Table, read_table
 from kplus.core.errors import ModelFormatError
+from kplus.data.categories import Coding
+from kplus.data.paths import find_files
 from kplus.io.answers import parts_of
-from kplus.sources.categories import Coding
-from kplus.sources.paths import find_files
 
 __all__ = ["input_for", "predict", "read_for", "scaling_of"]
 

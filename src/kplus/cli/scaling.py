@@ -18,8 +18,8 @@ from kplus.cli.tables import Table, column_names
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.sources.categories import Coding
-from kplus.sources.wrapped import WrappedBlocks
+from kplus.data.categories import Coding
+from kplus.data.wrapped import WrappedBlocks
 
 __all__ = [
     "ColumnBlocks",

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.sources.categorical_spec import FROM_DTYPE
-from kplus.sources.categories import Coding
-from kplus.sources.converted import ConvertedRows, refuse_categories
-from kplus.sources.files import has_columns, number_blocks
-from kplus.sources.open import Coder, open_data
-from kplus.sources.paths import unknown_column
+from kplus.data.categorical_spec import FROM_DTYPE
+from kplus.data.categories import Coding
+from kplus.data.converted import ConvertedRows, refuse_categories
+from kplus.data.files import has_columns, number_blocks
+from kplus.data.open import Coder, open_data
+from kplus.data.paths import unknown_column
 
 if TYPE_CHECKING:
-    from kplus.sources.arrow import Columns
+    from kplus.data.arrow import Columns
 
 __all__ = [
     "ROW",
@@ -187,8 +187,8 @@ def _chosen_columns(
     files: "Columns", choice: Choice
 ) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
-    from kplus.sources.arrow import as_missing, as_text
-    from kplus.sources.column_blocks import refuse_row_names
+    from kplus.data.arrow import as_missing, as_text
+    from kplus.data.column_blocks import refuse_row_names
 
     files = as_text(files, choice.categorical)
     if choice.empty and choice.coding is None:
@@ -210,7 +210,7 @@ def _chosen_columns(
 
 def _empty(files: "Columns") -> list[str]:
     """The columns to use that are no numbers, for they have no value at all."""
-    from kplus.sources.arrow import is_number
+    from kplus.data.arrow import is_number
 
     return [
         name
@@ -221,7 +221,7 @@ def _empty(files: "Columns") -> list[str]:
 
 def _is_plain(dtype: Any, choice: Choice) -> bool:
     """Whether an Arrow type counts as numbers; yes and no do where all else does."""
-    from kplus.sources.arrow import is_number
+    from kplus.data.arrow import is_number
 
     return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
 
@@ -254,7 +254,7 @@ def _features(
 
 def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:
     """Refuse columns that hold what the model does not take."""
-    from kplus.sources.arrow import is_categorical, is_number
+    from kplus.data.arrow import is_categorical, is_number
 
     numbers_only = choice.accepts == "numbers"
     for name in features:

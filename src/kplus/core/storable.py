@@ -31,7 +31,7 @@ ESTIMATORS = dict.fromkeys(
 RECORDS = {
     "PenaltyPath": "kplus.search.dp_means.path",
     "FitReport": "kplus.estimators._report",
-    "Coding": "kplus.sources.categories",
+    "Coding": "kplus.data.categories",
     "Clusters": "kplus.models.craft.params",
     "CraftModel": "kplus.models.craft.model",
     "Layout": "kplus.models.craft.layout",

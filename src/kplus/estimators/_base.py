@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import Interval
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo
+from kplus.data.categories import Coding
 from kplus.estimators._checkpoint import begin, check_rows, open_for
 from kplus.estimators._checks import (
     check_weights,
@@ -29,7 +30,6 @@ from kplus.estimators._input import open_table
 from kplus.estimators._progress import PassReporter, Watch
 from kplus.estimators._report import report_of
 from kplus.io.checkpoint import Checkpoint
-from kplus.sources.categories import Coding
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "latest", "warn"]
 

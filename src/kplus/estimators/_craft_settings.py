@@ -7,6 +7,7 @@ import numpy as np
 from kplus.core.job import Job
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
+from kplus.data.categories import Coding
 from kplus.estimators._base import Table, warn
 from kplus.estimators._checks import refuse_other_columns
 from kplus.estimators._input import open_mixed_table
@@ -21,7 +22,6 @@ from kplus.models.craft.subspaces import (
 from kplus.search import craft as search
 from kplus.search.craft import CraftFit, CraftSpec
 from kplus.search.craft.paper import PaperSpec, row_costs
-from kplus.sources.categories import Coding
 
 __all__ = [
     "attributes",

@@ -11,6 +11,10 @@ from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.job import Job
 from kplus.core.runs import answers
 from kplus.core.types import Blocks, IntArray
+from kplus.data.blocks import default_block_rows
+from kplus.data.categories import Coding, count_levels
+from kplus.data.files import has_columns, open_files
+from kplus.data.user_blocks import UserBlocks
 from kplus.estimators import _dp_mixture_state as state
 from kplus.estimators._base import Table, warn
 from kplus.estimators._checks import (
@@ -28,10 +32,6 @@ from kplus.observations import Categorical, Gaussian, Mixed, ZeroMeanGaussian
 from kplus.observations.family import Columns, Family, Likelihood
 from kplus.observations.names import NAMES
 from kplus.search.dp_mixture import Spec
-from kplus.sources.blocks import default_block_rows
-from kplus.sources.categories import Coding, count_levels
-from kplus.sources.files import has_columns, open_files
-from kplus.sources.user_blocks import UserBlocks
 
 __all__ = [
     "check",

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 from kplus.core.types import Array
+from kplus.data.categories import Coding
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.estimators._checks import check_shapes
 from kplus.models.dp_mixture.model import DPMixtureModel
@@ -11,7 +12,6 @@ from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats
 from kplus.models.dp_mixture.sticks import mean_weights
 from kplus.observations.family import Family
-from kplus.sources.categories import Coding
 
 __all__ = [
     "LastFit",

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks, PassInfo
+from kplus.data.wrapped import ShiftedBlocks
 from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.estimators._checks import (
     check_features_of_rows,
@@ -27,7 +28,6 @@ from kplus.estimators._checks import (
 )
 from kplus.estimators._input import open_table
 from kplus.search.ibp.survey import Survey, survey
-from kplus.sources.wrapped import ShiftedBlocks
 
 __all__ = ["BuffetFeatures", "as_array", "given"]
 

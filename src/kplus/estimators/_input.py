@@ -13,10 +13,10 @@ from sklearn.utils.validation import (
 
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
-from kplus.sources.blocks import FrameBlocks
-from kplus.sources.categorical_spec import FROM_DTYPE, Choice
-from kplus.sources.categories import Coding
-from kplus.sources.open import Coder, no_names, open_data, open_numbers
+from kplus.data.blocks import FrameBlocks
+from kplus.data.categorical_spec import FROM_DTYPE, Choice
+from kplus.data.categories import Coding
+from kplus.data.open import Coder, no_names, open_data, open_numbers
 
 __all__ = [
     "open_mixed_table",

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from kplus.data.categories import Coding
+from kplus.data.open import Coder, is_stored, row_slices
+from kplus.data.wrapped import RowRange
 from kplus.engine.resources import resources_now
 from kplus.io.atomic import atomic_file
-from kplus.sources.categories import Coding
-from kplus.sources.open import Coder, is_stored, row_slices
-from kplus.sources.wrapped import RowRange
 
 __all__ = ["parts_of", "write_answers"]
 

@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kplus.data.open import open_numbers
 from kplus.plots.display import Display
 from kplus.plots.style import cluster_style
-from kplus.sources.open import open_numbers
 
 __all__ = ["ClusterDisplay"]
 

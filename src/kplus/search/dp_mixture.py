@@ -11,6 +11,7 @@ from kplus.core.job import Job, draw
 from kplus.core.reading import n_blocks, read_blocks
 from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
@@ -22,7 +23,6 @@ from kplus.moves.merge import MergeComponents
 from kplus.moves.order import PresentComponents
 from kplus.moves.records import MoveRecord, MoveRecords
 from kplus.observations.family import Columns, Family, Likelihood
-from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [
     "MixtureFit",

@@ -16,6 +16,7 @@ from kplus.core.types import (
     IntArray,
     Move,
 )
+from kplus.data.blocks import ArrayBlocks
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
@@ -27,7 +28,6 @@ from kplus.search.dp_means.fitted import Fitted
 from kplus.search.dp_means.path import PenaltyPath, most_clusters, trace
 from kplus.search.dp_means.seeds import plus_plus, scaled
 from kplus.search.dp_means.splits import grow, swap
-from kplus.sources.blocks import ArrayBlocks
 
 __all__ = [
     "assign",

@@ -13,13 +13,13 @@ from kplus.core.job import Sample
 from kplus.core.loop import run
 from kplus.core.runs import labels_of
 from kplus.core.types import Array, IntArray, Move
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.dp_means.stats import ClusterSums
 from kplus.moves.open import RefillClusters
 from kplus.moves.split import SplitClusters, best_splits
-from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Growth", "grow", "swap"]
 

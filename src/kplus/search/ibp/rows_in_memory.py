@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from kplus.core import loop
 from kplus.core.regroup import without
 from kplus.core.types import Array
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine import make_engine
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
@@ -17,7 +18,6 @@ from kplus.models.linear.gaps import Gaps, columns_of, whole
 from kplus.moves.ibp import DropEmpty, DropFeature, removal_upper_bounds
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits
-from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["Found", "Sample", "Scales", "with_births"]
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kplus.core.job import Job, best_of, draw
 from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, FitResult
+from kplus.data.blocks import ArrayBlocks
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
@@ -18,7 +19,6 @@ from kplus.search.features import number
 from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Rows
 from kplus.search.ibp.gaps import fill_with_noise
-from kplus.sources.blocks import ArrayBlocks
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]
 

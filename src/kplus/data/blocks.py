@@ -1,0 +1,216 @@
+"""Tables cut into blocks of rows: arrays, sparse matrices, data frames.
+
+Whatever the source, block ``i`` is the same rows in the same order, so the result
+of a fit does not depend on where its rows are kept. Blocks are converted when they
+are read: beyond the table itself, memory holds one block a thread.
+"""
+
+import mmap
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import scipy.sparse as sp
+from narwhals import Series
+from numpy.typing import NDArray
+
+from kplus.core.errors import NotNumbersError
+from kplus.core.types import Array, IntArray
+from kplus.data.stamps import Stamps
+
+__all__ = [
+    "ArrayBlocks",
+    "Cut",
+    "FrameBlocks",
+    "SparseBlocks",
+    "as_float_column",
+    "as_floats",
+    "default_block_rows",
+    "release_rows",
+    "take_mapped",
+]
+
+_BLOCK_BYTES = 8 * 2**20
+_SCATTERED, _SPAN_BYTES = 1000, 16 * 2**20  # rows here and there in a large file
+
+
+def default_block_rows(n_features: int) -> int:
+    """Rows in a block: a power of two that fills about eight megabytes."""
+    rows = _BLOCK_BYTES // (8 * max(n_features, 1))
+    return int(2 ** np.clip(np.log2(max(rows, 1)).astype(int), 5, 16))
+
+
+def as_floats(rows: NDArray[Any], dtype: type[Any] | None = None) -> Array:
+    """C-contiguous float32 or float64, without a copy where the rows are so already."""
+    if dtype is None:
+        dtype = np.float32 if rows.dtype == np.float32 else np.float64
+    return np.ascontiguousarray(rows, dtype=dtype)
+
+
+def take_mapped(X: Any, rows: IntArray) -> NDArray[Any]:
+    """Rows of a memory map, a few at a time where they are far between.
+
+    The system maps much around each of them, and would hold on to it.
+    """
+    taken = np.empty((len(rows), X.shape[1]), X.dtype)
+    for first in range(0, len(rows), _SCATTERED):
+        some = rows[first : first + _SCATTERED]
+        taken[first : first + _SCATTERED] = X[some]
+        start, stop = int(some[0]), int(some[-1]) + 1
+        if (stop - start) * abs(X.strides[0]) > _SPAN_BYTES:
+            release_rows(X, start, stop)
+    return taken
+
+
+def release_rows(X: Any, start: int, stop: int) -> None:
+    """Give pages of a memory map back to the system, which keeps them if it can."""
+    mapped = getattr(X, "_mmap", None)
+    advice = getattr(mmap, "MADV_DONTNEED", None)  # not everywhere
+    if mapped is None or advice is None or not X.flags.c_contiguous:
+        return
+    first = (X.offset % mmap.ALLOCATIONGRANULARITY) + start * X.strides[0]
+    begin = -(-first // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (first + (stop - start) * X.strides[0]) // mmap.PAGESIZE * mmap.PAGESIZE
+    if length > begin:
+        mapped.madvise(advice, begin, length - begin)
+
+
+class Cut:
+    """Where the blocks of a table begin and end.
+
+    Attributes
+    ----------
+    remote : bool
+        Whether it can be pickled without its rows, so that workers elsewhere read them.
+    stamps : Stamps or None
+        Of the files that it is in.
+    """
+
+    remote = False
+    stamps: Stamps | None = None
+
+    def __init__(self, n_rows: int, n_features: int, block_rows: int | None) -> None:
+        self.n_rows = n_rows
+        self.n_features = n_features
+        self.block_rows = block_rows or default_block_rows(n_features)
+
+    def cut(self, block_rows: int | None) -> Self:
+        """The same rows in other blocks; None: as they are."""
+        if block_rows in (None, self.block_rows):
+            return self
+        other = copy(self)
+        other.block_rows = block_rows
+        return other
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        start = index * self.block_rows
+        return start, min(start + self.block_rows, self.n_rows)
+
+    def read(self, index: int) -> Array:
+        """See `Blocks`."""
+        raise NotImplementedError
+
+    def take(self, rows: IntArray) -> Array:
+        """See `Blocks`."""
+        raise NotImplementedError
+
+
+class ArrayBlocks(Cut):
+    """Blocks of an ndarray or memory map, of any number type, order or writability.
+
+    With `reopen`, a function without arguments, the array is not pickled but opened
+    again.
+    """
+
+    def __init__(
+        self,
+        X: NDArray[Any],
+        block_rows: int | None = None,
+        *,
+        reopen: Callable[[], NDArray[Any]] | None = None,
+    ) -> None:
+        super().__init__(X.shape[0], X.shape[1], block_rows)
+        self.array = X
+        self._reopen = reopen
+        self.remote = reopen is not None
+
+    def release(self, start: int, stop: int) -> None:
+        """Let go of the memory of some mapped rows; they can be read again."""
+        if self._reopen is not None:
+            release_rows(self.array, start, stop)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._reopen is not None:
+            del state["array"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        if self._reopen is not None:
+            self.array = self._reopen()
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return as_floats(self.array[start:stop])
+
+    def take(self, rows: IntArray) -> Array:
+        if self._reopen is None:
+            return as_floats(self.array[rows])
+        return as_floats(take_mapped(self.array, rows))
+
+
+class SparseBlocks(Cut):
+    """Blocks of a scipy sparse matrix or array, made dense one block at a time."""
+
+    def __init__(self, X: Any, block_rows: int | None = None) -> None:
+        super().__init__(X.shape[0], X.shape[1], block_rows)
+        self._X = sp.csr_array(X)
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return as_floats(self._X[start:stop].toarray())
+
+    def take(self, rows: IntArray) -> Array:
+        return as_floats(self._X[rows].toarray())
+
+
+class FrameBlocks(Cut):
+    """Blocks of a pandas, polars or Arrow table; only numbers can be read."""
+
+    def __init__(self, frame: Any, block_rows: int | None = None) -> None:
+        self.frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        super().__init__(*self.frame.shape, block_rows)
+
+    def refuse_non_numbers(self) -> None:
+        """Refuse columns that hold anything else."""
+        for name, dtype in self.frame.schema.items():
+            if not (dtype.is_numeric() or dtype == nw.Boolean):
+                raise NotNumbersError(
+                    f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode "
+                    f"it as numbers first (e.g. with scikit-learn's OneHotEncoder)."
+                )
+
+    @property
+    def feature_names(self) -> list[str]:
+        return [str(name) for name in self.frame.columns]
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        return self._numbers(self.frame[start:stop])
+
+    def take(self, rows: IntArray) -> Array:
+        return self._numbers(self.frame[rows])
+
+    @staticmethod
+    def _numbers(part: "nw.DataFrame[Any]") -> Array:
+        """To numbers, column by column."""
+        columns = [as_float_column(column) for column in part.iter_columns()]
+        return np.ascontiguousarray(np.column_stack(columns))
+
+
+def as_float_column(column: Series[Any]) -> Array:
+    """A column of numbers as float64; a null of any kind becomes NaN."""
+    return column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)

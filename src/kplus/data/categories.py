@@ -1,0 +1,312 @@
+"""Categories of columns, and the codes that stand for them.
+
+There is one way from values to codes, whoever keeps them: `CategoryFinder` sees columns
+part by part and says what their categories are, `ColumnCoder` turns parts into codes.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from kplus.core.errors import DataError
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks, IntArray
+from kplus.data.categorical_spec import FROM_DTYPE, Choice, chosen_columns
+from kplus.data.factors import (
+    MISSING,
+    Category,
+    Column,
+    Factors,
+    as_category,
+    declared_categories,
+    factorize,
+    is_missing,
+    kinds_of_objects,
+)
+
+__all__ = [
+    "Category",
+    "CategoryFinder",
+    "Coding",
+    "ColumnCoder",
+    "TypedColumns",
+    "codes_to_floats",
+    "count_levels",
+]
+
+
+class TypedColumns(Protocol):
+    """The columns of a table, as `Coding.of` asks for them.
+
+    Attributes
+    ----------
+    names : list of str or None
+    kinds : list of str
+        What the type of each column says: "numbers", "booleans", "text", "objects"
+        (of which numbers are refused), "values" (which may be numbers) or "others".
+    labels : list of str
+        What errors call the columns.
+    """
+
+    names: list[str] | None
+    kinds: list[str]
+    labels: list[str]
+
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
+        """All values of some columns, part by part: which column, and a part of it."""
+
+
+@dataclass(frozen=True)
+class Coding:
+    """The columns of a table, and the categories of those that have some.
+
+    Categories stand in the order of their codes:
+
+    - as declared, used or not, where the type of the column declares them (pandas
+      ``category``, polars ``Enum``, an Arrow dictionary);
+    - False, True in a column of booleans;
+    - sorted otherwise, text by code points. A polars ``Categorical`` is among these,
+      for its order is that in which the process first met the values.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns; "0", "1", ... where they have none.
+    categories : tuple of (tuple or None)
+        For each column its categories, which are text, booleans, integers or floats;
+        None: a column of numbers.
+    """
+
+    names: tuple[str, ...]
+    categories: tuple[tuple[Category, ...] | None, ...]
+
+    @classmethod
+    def of(cls, table: TypedColumns, categorical: Choice = FROM_DTYPE) -> "Coding":
+        """Find the categories of a table; only different values are kept in memory.
+
+        Columns of text, categories and booleans are categories by themselves, also
+        where pandas keeps them as objects; `categorical` says which others are.
+
+        Raises
+        ------
+        DataError
+            A column holds dates, lists or the like, a mixture of text and numbers, or
+            no value at all, or `categorical` asks for a column that is not there.
+        """
+        chosen = chosen_columns(categorical, len(table.kinds), table.names)
+        finders = list(map(CategoryFinder, table.labels, table.kinds, chosen))
+        unclear = [j for j, finder in enumerate(finders) if finder.is_unclear]
+        for j, part in table.parts(unclear):
+            finders[j].add(part)
+        names = map(str, range(len(finders))) if table.names is None else table.names
+        return cls(tuple(names), tuple(finder.categories() for finder in finders))
+
+    @property
+    def levels(self) -> tuple[int | None, ...]:
+        """Number of categories of each column; None: numbers."""
+        return tuple(None if c is None else len(c) for c in self.categories)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether columns are told by their numbers, as those of arrays are."""
+        return self.names == tuple(str(j) for j in range(len(self.names)))
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether any column has categories."""
+        return any(c is not None for c in self.categories)
+
+    @property
+    def text_names(self) -> list[str]:
+        """Names of the columns with categories that are text."""
+        return [
+            name
+            for name, categories in zip(self.names, self.categories, strict=True)
+            if any(isinstance(value, str) for value in categories or ())
+        ]
+
+    def coders(self, labels: Sequence[str], unknown: str) -> list["ColumnCoder | None"]:
+        """What turns each column into codes; None: a column of numbers."""
+        return [
+            None if categories is None else ColumnCoder(label, categories, unknown)
+            for label, categories in zip(labels, self.categories, strict=True)
+        ]
+
+    def named(self, names: Sequence[str] | None) -> "Coding":
+        """The coding of an array for a table of as many columns that have names."""
+        if names is None or not self.by_position or len(names) != len(self.names):
+            return self
+        return replace(self, names=tuple(str(name) for name in names))
+
+    def check_columns(self, names: Sequence[str] | None, n_columns: int) -> None:
+        """Refuse columns that are not those of the coding."""
+        if n_columns != len(self.names) and names is None:
+            raise DataError(
+                f"X has {n_columns} columns, but the fit had {len(self.names)}; give "
+                f"the same columns in the same order."
+            )
+        if names is not None and list(names) != list(self.names):
+            raise DataError(
+                f"The columns {list(names)} are not those of the fit, "
+                f"{list(self.names)}; give the same columns in the same order."
+            )
+
+
+class CategoryFinder:
+    """Finds the categories of a column, of which it is shown part after part.
+
+    For `label` and `kind` see `TypedColumns`; `asked` if numbers are categories, too.
+    """
+
+    def __init__(self, label: str, kind: str, asked: bool) -> None:
+        self._label, self._kind, self._asked = label, kind, bool(asked)
+        self._found: dict[Any, None] = {}  # in the order in which values are met
+        self._kinds: set[str] = set()
+        self._n_rows, self._declared = 0, False
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether values must be looked at."""
+        return self._kind != "booleans" and (self._kind != "numbers" or self._asked)
+
+    def add(self, part: Column) -> None:
+        self._n_rows += len(part)
+        if self._kind == "values" and not self._asked:
+            kinds = kinds_of_objects(np.asarray(part).tolist(), self._label)
+            if not kinds - {"numbers"}:  # numbers are not collected
+                self._kinds |= kinds
+                return
+        # Text may come in dictionaries, too, which declare nothing then.
+        values = None if self._kind == "text" else declared_categories(part)
+        self._declared = values is not None
+        if values is None:
+            factors = factorize(part, self._label)
+            self._kinds |= factors.kinds
+            values = factors.occurring()
+        self._found.update(dict.fromkeys(values))
+
+    def categories(self) -> tuple[Category, ...] | None:
+        """The categories in the order of their codes, or None for numbers."""
+        if not self.is_unclear:
+            return (False, True) if self._kind == "booleans" else None
+        if self._n_rows and not (self._found or self._kinds):
+            raise DataError(
+                f"Column {self._label} holds no values, all are missing; drop it."
+            )
+        if len(self._kinds) > 1:
+            raise DataError(
+                f"Column {self._label} mixes {' and '.join(sorted(self._kinds))}; turn "
+                f"its values into one type, e.g. all into text."
+            )
+        if self._kinds == {"numbers"} and not self._asked:
+            if self._kind == "values":
+                return None
+            if self._kind in ("objects", "text"):
+                raise DataError(
+                    f"Column {self._label} holds numbers kept as objects. Turn them "
+                    f"into a type of numbers (e.g. with astype(float)), or name the "
+                    f"column in categorical_features if they are codes."
+                )
+        values = [as_category(value, self._label) for value in self._found]
+        return tuple(values) if self._declared else self._in_order(values)
+
+    def _in_order(self, values: list[Category]) -> tuple[Category, ...]:
+        if self._kinds == {"booleans"}:
+            return (False, True)
+        ordered = sorted(values)
+        # Integers become floats where values are missing; the codes should not tell.
+        if all(isinstance(value, float) and value.is_integer() for value in ordered):
+            return tuple(int(value) for value in ordered)
+        return tuple(ordered)
+
+
+@dataclass(frozen=True)
+class ColumnCoder:
+    """Codes of the values of a column; `unknown` ones are an "error" or "missing"."""
+
+    label: str
+    categories: tuple[Category, ...]
+    unknown: str = "error"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ColumnCoder, (self.label, self.categories, self.unknown)
+
+    @cached_property
+    def _code_of(self) -> dict[Category, int]:
+        return {value: code for code, value in enumerate(self.categories)}
+
+    def codes(self, column: Column | Factors, rows: int | IntArray = 0) -> IntArray:
+        """Codes, `MISSING` where there is no value.
+
+        Errors tell the row: `rows` are the numbers of all of them, or the first one.
+        """
+        factors = column
+        if not isinstance(factors, Factors):
+            factors = factorize(factors, self.label)
+        strange = MISSING - 1
+        codes = [
+            MISSING if is_missing(value) else self._code_of.get(value, strange)
+            for value in factors.values
+        ]
+        narrow = np.min_scalar_type(-len(self.categories) - 2)
+        coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
+        if strange in codes:
+            unknown = coded == strange
+            if self.unknown == "error" and unknown.any():
+                i = int(np.argmax(unknown))
+                row = rows + i if isinstance(rows, int) else int(rows[i])
+                raise self._unknown(factors.values[factors.places[i]], row)
+            coded[unknown] = MISSING
+        return coded
+
+    def floats(self, column: Column | Factors, rows: int | IntArray = 0) -> Array:
+        """As `codes`, with NaN where there is no value."""
+        return codes_to_floats(self.codes(column, rows))
+
+    def _unknown(self, value: Any, row: int) -> DataError:
+        shown = ", ".join(repr(category)[:40] for category in self.categories[:5])
+        more = ", ..." if len(self.categories) > 5 else ""
+        value = value.item() if isinstance(value, np.generic) else value
+        return DataError(
+            f"Column {self.label} holds {repr(value)[:80]} (row {row}), which is none "
+            f"of the categories of the fit ({shown}{more}). Give it as missing, or fit "
+            f"again with a categorical dtype that declares it."
+        )
+
+
+def codes_to_floats(codes: IntArray) -> Array:
+    return np.where(codes == MISSING, np.nan, codes)
+
+
+def count_levels(blocks: Blocks) -> tuple[int, ...]:
+    """Number of categories of each column of a table of codes: the highest and one.
+
+    A column in which every value is missing has one. This reads all blocks.
+
+    Raises
+    ------
+    DataError
+        A value is negative, infinite or no whole number.
+    """
+    highest = np.zeros(blocks.n_features)
+    for start, rows in read_blocks(blocks):
+        _refuse_non_codes(blocks, rows, start)
+        # Not nanmax, which warns at a column without values.
+        highest = np.maximum(highest, np.where(np.isnan(rows), 0, rows).max(axis=0))
+    return tuple(int(code) + 1 for code in highest)
+
+
+def _refuse_non_codes(blocks: Blocks, rows: Array, start: int) -> None:
+    good = np.isnan(rows) | ((rows >= 0) & (rows < np.inf) & (rows == np.floor(rows)))
+    if good.all():
+        return
+    i, j = np.argwhere(~good)[0]
+    names = getattr(blocks, "feature_names", None)
+    name = repr(names[j]) if names is not None else str(j)
+    raise DataError(
+        f"Column {name} holds {rows[i, j]:g} (row {start + i}), which is no code of a "
+        f"category: codes are whole numbers 0, 1, 2, ..., or NaN where missing."
+    )

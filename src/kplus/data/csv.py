@@ -1,0 +1,319 @@
+"""CSV files: small ones read whole, large ones copied to an Arrow file first.
+
+A fit goes over its rows many times, and text is slow to read.
+"""
+
+import csv
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+from kplus.core.errors import DataError
+from kplus.data.arrow import UNNAMED
+from kplus.engine.resources import resources_now
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.ipc
+    from pyarrow.csv import (
+        ConvertOptions,
+        ParseOptions,
+        ReadOptions,
+        open_csv,
+        write_csv,
+    )
+    from pyarrow.csv import read_csv as _read
+except ImportError as error:
+    raise ImportError(
+        "CSV files need pyarrow, which is not installed: pip install 'kplus[parquet]'"
+    ) from error
+
+__all__ = ["Spool", "are_small", "blank_to_null", "copy_csv", "read_csv"]
+
+
+_SMALL_BYTES = 2**25
+_COUNTED_BYTES = 2**20  # at a time
+_PIECE_BYTES = 2**24  # of text, so that a piece of the copy has some 100,000 rows
+# What pyarrow tries for a column, in this order; the first that takes all values is it.
+_TYPES = [
+    *(pa.null(), pa.int64(), pa.bool_(), pa.date32(), pa.time32("s")),
+    *(pa.timestamp("s"), pa.timestamp("ns")),
+    *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
+]
+_FIRST_ROWS = 1000
+
+
+def are_small(paths: Sequence[Path]) -> bool:
+    """Whether files are better read whole."""
+    left = _SMALL_BYTES
+    for path in paths:
+        with _named(path):
+            left -= _text_bytes(path, left)
+        if left < 0:
+            return False
+    return True
+
+
+def _text_bytes(path: Path, most: int) -> int:
+    """Bytes of text, counted up to `most` where they are compressed."""
+    if path.suffix.lower() != ".gz":
+        return path.stat().st_size
+    count = 0
+    with gzip.open(path) as file:
+        while count <= most and (part := file.read(_COUNTED_BYTES)):
+            count += len(part)
+    return count
+
+
+def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
+    """Read a CSV file, plain or gzipped, with a line of column names.
+
+    Parameters
+    ----------
+    path : Path
+        The file: UTF-8, fields separated by commas.
+    text : sequence of str
+        Columns to keep as they are written, such as identifiers with leading zeros.
+        A first column without a name is always kept so.
+
+    Returns
+    -------
+    table : pyarrow.Table
+
+    Raises
+    ------
+    DataError
+        The file is empty, has no data or no header, or a line of the wrong length.
+    """
+    with _named(path):
+        header = _header(path)
+        try:
+            table = _read(path, **_options(_as_text(header, text)))
+        except pa.ArrowInvalid as error:
+            raise _explained(path, error) from error
+    if table.num_rows == 0:
+        raise DataError(f"{path} has a header but no rows.")
+    return table.rename_columns([name.strip() for name in header])
+
+
+class Spool:
+    """A scratch folder for copies, which is gone when nobody uses it any more."""
+
+    def __init__(self) -> None:
+        self._folder = resources_now().folder()
+
+    def copies(self, number: int) -> list[Path]:
+        return [self._folder.path / f"{i}.arrow" for i in range(number)]
+
+
+def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
+    """Copy a CSV file of any length to an Arrow file, a part at a time.
+
+    Columns get the types that `read_csv` gives them. The first part tells most; where
+    a value does not suit, the types are found in a pass over the whole file, and the
+    copy is made anew. A field with nothing in it is null, in columns of text, too.
+
+    Parameters
+    ----------
+    path, text
+        As in `read_csv`.
+    copy : Path
+        The file to write.
+    """
+    with _named(path):
+        header = _header(path)
+        types = _as_text(header, text)
+        try:
+            n_rows = _copy(path, copy, header, types)
+        except pa.ArrowInvalid as error:
+            raise _explained(path, error) from error
+    if n_rows == 0:
+        raise DataError(f"{path} has a header but no rows.")
+
+
+def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
+    """Copy with types that take all values; returns the number of rows."""
+    while True:
+        try:
+            with _open_parts(path, types) as reader:
+                types = dict(zip(header, reader.schema.types, strict=True))
+                return _write(reader, copy)
+        except pa.ArrowInvalid:
+            wider = _wider(path, header, types)
+            if wider == types:  # something else is wrong
+                raise
+            types = wider
+
+
+def _open_parts(path: Path, types: dict[str, Any], **convert: Any) -> Any:
+    """A reader of parts; columns without a type get that of the first part."""
+    read_options = ReadOptions(block_size=_PIECE_BYTES)
+    return open_csv(path, read_options, **_options(types, **convert))
+
+
+def _wider(path: Path, header: Sequence[str], types: dict[str, Any]) -> dict[str, Any]:
+    """The types that columns need, found in a pass over their text.
+
+    A part whose values do not suit the type so far tells the next one, of those that
+    suit the first rows. If parts in between do not, the copy will tell.
+    """
+    left = [_TYPES[_TYPES.index(types.get(name, _TYPES[0])) :] for name in header]
+    as_text = dict.fromkeys(header, pa.string())
+    with _open_parts(path, as_text, strings_can_be_null=True) as reader:
+        for number, batch in enumerate(reader):
+            for j, column in enumerate(batch.columns):
+                if number == 0:
+                    left[j] = [t for t in left[j] if _takes(t, column[:_FIRST_ROWS])]
+                while not _takes(left[j][0], column):
+                    del left[j][0]
+    return {name: fitting[0] for name, fitting in zip(header, left, strict=True)}
+
+
+def _takes(dtype: Any, column: Any) -> bool:
+    """Whether the reader of CSV files makes values of a type of a column of text."""
+    if dtype == pa.string():
+        return True
+    try:
+        if dtype in (pa.int64(), pa.float64()):
+            column.cast(dtype)  # quick; the reader takes this, and blanks around it
+            return True
+    except pa.ArrowInvalid:
+        pass
+    file = pa.BufferOutputStream()
+    write_csv(pa.table({"x": column}), file)
+    try:
+        _read(pa.BufferReader(file.getvalue()), **_options({"x": dtype}))
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _write(reader: Any, copy: Path) -> int:
+    names = [name.strip() for name in reader.schema.names]
+    schema = pa.schema(zip(names, reader.schema.types, strict=True))
+    n_rows = 0
+    with pa.OSFile(str(copy), "wb") as file, pa.ipc.new_file(file, schema) as out:
+        for batch in reader:
+            n_rows += batch.num_rows
+            out.write_table(blank_to_null(pa.table(batch.columns, schema=schema)))
+    return n_rows
+
+
+def blank_to_null(table: Any) -> Any:
+    """A field of text with nothing in it is a missing value."""
+    null = pa.scalar(None, pa.string())
+    for j, field in enumerate(table.schema):
+        if field.type == pa.string():
+            column = table.column(j)
+            column = pc.if_else(pc.equal(column, ""), null, column)
+            table = table.set_column(j, field, column)
+    return table
+
+
+def _header(path: Path) -> list[str]:
+    header = _read_header(path)
+    _check_header(path, header)
+    return header
+
+
+def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+    """Types of the columns to keep as they are written."""
+    return {
+        raw: pa.string()
+        for raw in header
+        if raw.strip() in text or raw.strip() == UNNAMED
+    }
+
+
+def _options(types: dict[str, Any], **convert: Any) -> dict[str, Any]:
+    return {
+        # Quoted line breaks are rare, but without this they tear a row.
+        "parse_options": ParseOptions(newlines_in_values=True),
+        "convert_options": ConvertOptions(column_types=types, **convert),
+    }
+
+
+def _explained(path: Path, error: Exception) -> DataError:
+    _explain(path)
+    return DataError(f"{path} cannot be read as CSV ({error}).")
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Give the name of the file in errors about its encoding and compression."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path} is not UTF-8 text ({error.reason} in byte {error.start}). "
+            f"Save it as UTF-8, e.g. with iconv -f latin1 -t utf-8."
+        ) from error
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (OSError, EOFError, zlib.error, csv.Error) as error:  # bad streams
+        raise DataError(f"{path} is damaged or cut short ({error}).") from error
+
+
+def _open_text(path: Path) -> TextIO:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return open(path, encoding="utf-8-sig", newline="")
+
+
+def _read_header(path: Path) -> list[str]:
+    with _open_text(path) as file:
+        for fields in csv.reader(file):
+            if fields:  # pyarrow, too, skips empty lines
+                return fields
+    raise DataError(f"{path} is empty.")
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    names = [name.strip() for name in header]
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(names) == 1 and mark in header[0]:
+            raise DataError(
+                f"{path} separates its columns by {word}; kplus reads commas."
+            )
+    if all(map(_is_number, names)):
+        raise DataError(
+            f"Line 1 of {path} holds numbers; kplus expects the names of the columns "
+            f"there. Add a line with names."
+        )
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{path} has {count} columns called {name!r}; rename them.")
+    if UNNAMED in names[1:]:
+        raise DataError(f"Column {names.index(UNNAMED) + 1} of {path} has no name.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _explain(path: Path) -> None:
+    """Raise an error that names the line which pyarrow could not read, if found."""
+    with _open_text(path) as file:
+        reader = csv.reader(file)
+        expected = 0
+        try:
+            for fields in reader:
+                expected = expected or len(fields)
+                if fields and len(fields) != expected:
+                    raise DataError(
+                        f"Line {reader.line_num} of {path}: {expected} fields expected "
+                        f"as in the header, {len(fields)} found."
+                    )
+        except csv.Error as error:
+            raise DataError(f"Line {reader.line_num} of {path}: {error}.") from error
+        if reader.line_num <= 1:
+            raise DataError(f"{path} has a header but no rows.")

@@ -1,0 +1,221 @@
+"""Files as tables: ``.npy``, Parquet, Arrow, CSV, Zarr."""
+
+import os
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from tokenize import TokenError
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.errors import DataError
+from kplus.core.types import Blocks
+from kplus.data.blocks import ArrayBlocks, Cut
+from kplus.data.converted import ConvertedRows, refuse_categories
+from kplus.data.paths import Found, find_files
+from kplus.data.stacked import StackedBlocks
+from kplus.data.stamps import Stamps
+
+if TYPE_CHECKING:
+    from kplus.data.arrow import Columns
+
+__all__ = ["has_columns", "number_blocks", "open_files", "open_npy"]
+
+
+def open_files(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    *,
+    text: Sequence[str] = (),
+) -> "Blocks | Columns":
+    """Open files as one table, which every estimator takes as it takes a path.
+
+    A path does as well; use this for some of the columns, or to open a table once and
+    use it often.
+
+    - ``.npy`` files are mapped into memory, and so are Arrow files (``.arrow``,
+      ``.feather``).
+    - Parquet files and Zarr arrays are decoded by row groups and by chunks: memory
+      holds one of them a thread.
+    - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
+      in the scratch folder of `resources`, or that for temporary files, which is
+      deleted when the table is not used any more.
+    - Folders that `convert` wrote are mapped into memory: they are the quickest to
+      read.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file, a folder of files of one kind, a Zarr array, or a pattern such as
+        ``"data/part-*.parquet"``. Rows are taken in the order of names, in which
+        numbers count as such: ``part-2`` before ``part-10``. Folders inside a folder
+        are read, too, and names such as ``year=2026`` (Hive partitions) become columns
+        after those of the files: integers if all values are, else text. A pattern,
+        such as ``"data/**/*.parquet"``, leaves such columns out.
+    columns : sequence of str, optional
+        The columns to use, in this order. By default all; the index that pandas stored
+        in a Parquet file, and a first column of a CSV file without a name, are left
+        out.
+    text : sequence of str
+        Columns of CSV files, or of the names of their folders, to keep as they are
+        written, whatever they look like.
+
+    Returns
+    -------
+    table : object
+        Give it to `fit`, `predict` and so on.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    DataError
+        A file is damaged, empty or of an unknown kind, files do not go together, or a
+        column is not there.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> import kplus
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> for i in range(3):
+    ...     _ = (folder / f"{i}.csv").write_text(f"id,x,y\\na{i},0,{i}\\nb{i},9,{i}\\n")
+    >>> table = kplus.open_files(folder, columns=["x", "y"])
+    >>> kplus.DPMeans(penalty=20).fit(table).labels_
+    array([0, 1, 0, 1, 0, 1], dtype=int32)
+    """
+    found = find_files(path)
+    if found.kind == "rows":
+        return _open_converted(found, columns)
+    if found.kind in ("npy", "zarr"):
+        if columns is not None:
+            raise DataError(
+                f"{found} has no names of columns, so that {list(columns)[:3]} cannot "
+                f"be chosen."
+            )
+        matrices = _open_matrices(found)
+        matrices.stamps = Stamps(found.paths)
+        return matrices
+    if found.kind == "csv":
+        return _open_csv(found, text).select(columns)
+    from kplus.data.arrow import open_columns
+    from kplus.data.partitions import folder_columns
+
+    folders = folder_columns(found.folders)
+    table = open_columns(found.kind, found.paths, folders).select(columns)
+    table.stamps = Stamps(found.paths)
+    if not table.names:
+        raise DataError(f"{found} has no columns to read.")
+    if table.n_rows == 0:
+        raise DataError(f"{found} has columns but no rows.")
+    return table
+
+
+def _open_converted(found: Found, columns: Sequence[str] | None) -> Blocks:
+    table = ConvertedRows(found.paths[0])
+    table.stamps = Stamps([found.paths[0] / "rows.npy"])
+    names = getattr(table, "feature_names", None)
+    if columns is not None and list(columns) != names:
+        raise DataError(
+            f"{found} was converted with its columns {(names or [])[:5]}: choose "
+            f"columns when converting, not afterwards."
+        )
+    return table
+
+
+def _open_csv(found: Found, text: Sequence[str]) -> "Columns":
+    from kplus.data.arrow import ArrowFiles, InMemory
+    from kplus.data.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
+    from kplus.data.partitions import folder_columns
+
+    folders = folder_columns(found.folders, text)
+    if are_small(found.paths):
+        tables = [blank_to_null(read_csv(path, text)) for path in found.paths]
+        return InMemory(tables, found.paths, folders)
+    spool = Spool()
+    for path, copy in zip(found.paths, spool.copies(len(found.paths)), strict=True):
+        copy_csv(path, copy, text)
+    return ArrowFiles(found.paths, folders, spool=spool)
+
+
+def has_columns(table: Any) -> TypeGuard["Columns"]:
+    """Whether an open table has columns with names and types of their own."""
+    arrow = sys.modules.get("kplus.data.arrow")
+    return arrow is not None and isinstance(table, arrow.Columns)
+
+
+def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
+    """Blocks of an open table with number columns only."""
+    if not has_columns(table):
+        refuse_categories(getattr(table, "coding", None))
+        blocks: Blocks = table.cut(block_rows)
+        return blocks
+    from kplus.data.column_blocks import NumberBlocks
+
+    return NumberBlocks(table, block_rows)
+
+
+# ------------------------------------------------------------------- matrices
+
+
+def _open_matrices(found: Found) -> Cut:
+    for folder in found.folders:
+        if "=" in str(folder):
+            raise DataError(
+                f"{found} is in a folder {folder}, which names a column, but matrices "
+                f"have no such columns. Leave it out by a pattern, such as "
+                f"{found.root}/**/*.{found.kind}."
+            )
+    if found.kind == "zarr":
+        from kplus.data.zarr import ZarrBlocks
+
+        if len(found.paths) > 1:
+            raise DataError(f"{found}: give one Zarr array.")
+        return ZarrBlocks(found.paths[0])
+    arrays = _open_all(found.paths)
+    if len(arrays) == 1:
+        return ArrayBlocks(arrays[0], reopen=partial(open_npy, found.paths[0]))
+    for path, X in zip(found.paths, arrays, strict=True):
+        if X.shape[1] != arrays[0].shape[1]:
+            raise DataError(
+                f"{path} has {X.shape[1]} columns, but {found.paths[0]} has "
+                f"{arrays[0].shape[1]}; all files must have as many."
+            )
+    return StackedBlocks(arrays, reopen=partial(_open_all, found.paths))
+
+
+def _open_all(paths: Sequence[Path]) -> list[NDArray[Any]]:
+    return [open_npy(path) for path in paths]
+
+
+# What numpy raises for a bad magic, a bad header, objects, or too few bytes.
+_DAMAGE = (
+    *(ValueError, TypeError, OverflowError, RecursionError, MemoryError),
+    *(SyntaxError, TokenError),
+)
+
+
+def open_npy(path: Path) -> NDArray[Any]:
+    """Map a ``.npy`` file with a matrix of numbers into memory, read-only."""
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty.")
+    try:
+        X: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except _DAMAGE as error:
+        raise DataError(
+            f"{path} cannot be read as .npy; it is damaged, cut short or holds no "
+            f"plain array ({error})."
+        ) from error
+    if X.dtype.kind not in "biuf":
+        raise DataError(f"{path} holds {X.dtype}, not real numbers.")
+    if X.ndim != 2:
+        raise DataError(
+            f"{path} has {X.ndim} dimensions; a matrix (rows, columns) is needed."
+        )
+    if 0 in X.shape:
+        raise DataError(f"{path} holds no data: its shape is {X.shape}.")
+    return X
