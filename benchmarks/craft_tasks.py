@@ -112,7 +112,7 @@ def independent(
 def kplus_open(X: None, arguments: Arguments) -> Facts:
     """What a fit does with a frame before it begins: find and code categories."""
     from kplus import CRAFT
-    from kplus.estimators._input import open_mixed_table
+    from kplus.base.tables import open_mixed_table
 
     frame = pd.read_parquet(arguments["data"])
     _, seconds = timed(lambda: open_mixed_table(CRAFT(), frame, reset=True))

@@ -24,7 +24,7 @@ _HOMES = {
     "open_files": "kplus.data.files",
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
-    "write_answers": "kplus.io.answers",
+    "write_answers": "kplus.base.answers",
     "save": "kplus.io",
     "load": "kplus.io",
     "inspect": "kplus.io",
@@ -68,6 +68,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from kplus import datasets, observations, plots
+    from kplus.base.answers import write_answers
     from kplus.core.errors import (
         CheckpointError,
         DataError,
@@ -90,7 +91,6 @@ if TYPE_CHECKING:
         penalty_for,
         penalty_path,
     )
-    from kplus.io.answers import write_answers
     from kplus.io.save import inspect, load, save
 
 

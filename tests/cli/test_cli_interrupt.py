@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import kplus as library
-from kplus.estimators._progress import PassReporter
+from kplus.base.progress import PassReporter
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 
@@ -91,7 +91,7 @@ def test_nothing_was_found_yet_with_a_checkpoint(
 SCRIPT = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from kplus.estimators._progress import PassReporter
+from kplus.base.progress import PassReporter
 def tell(*_):
     print("pass", flush=True)
     sys.stdin.readline()

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from kplus.base import answers
 from kplus.cli.features import FeatureTally
-from kplus.io import answers
 
 MODELS = {
     "bp-means": [],

@@ -185,7 +185,7 @@ def test_many_parts(kplus, frame, tmp_path, monkeypatch, words, strange):
     words = [out / "model.kplus", tmp_path / "x.parquet", "--index", "id", *proba]
     whole = kplus("predict", *words).out
     assert kplus("predict", *words, "-o", tmp_path / "whole.parquet").code == 0
-    monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
+    monkeypatch.setattr("kplus.base.answers.PART_ROWS", 1)
     monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     assert kplus("predict", *words).out == whole
     assert kplus("predict", *words, "-o", tmp_path / "parts.csv").code == 0
@@ -199,7 +199,7 @@ def test_many_parts(kplus, frame, tmp_path, monkeypatch, words, strange):
 def test_a_failure_leaves_what_was_there(kplus, model, data, tmp_path, monkeypatch):
     target = tmp_path / "labels.csv"
     target.write_text("before")
-    monkeypatch.setattr("kplus.io.answers.PART_ROWS", 1)
+    monkeypatch.setattr("kplus.base.answers.PART_ROWS", 1)
     monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
     cls = type(library.load(model))
     name = "predict" if hasattr(cls, "predict") else "transform"

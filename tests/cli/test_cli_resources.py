@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 import kplus as library
-import kplus.estimators._base as base
+import kplus.base.estimator as base
+from kplus.base import job as _job
 from kplus.engine.resources import resources_now
-from kplus.estimators import _job
 from kplus.io import checkpoint
 
 

@@ -11,6 +11,7 @@ import pytest
 from sklearn.base import clone
 
 from kplus import DPMixture, IBPGibbs
+from kplus.base import job as _job
 from kplus.core.decoding import decode
 from kplus.core.encoding import Encoder
 from kplus.core.journal import RngState
@@ -21,7 +22,6 @@ from kplus.estimators import (
     _dp_mixture,
     _features,
     _ibp_variational,
-    _job,
     _meibp,
 )
 from kplus.observations.names import NAMES

@@ -264,7 +264,7 @@ def test_chains(tmp_path, crash_after, change):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [("kplus.estimators._progress.PassReporter", "_tell"), ("models", "objective")],
+    [("kplus.base.progress.PassReporter", "_tell"), ("models", "objective")],
     ids=["callback", "model"],
 )
 @pytest.mark.parametrize("kind", [AttributeError, TypeError, AssertionError, KeyError])

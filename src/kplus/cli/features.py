@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from kplus.base.answers import parts_of
 from kplus.cli.console import count
 from kplus.cli.models import feature_answers
 from kplus.cli.scaling import read_once
@@ -31,7 +32,6 @@ from kplus.cli.summary import (
     telling,
 )
 from kplus.core.types import Array, IntArray
-from kplus.io.answers import parts_of
 from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
 
 __all__ = ["BuffetFeatures", "FeatureTally", "Features"]

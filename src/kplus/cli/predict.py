@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kplus.base.answers import parts_of
 from kplus.cli.console import CommandError, note, notes_for_warnings, status
 from kplus.cli.models import feature_answers, model_of
 from kplus.cli.options import Options
@@ -18,7 +19,6 @@ from kplus.cli.tables import Choice, Table, read_table
 from kplus.core.errors import ModelFormatError
 from kplus.data.categories import Coding
 from kplus.data.paths import find_files
-from kplus.io.answers import parts_of
 
 __all__ = ["input_for", "predict", "read_for", "scaling_of"]
 

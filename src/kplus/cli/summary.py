@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from kplus.base import answers
 from kplus.cli.scaling import Profile, number_columns, read_once
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
-from kplus.io import answers
 
 __all__ = ["Findings", "Rows", "column_words", "finite", "print_table", "telling"]
 

@@ -30,7 +30,7 @@ ESTIMATORS = dict.fromkeys(
 # give them one array any number of times: constructors that copy do not belong here.
 RECORDS = {
     "PenaltyPath": "kplus.search.dp_means.path",
-    "FitReport": "kplus.estimators._report",
+    "FitReport": "kplus.base.report",
     "Coding": "kplus.data.categories",
     "Clusters": "kplus.models.craft.params",
     "CraftModel": "kplus.models.craft.model",

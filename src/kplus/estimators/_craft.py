@@ -8,14 +8,14 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.base.checks import refuse_empty_columns, refuse_fewer_rows
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
+from kplus.base.job import job_of
+from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
 from kplus.estimators import _craft_report as report
 from kplus.estimators import _craft_settings as settings
 from kplus.estimators import _craft_state as state
-from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
-from kplus.estimators._checks import refuse_empty_columns, refuse_fewer_rows
-from kplus.estimators._job import job_of
-from kplus.estimators._progress import PassReporter, Watch
 from kplus.search import craft as search
 
 __all__ = ["CRAFT"]

@@ -4,13 +4,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from kplus.base.checks import refuse_other_columns
+from kplus.base.estimator import Table, warn
+from kplus.base.tables import open_mixed_table
 from kplus.core.job import Job
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
 from kplus.data.categories import Coding
-from kplus.estimators._base import Table, warn
-from kplus.estimators._checks import refuse_other_columns
-from kplus.estimators._input import open_mixed_table
 from kplus.models.craft.model import CraftModel
 from kplus.models.craft.params import ClusterSums
 from kplus.models.craft.subspaces import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.estimators._checks import check_shapes
+from kplus.base.checks import check_shapes
 from kplus.kernels.craft_paper import Clusters as PaperClusters
 from kplus.kernels.craft_paper import Columns as PaperColumns
 from kplus.models.craft.model import CraftModel

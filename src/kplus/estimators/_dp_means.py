@@ -9,12 +9,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.base.checks import check_shapes, check_weights, refuse_fewer_rows
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
 from kplus.estimators import _dp_means_settings as settings
-from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table
-from kplus.estimators._checks import check_shapes, check_weights, refuse_fewer_rows
-from kplus.estimators._job import answering, job_of
-from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.models.dp_means.params import Lens
 from kplus.search import dp_means as search

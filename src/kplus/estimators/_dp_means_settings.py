@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from kplus.base.checks import refuse_other_columns
 from kplus.core.job import Job, best_of
 from kplus.core.types import Array
-from kplus.estimators._checks import refuse_other_columns
 from kplus.models.dp_means.full_covariance import Ellipsoids
 from kplus.search import dp_means as search
 from kplus.search.dp_means import full_covariance, sequential

@@ -9,14 +9,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.base.checks import refuse_fewer_rows
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import best_of
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.estimators import _dp_mixture_settings as settings
 from kplus.estimators import _dp_mixture_state as state
-from kplus.estimators._base import AT_LEAST_ONE, Clusterer, Table, latest
-from kplus.estimators._checks import refuse_fewer_rows
-from kplus.estimators._job import answering, job_of
-from kplus.estimators._progress import PassReporter, Watch
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.observations import by_name
 from kplus.observations.names import NAMES

@@ -7,6 +7,13 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from kplus.base.checks import (
+    describe_infinite,
+    describe_missing,
+    refuse_other_columns,
+)
+from kplus.base.estimator import Table, warn
+from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.job import Job
 from kplus.core.runs import answers
@@ -16,14 +23,7 @@ from kplus.data.categories import Coding, count_levels
 from kplus.data.files import has_columns, open_files
 from kplus.data.user_blocks import UserBlocks
 from kplus.estimators import _dp_mixture_state as state
-from kplus.estimators._base import Table, warn
-from kplus.estimators._checks import (
-    describe_infinite,
-    describe_missing,
-    refuse_other_columns,
-)
 from kplus.estimators._dp_mixture_state import LastFit
-from kplus.estimators._input import open_mixed_table, open_table
 from kplus.models.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.models.dp_mixture.params import Components, Plan
 from kplus.moves.birth import BirthSettings

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
+from kplus.base.checks import check_shapes
 from kplus.core.types import Array
 from kplus.data.categories import Coding
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.estimators._checks import check_shapes
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.models.dp_mixture.params import Components
 from kplus.models.dp_mixture.stats import MixtureStats

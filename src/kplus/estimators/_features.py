@@ -15,9 +15,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.types import Array, PassInfo
-from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
-from kplus.estimators._checks import (
+from kplus.base.checks import (
     check_features_of_rows,
     check_shapes,
     check_weights,
@@ -25,8 +23,10 @@ from kplus.estimators._checks import (
     refuse_fewer_rows,
     refuse_other_columns,
 )
-from kplus.estimators._job import answering, job_of
-from kplus.estimators._progress import PassReporter, Watch
+from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter, Watch
+from kplus.core.types import Array, PassInfo
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
 from kplus.models.linear.sums import as_groups

@@ -15,18 +15,18 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.core.errors import DataError
-from kplus.core.reading import read_all
-from kplus.core.types import Array, Blocks, PassInfo
-from kplus.data.wrapped import ShiftedBlocks
-from kplus.estimators._base import AT_LEAST_ONE, Estimator, Table, warn
-from kplus.estimators._checks import (
+from kplus.base.checks import (
     check_features_of_rows,
     column_name,
     describe_infinite,
     refuse_empty_columns,
 )
-from kplus.estimators._input import open_table
+from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
+from kplus.base.tables import open_table
+from kplus.core.errors import DataError
+from kplus.core.reading import read_all
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.data.wrapped import ShiftedBlocks
 from kplus.search.ibp.survey import Survey, survey
 
 __all__ = ["BuffetFeatures", "as_array", "given"]

@@ -8,12 +8,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.base.checks import check_shapes
+from kplus.base.estimator import AT_LEAST_ONE, Table
+from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
-from kplus.estimators._base import AT_LEAST_ONE, Table
-from kplus.estimators._checks import check_shapes
 from kplus.estimators._ibp import BuffetFeatures, as_array
 from kplus.estimators._ibp_gibbs_start import hyperprior, start_of
-from kplus.estimators._progress import PassReporter
 from kplus.search.ibp import gibbs
 from kplus.search.ibp.gibbs_bits import expected_bits
 from kplus.search.ibp.gibbs_chain import Bits, Settings

@@ -5,12 +5,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
+from kplus.base.checks import check_shapes
+from kplus.base.estimator import Estimator, Table
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.estimators._base import Estimator, Table
-from kplus.estimators._checks import check_shapes
 from kplus.estimators._ibp import BuffetFeatures, given
-from kplus.estimators._job import answering, job_of
-from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import MeanField

@@ -6,12 +6,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import StrOptions
 
+from kplus.base.checks import check_shapes, refuse_other_columns
+from kplus.base.estimator import Estimator, Table
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
-from kplus.estimators._base import Estimator, Table
-from kplus.estimators._checks import check_shapes, refuse_other_columns
 from kplus.estimators._ibp import BuffetFeatures, given
-from kplus.estimators._job import answering, job_of
-from kplus.estimators._progress import PassReporter
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams
 from kplus.search.ibp import driver as search

@@ -6,10 +6,10 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from kplus.base.checks import check_weights, refuse_fewer_rows
+from kplus.base.tables import open_table
 from kplus.core.job import Job
-from kplus.estimators._checks import check_weights, refuse_fewer_rows
 from kplus.estimators._dp_means import DPMeans
-from kplus.estimators._input import open_table
 from kplus.search.dp_means import farthest_first, find_path
 from kplus.search.dp_means.path import PenaltyPath
 

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from kplus.base.tables import open_table
 from kplus.core.reading import read_blocks
-from kplus.estimators._input import open_table
 from kplus.plots.display import Display
 from kplus.plots.style import GREY
 

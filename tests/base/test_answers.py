@@ -179,7 +179,7 @@ def test_what_is_wrong_is_told_as_without_workers(sent, tmp_path):
 def test_answers_that_are_written_come_in_parts_for_all_workers(
     sent, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("kplus.io.answers.PART_ROWS", 16)
+    monkeypatch.setattr("kplus.base.answers.PART_ROWS", 16)
     fitted = DPMeans(n_clusters=2, batch_size=8, random_state=0).fit(ROWS)
     np.save(tmp_path / "x.npy", ROWS)
     kplus.write_answers(fitted.predict, tmp_path / "x.npy", tmp_path / "labels.npy")

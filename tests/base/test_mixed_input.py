@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError
 from kplus.data.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
 from kplus.data.categories import Coding
-from kplus.estimators._input import open_mixed_table, open_table
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

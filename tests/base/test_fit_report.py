@@ -11,7 +11,7 @@ import pytest
 import kplus
 from every_estimator import MODELS, ROWS, every_default, every_model, fitted, seeded
 from kplus import CRAFT, MEIBP, DPMeans, DPMixture, IBPGibbs
-from kplus.estimators import _progress
+from kplus.base import progress as _progress
 from kplus.io import checkpoint
 
 X = np.random.default_rng(0).normal(size=(4000, 4))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import kplus
 from kplus import CRAFT, DPMeans, DPMixture, KFeatures
-from kplus.io import answers
+from kplus.base import answers
 
 pytest.importorskip("pyarrow")
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from kplus.base.interrupt import Interrupt
 from kplus.core.types import PassInfo
 from kplus.engine.memory import resident_bytes
 from kplus.engine.meter import Meter
-from kplus.estimators._interrupt import Interrupt
 
 __all__ = ["PassReporter", "Watch"]
 

@@ -16,19 +16,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval
 
-from kplus.core.errors import NotFiniteError
-from kplus.core.types import Blocks, PassInfo
-from kplus.data.categories import Coding
-from kplus.estimators._checkpoint import begin, check_rows, open_for
-from kplus.estimators._checks import (
+from kplus.base.checkpointing import begin, check_rows, open_for
+from kplus.base.checks import (
     check_weights,
     describe_infinite,
     describe_not_finite,
     refuse_bools,
 )
-from kplus.estimators._input import open_table
-from kplus.estimators._progress import PassReporter, Watch
-from kplus.estimators._report import report_of
+from kplus.base.progress import PassReporter, Watch
+from kplus.base.report import report_of
+from kplus.base.tables import open_table
+from kplus.core.errors import NotFiniteError
+from kplus.core.types import Blocks, PassInfo
+from kplus.data.categories import Coding
 from kplus.io.checkpoint import Checkpoint
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "latest", "warn"]

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference
 from kplus import DPMeans
-from kplus.estimators._job import job_of
+from kplus.base.job import job_of
 
 
 def grid(rng, n):

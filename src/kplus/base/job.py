@@ -8,11 +8,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
+from kplus.base.progress import Watch
 from kplus.core.job import Job
 from kplus.core.types import Array, Blocks
 from kplus.engine import make_engine
 from kplus.engine.resources import resources_now
-from kplus.estimators._progress import Watch
 
 __all__ = ["answering", "job_of"]
 

@@ -15,7 +15,7 @@ from every_estimator import (
     seeded,
 )
 from kplus import DPMixture
-from kplus.estimators import _base
+from kplus.base import estimator as _base
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
 STREAMS = [model for model in MODELS if hasattr(model, "partial_fit")]

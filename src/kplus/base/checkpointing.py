@@ -7,9 +7,9 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from kplus import __version__
+from kplus.base.fingerprint import Fingerprint
 from kplus.core.errors import CheckpointError
 from kplus.core.types import Array, Blocks
-from kplus.estimators._fingerprint import Fingerprint
 from kplus.io.checkpoint import Checkpoint
 
 __all__ = ["begin", "check_rows", "open_for"]
