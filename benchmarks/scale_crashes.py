@@ -27,7 +27,7 @@ import sys, warnings
 how, name, path, folder, here = sys.argv[1:]
 sys.path.insert(0, here)
 warnings.simplefilter("ignore")
-import kplus.io.checkpoint as checkpoint
+import kplus.persist.checkpoint as checkpoint
 checkpoint.SECONDS, checkpoint.SHARE = 0.05, 0
 from scale_crashes import seeded
 if how == "fit":
@@ -121,7 +121,7 @@ class Undisturbed:
 
 def killed_fits(store: Store, n_kills: int, n_rows: int) -> CaseResult:
     """kill -9 at random moments; each fit is resumed, and compared."""
-    from kplus.io.checkpoint import CheckpointWarning
+    from kplus.persist.checkpoint import CheckpointWarning
 
     rng, n_late = np.random.default_rng(0), n_kills * 4 // 5
     names = list(models())

@@ -1,6 +1,6 @@
 """Fits that write a checkpoint after every pass, and crash after some of them."""
 
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 
 class Crash(Exception):

@@ -9,7 +9,7 @@ import numpy as np
 
 from kplus import DPMixture
 from kplus.datasets import make_spherical_mixture
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 checkpoint.SECONDS = 0  # this fit takes no ten seconds
 

@@ -25,9 +25,9 @@ _HOMES = {
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
     "write_answers": "kplus.base.answers",
-    "save": "kplus.io",
-    "load": "kplus.io",
-    "inspect": "kplus.io",
+    "save": "kplus.persist",
+    "load": "kplus.persist",
+    "inspect": "kplus.persist",
     "CheckpointError": "kplus.core.errors",
     "DataError": "kplus.core.errors",
     "WorkersError": "kplus.core.errors",
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
         penalty_for,
         penalty_path,
     )
-    from kplus.io.save import inspect, load, save
+    from kplus.persist.save import inspect, load, save
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ import kplus
 from every_estimator import MODELS, ROWS, every_default, every_model, fitted, seeded
 from kplus import CRAFT, MEIBP, DPMeans, DPMixture, IBPGibbs
 from kplus.base import progress as _progress
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 X = np.random.default_rng(0).normal(size=(4000, 4))
 X[::2] += 8.0

@@ -21,7 +21,7 @@ from every_estimator import (
     seeded,
 )
 from kplus import DPMeans, IBPVariational
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
 WATCHED = [model for model in MODELS if getattr(model, "n_init", 1) == 1]

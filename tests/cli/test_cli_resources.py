@@ -11,7 +11,7 @@ import kplus as library
 import kplus.base.estimator as base
 from kplus.base import job as _job
 from kplus.engine.resources import resources_now
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 
 def with_workers(test):

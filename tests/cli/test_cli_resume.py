@@ -206,7 +206,7 @@ def test_an_edited_command(kplus, crash, data, tmp_path, out):
 
 SCRIPT = """
 import sys
-import kplus.io.checkpoint as checkpoint
+import kplus.persist.checkpoint as checkpoint
 checkpoint.SECONDS, checkpoint.SHARE = 0.0, 0
 write = checkpoint.Checkpoint.write
 def writing(self, *arguments):

@@ -475,8 +475,8 @@ def test_ctrl_c_in_the_terminal_of_the_workers(tmp_path):
 
 @pytest.mark.parametrize("resumed_by", ["workers", "threads"])
 def test_checkpoints_refer_to_files(resumed_by, active, tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.io.checkpoint.SECONDS", 0.0)
-    monkeypatch.setattr("kplus.io.checkpoint.SHARE", 0)
+    monkeypatch.setattr("kplus.persist.checkpoint.SECONDS", 0.0)
+    monkeypatch.setattr("kplus.persist.checkpoint.SHARE", 0)
     path = saved(tmp_path, make_gaussian_blobs(600, 3, 6, random_state=0)[0])
     model = DPMixture(batch_size=200, random_state=0)
     expected = without_workers(lambda: vars(model.fit(path)).copy())

@@ -14,8 +14,8 @@ from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seed
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
 from kplus.engine import state_store
-from kplus.io import checkpoint
-from kplus.io.checkpoint import CheckpointWarning
+from kplus.persist import checkpoint
+from kplus.persist.checkpoint import CheckpointWarning
 
 LOOPED = [model for model in MODELS if not isinstance(model, IBPGibbs)]
 by_class = pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def main() -> None:
     most = bytes_of("VmSize") + ADDRESSES
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     warnings.simplefilter("ignore")
-    for module in ("kplus.io", "kplus.data.files"):
+    for module in ("kplus.persist", "kplus.data.files"):
         importlib.import_module(module)
     report = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("FUZZ_FOLDER")) as folder:

@@ -22,7 +22,7 @@ from kplus.core.reading import n_blocks
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.data.open import Coder, open_numbers
 from kplus.engine.state_store import read_states, write_states
-from kplus.io import checkpoint
+from kplus.persist import checkpoint
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(3)
 X[20:] += 9.0

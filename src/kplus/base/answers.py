@@ -13,7 +13,7 @@ from kplus.data.categories import Coding
 from kplus.data.open import Coder, is_stored, row_slices
 from kplus.data.wrapped import RowRange
 from kplus.engine.resources import resources_now
-from kplus.io.atomic import atomic_file
+from kplus.persist.atomic import atomic_file
 
 __all__ = ["parts_of", "write_answers"]
 

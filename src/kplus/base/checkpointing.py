@@ -10,7 +10,7 @@ from kplus import __version__
 from kplus.base.fingerprint import Fingerprint
 from kplus.core.errors import CheckpointError
 from kplus.core.types import Array, Blocks
-from kplus.io.checkpoint import Checkpoint
+from kplus.persist.checkpoint import Checkpoint
 
 __all__ = ["begin", "check_rows", "open_for"]
 

@@ -29,7 +29,7 @@ from kplus.base.tables import open_table
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo
 from kplus.data.categories import Coding
-from kplus.io.checkpoint import Checkpoint
+from kplus.persist.checkpoint import Checkpoint
 
 __all__ = ["AT_LEAST_ONE", "Clusterer", "Estimator", "Table", "latest", "warn"]
 

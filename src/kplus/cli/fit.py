@@ -159,7 +159,7 @@ def _write(
     options: Options, table: Table, findings: Findings, folder: Path
 ) -> dict[str, str]:
     """Write all files to `folder`; return where they will be in the end."""
-    from kplus.io.save import save
+    from kplus.persist.save import save
 
     main = MODELS[options.model].main
     names = {main: f"{main}.{options.format}"}

@@ -24,7 +24,7 @@ __all__ = ["impute"]
 
 def impute(options: Options) -> None:
     """Run the command."""
-    from kplus.io.save import load
+    from kplus.persist.save import load
 
     check_file(options.output, options.force)
     with allowed(options):

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 from kplus.cli.options import Options
-from kplus.io import ArrayInfo
-from kplus.io import inspect as read
+from kplus.persist import ArrayInfo
+from kplus.persist import inspect as read
 
 __all__ = ["inspect"]
 

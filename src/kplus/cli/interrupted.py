@@ -8,8 +8,8 @@ from typing import Any
 
 from kplus.cli.console import CommandError, Interrupted, count
 from kplus.cli.options import OPTIONS, Options
-from kplus.io.atomic import atomic_file
-from kplus.io.checkpoint import has_begun, read_fit, remove_unused, why_none
+from kplus.persist.atomic import atomic_file
+from kplus.persist.checkpoint import has_begun, read_fit, remove_unused, why_none
 
 __all__ = [
     "check_new",

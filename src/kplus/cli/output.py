@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError
 from kplus.cli.tables import Table
-from kplus.io.atomic import atomic_file
+from kplus.persist.atomic import atomic_file
 
 __all__ = [
     "check_file",

@@ -25,7 +25,7 @@ __all__ = ["input_for", "predict", "read_for", "scaling_of"]
 
 def predict(options: Options) -> None:
     """Run the command."""
-    from kplus.io.save import load
+    from kplus.persist.save import load
 
     check_file(options.output, options.force)
     with allowed(options):

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import ModelFormatError
-from kplus.io import inspect, load, save
-from kplus.io.npy import ArraySpec
+from kplus.persist import inspect, load, save
+from kplus.persist.npy import ArraySpec
 
 
 class Exploit:

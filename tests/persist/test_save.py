@@ -16,8 +16,8 @@ from hypothesis.extra import numpy as hnp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from kplus.io import ArrayInfo, inspect, load, save
-from kplus.io import archive as archive_module
+from kplus.persist import ArrayInfo, inspect, load, save
+from kplus.persist import archive as archive_module
 
 
 def same(a, b):
@@ -291,7 +291,7 @@ def test_inspect_reads_no_array(bench, tmp_path):
 
 def test_inspect_does_not_import_scikit_learn(saved, tmp_path):
     code = (
-        "import sys, kplus.io; from kplus.core import storable;"
+        "import sys, kplus.persist; from kplus.core import storable;"
         "storable.ESTIMATORS['StubModel'] = 'nowhere';"
         f"kplus.io.inspect({str(saved)!r}); assert 'sklearn' not in sys.modules"
     )

@@ -24,8 +24,8 @@ from kplus import (
     IBPVariational,
     KFeatures,
 )
-from kplus.io import ArrayInfo, inspect, load, save
 from kplus.observations import DiagGaussian, Gaussian, Mixed, NegativeBinomial
+from kplus.persist import ArrayInfo, inspect, load, save
 
 RNG = np.random.default_rng(0)
 X = (RNG.random((50, 2)) < 0.5) @ [[4.0, 4, 0], [0, 0, 3]] + RNG.normal(

@@ -22,8 +22,8 @@ from kplus.core.decoding import Decoder, size_of
 from kplus.core.encoding import Encoder
 from kplus.core.errors import ModelFormatError
 from kplus.core.storable import ESTIMATORS, RECORDS, find_class, name_of
-from kplus.io.archive import Archive, open_archive, write_archive
-from kplus.io.npy import ArraySpec
+from kplus.persist.archive import Archive, open_archive, write_archive
+from kplus.persist.npy import ArraySpec
 
 __all__ = ["ArrayInfo", "ModelInfo", "inspect", "load", "save"]
 

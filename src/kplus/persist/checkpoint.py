@@ -28,7 +28,7 @@ from kplus.core.loop_state import LoopState, Pending
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
-from kplus.io.archive import open_archive, write_archive
+from kplus.persist.archive import open_archive, write_archive
 
 __all__ = [
     "Checkpoint",

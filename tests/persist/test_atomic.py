@@ -3,8 +3,8 @@ import stat
 
 import pytest
 
-from kplus.io import atomic
-from kplus.io.atomic import atomic_file
+from kplus.persist import atomic
+from kplus.persist.atomic import atomic_file
 
 
 def write(path, content):

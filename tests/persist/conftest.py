@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from kplus.core import storable
 from kplus.core.errors import ModelFormatError
-from kplus.io import load, save
+from kplus.persist import load, save
 
 HOME = "kplus_io_stubs"
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from kplus.core.encoding import MEMBER_NAME
 from kplus.core.errors import ModelFormatError
-from kplus.io.atomic import atomic_file
-from kplus.io.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
+from kplus.persist.atomic import atomic_file
+from kplus.persist.npy import ArraySpec, parse_spec, read_npy, spec_of, write_npy
 
 __all__ = ["FORMAT", "SCHEMA", "Archive", "open_archive", "write_archive"]
 

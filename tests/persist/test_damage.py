@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import ModelFormatError
-from kplus.io import inspect, load, save
+from kplus.persist import inspect, load, save
 
 
 @pytest.fixture

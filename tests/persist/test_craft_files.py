@@ -10,7 +10,7 @@ import pytest
 
 from kplus import CRAFT
 from kplus.data.categories import Coding
-from kplus.io import load, save
+from kplus.persist import load, save
 
 RNG = np.random.default_rng(0)
 Z = np.arange(90) % 3

@@ -1,5 +1,5 @@
 """Files: fitted estimators saved, loaded and looked into without running code."""
 
-from kplus.io.save import ArrayInfo, ModelInfo, inspect, load, save
+from kplus.persist.save import ArrayInfo, ModelInfo, inspect, load, save
 
 __all__ = ["ArrayInfo", "ModelInfo", "inspect", "load", "save"]

@@ -11,10 +11,10 @@ from kplus import DPMeans, DPMixture, IBPGibbs
 from kplus.core.errors import CheckpointError
 from kplus.core.journal import Done, Kept
 from kplus.datasets import make_gaussian_blobs
-from kplus.io import checkpoint
-from kplus.io.checkpoint import CheckpointWarning
 from kplus.models.dp_means.fast import DPMeansModel
 from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.persist import checkpoint
+from kplus.persist.checkpoint import CheckpointWarning
 
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
 

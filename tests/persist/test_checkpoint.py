@@ -21,8 +21,8 @@ from kplus.core.errors import CheckpointError
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.files import number_blocks, open_files
 from kplus.datasets import make_gaussian_blobs
-from kplus.io import checkpoint
-from kplus.io.checkpoint import CheckpointWarning
+from kplus.persist import checkpoint
+from kplus.persist.checkpoint import CheckpointWarning
 
 X = make_gaussian_blobs(400, 3, 5, random_state=0)[0]
 
@@ -363,7 +363,7 @@ def test_a_process_that_is_killed(tmp_path):
         import sys, time
         import numpy as np
         import kplus
-        from kplus.io import checkpoint
+        from kplus.persist import checkpoint
         checkpoint.SECONDS, checkpoint.SHARE = 0.0, 0
         keep = checkpoint.Checkpoint.keep
         def slowly(self, *arguments):
