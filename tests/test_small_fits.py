@@ -18,7 +18,7 @@ from kplus import (
     KFeatures,
     observations,
 )
-from kplus.models.dp_means import fast
+from kplus.dp_means import model as fast
 
 RNG = np.random.default_rng(0)
 GROUP = np.arange(36) % 3

@@ -6,13 +6,13 @@ import pytest
 import reference
 from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_means.model import DPMeansModel
+from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.present import PresentClusters
+from kplus.dp_means.remove import DropEmpty, RemoveCluster
+from kplus.dp_means.split import best_splits
 from kplus.engine import SerialEngine
-from kplus.models.dp_means.fast import DPMeansModel
-from kplus.models.dp_means.params import Centers, Lens
-from kplus.moves.open import OpenClusters
-from kplus.moves.present import PresentClusters
-from kplus.moves.remove import DropEmpty, RemoveCluster
-from kplus.moves.split import best_splits
 
 PLAIN = Lens(np.zeros(2), 1.0)
 

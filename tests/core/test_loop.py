@@ -9,11 +9,11 @@ import reference
 from kplus.core import loop
 from kplus.core.types import Proposal
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_means.model import DPMeansModel
+from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine
-from kplus.models.dp_means.fast import DPMeansModel
-from kplus.models.dp_means.params import Centers, Lens
-from kplus.moves.open import OpenClusters
-from kplus.moves.remove import DropEmpty, RemoveCluster
 
 X = np.random.default_rng(0).normal(size=(120, 2))
 LENS = Lens.on(X)

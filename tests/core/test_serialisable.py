@@ -23,20 +23,21 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.files import open_files
+from kplus.dp_means import model as fast
+from kplus.dp_means import stats
+from kplus.dp_means.full_covariance import Ellipsoids, FullCovarianceModel
+from kplus.dp_means.full_covariance_moves import OpenEllipsoids
+from kplus.dp_means.model import DPMeansModel
+from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
-from kplus.models.dp_means import fast, stats
-from kplus.models.dp_means.fast import DPMeansModel
-from kplus.models.dp_means.full_covariance import Ellipsoids, FullCovarianceModel
-from kplus.models.dp_means.params import Centers, Lens
 from kplus.models.features import model as feature_model
 from kplus.models.features import stats as feature_stats
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
-from kplus.moves.ellipsoids import OpenEllipsoids
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.moves.open import OpenClusters
-from kplus.moves.remove import DropEmpty, RemoveCluster
 from workers import two_workers
 
 CLUSTER_LIST, FEATURE_LIST = 512, 32

@@ -8,7 +8,8 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import kplus.kernels
-from kplus.kernels import sequential, split
+from kplus.dp_means import kernels_sequential as sequential
+from kplus.dp_means import kernels_split as split
 
 MODULES = [m.name for m in pkgutil.iter_modules(kplus.kernels.__path__)]
 

@@ -11,7 +11,7 @@ from kplus import DPMeans, DPMixture, IBPGibbs
 from kplus.core.errors import CheckpointError
 from kplus.core.journal import Done, Kept
 from kplus.datasets import make_gaussian_blobs
-from kplus.models.dp_means.fast import DPMeansModel
+from kplus.dp_means.model import DPMeansModel
 from kplus.models.dp_mixture.model import DPMixtureModel
 from kplus.persist import checkpoint
 from kplus.persist.checkpoint import CheckpointWarning

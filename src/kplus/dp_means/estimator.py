@@ -1,0 +1,369 @@
+"""DP-means: k-means that finds the number of clusters."""
+
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.base.checks import check_shapes, check_weights, refuse_fewer_rows
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter, Watch
+from kplus.core.types import Array, PassInfo
+from kplus.dp_means import full_covariance_search as full_covariance
+from kplus.dp_means import search, settings
+from kplus.dp_means.fitted import Fitted
+from kplus.dp_means.full_covariance import Ellipsoids
+from kplus.dp_means.params import Lens
+
+__all__ = ["DPMeans"]
+
+
+class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
+    """K-means whose number of clusters comes from the data.
+
+    Minimises the squared distances of rows to their cluster's centre plus a
+    `penalty` (λ² of the papers) for each cluster after the first. There are three
+    ways to say how many clusters you want:
+
+    - ``penalty=number``: a row farther than √penalty from every centre opens a
+      cluster (the rule of Kulis & Jordan 2012);
+    - ``n_clusters=K``: exactly that many, found by splits and swaps;
+    - neither: the number that the widest range of penalties agrees on.
+
+    Parameters
+    ----------
+    penalty : float or "auto", default="auto"
+        λ²: what one more cluster costs, in squared distance.
+    n_clusters : int or None, default=None
+        Wished number of clusters. A `penalty` given as well opens no clusters then; it
+        is only charged in `objective_`.
+    max_clusters : int or None, default=None
+        Never more clusters than that. This is Eq. 12 of MAD-Bayes.
+    algorithm : {"fast", "serial"}, default="fast"
+        "fast" opens clusters at the costliest rows after each pass, whatever their
+        order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
+        needs a number as `penalty`.
+    collapsed : bool, default=False
+        After the fast fit, move rows one at a time by the exact change of the
+        objective (Eq. 9, Algorithm 2 of MAD-Bayes). Slower, never higher; needs
+        `penalty` or `n_clusters`.
+    covariance : {"spherical", "full"}, default="spherical"
+        "full" measures distances by a covariance matrix of each cluster's own (Sup.
+        Mat. E of MAD-Bayes); needs a number as `penalty`, which is then compared with
+        squared Mahalanobis distances. See Notes.
+    min_covariance : float, default=1.0
+        With ``covariance="full"``: variance that every cluster has at least in
+        every direction, and that a new one starts with.
+    n_init : int, default=1
+        Starts, of which the best is kept. Those after the first begin with rows drawn
+        at random (also with ``algorithm="serial"``, which always keeps the order).
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-5
+        Stop when a pass gains less than that. As a share of the objective; and no
+        cluster must be opened or removed.
+    batch_size : int or None, default=None
+        Rows read at a time. By default what suits the processor's cache.
+    warm_start : bool, default=False
+        Start `fit` from the last one. From its centres.
+    n_jobs : int or None, default=None
+        Threads; -1 uses all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices. They concern the sample that a fit on many rows
+        starts with, and random starts.
+    verbose : int, default=0
+        Print a line a pass.
+
+    Attributes
+    ----------
+    n_clusters_ : int
+        Number of clusters found.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row.
+    cluster_centers_ : ndarray of shape (n_clusters_, n_features)
+        Centres.
+    cluster_sizes_ : ndarray of shape (n_clusters_,)
+        Summed weights of the rows of each cluster.
+    objective_ : float
+        Squared distances plus ``penalty_ * (n_clusters_ - 1)``; see Notes for
+        ``covariance="full"``.
+    objective_history_ : ndarray of shape (n_iter_,)
+        The objective after each pass over all rows. It never rises within a fit. In a
+        stream, the latest 10,000 at most.
+    n_iter_ : int
+        Passes over all rows. In a stream, those over all batches.
+    converged_ : bool
+        Whether the fit came to rest.
+    penalty_ : float
+        The penalty used. 0 where `n_clusters` was given and `penalty` was not.
+    path_ : PenaltyPath
+        With ``penalty="auto"``: what the choice was made from.
+    covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
+        With ``covariance="full"``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    penalty_for : A penalty for a wished number of clusters.
+    penalty_path : Which penalties give which number of clusters.
+
+    Notes
+    -----
+    With ``covariance="full"`` and Σ0 = `min_covariance` · I the objective is the sum of
+    squared Mahalanobis distances plus λ² times (K - 1 + Σ_k [log|Σ_k| - log|Σ0| +
+    tr(Σ0 Σ_k⁻¹) - D]); without the terms in Σ0 it would have no lower bound. Its best
+    matrices are Σ_k = Σ0 + S_k/λ², where S_k is the scatter matrix, a sum over the
+    rows of the cluster: large clusters reach far, and from many rows on the lowest
+    objective is often a single cluster. A fit therefore begins with the clusters of the
+    spherical fit. A new cluster opens at a row farther than √(λ² · `min_covariance`)
+    from the others that are still round, and only that product decides about clusters.
+
+    In a stream (`partial_fit`), earlier rows stay in their clusters, as weight on the
+    centres; rows of a batch find their cluster and, with a number as `penalty`, open
+    new ones. With `n_clusters` or ``penalty="auto"`` the first batch decides the
+    number.
+
+    References
+    ----------
+    .. [1] T. Broderick, B. Kulis, M. I. Jordan. "MAD-Bayes: MAP-based asymptotic
+       derivations from Bayes." ICML 2013.
+    .. [2] B. Kulis, M. I. Jordan. "Revisiting k-means: new algorithms via Bayesian
+       nonparametrics." ICML 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import DPMeans
+    >>> X = np.array([[1, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> model = DPMeans(penalty=16).fit(X)
+    >>> model.n_clusters_
+    2
+    >>> model.labels_
+    array([0, 0, 0, 1, 1, 1], dtype=int32)
+    >>> model.cluster_centers_
+    array([[ 1.,  2.],
+           [10.,  2.]])
+    >>> model.objective_
+    32.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
+        "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_clusters": [AT_LEAST_ONE, None],
+        "max_clusters": [AT_LEAST_ONE, None],
+        "algorithm": [StrOptions({"fast", "serial"})],
+        "collapsed": ["boolean"],
+        "covariance": [StrOptions({"spherical", "full"})],
+        "min_covariance": [Interval(Real, 0, None, closed="neither")],
+    }
+    _result = "cluster_centers_"
+
+    def __init__(
+        self,
+        penalty="auto",
+        *,
+        n_clusters=None,
+        max_clusters=None,
+        algorithm="fast",
+        collapsed=False,
+        covariance="spherical",
+        min_covariance=1.0,
+        n_init=1,
+        max_iter=300,
+        tol=1e-5,
+        batch_size=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.penalty = penalty
+        self.n_clusters = n_clusters
+        self.max_clusters = max_clusters
+        self.algorithm = algorithm
+        self.collapsed = collapsed
+        self.covariance = covariance
+        self.min_covariance = min_covariance
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
+
+    # --------------------------------------------------------- steps of a fit
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        settings.check(self)
+
+    def _check_stream(self) -> None:
+        settings.check_stream(self)
+
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
+
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> Fitted:
+        return settings.find_clusters(
+            self, job_of(self, table.source, weights, reporter)
+        )
+
+    def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
+        """The clusters of this batch and of all rows seen earlier."""
+        fixed = self.n_clusters is not None or isinstance(self.penalty, str)
+        found = search.stream(
+            job_of(self, table.source, weights, watch),
+            np.inf if fixed else self.penalty,
+            settings.cap(self),
+            self._lens,
+            self.cluster_centers_,
+            self._cluster_means,
+            self.cluster_sizes_,
+        )
+        if fixed:
+            found = found.at_penalty(self.penalty_)
+        found = found.with_earlier(self.cluster_sizes_, self._cluster_errors)
+        return replace(found, path=getattr(self, "path_", None))
+
+    def _store(self, found: Fitted, table: Table) -> None:
+        self.cluster_centers_ = found.centers
+        self.labels_ = found.labels
+        self.n_clusters_ = len(found.centers)
+        self.cluster_sizes_ = found.counts
+        self.penalty_ = float(found.penalty)
+        self.converged_ = found.converged
+        self._set_or_drop("path_", found.path)
+        self._set_or_drop("covariances_", found.covariances)
+        self._lens = found.lens
+        # What a stream needs to know of the rows: means, and errors about them.
+        shift = np.sum((found.means - found.centers) ** 2, axis=1)
+        self._cluster_means = found.means
+        self._cluster_errors = np.maximum(found.errors - found.counts * shift, 0.0)
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        params = info.params
+        if isinstance(params, Ellipsoids):
+            return {
+                "cluster_centers_": params.centers,
+                "covariances_": params.covariances,
+                "n_clusters_": params.K,
+            }
+        return {
+            "cluster_centers_": params.lens.back(params.centers),
+            "n_clusters_": params.K,
+            "_lens": params.lens,
+        }
+
+    # -------------------------------------------------------------------- rows
+
+    def predict(self, X: Any) -> Any:
+        """Return the nearest cluster of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._assign(X, None)[0]
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return minus the sum of squared distances to the nearest centre.
+
+        With ``covariance="full"`` distances are Mahalanobis distances.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        score : float
+        """
+        return -self._assign(X, sample_weight)[1]
+
+    def _assign(self, X: Any, sample_weight: Any) -> tuple[Any, float]:
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        weights = check_weights(sample_weight, source.n_rows)
+        job = answering(self, source, weights)
+        with self._explaining(source):
+            if hasattr(self, "covariances_"):
+                return full_covariance.assign(
+                    job, self.cluster_centers_, self.covariances_
+                )
+            shown = search.assign(job, self._lens, self.cluster_centers_)
+            return shown.labels, shown.objective
+
+    def transform(self, X: Any) -> Any:
+        """Return the distance of each row to each centre.
+
+        With ``covariance="full"`` distances are Mahalanobis distances.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        distances : ndarray of shape (n_samples, n_clusters_)
+        """
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        if hasattr(self, "covariances_"):
+            distances = full_covariance.distances(
+                source, self.cluster_centers_, self.covariances_
+            )
+        else:
+            distances = search.distances(source, self.cluster_centers_)
+        if not np.all(np.isfinite(distances)):
+            raise self._explain(source)
+        return distances
+
+    # -------------------------------------------------------------------- files
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        return {
+            "cluster_errors": self._cluster_errors,
+            "cluster_means": self._cluster_means,
+            "lens_origin": self._lens.origin,
+            "lens_inv": self._lens.inv,
+        }
+
+    def _from_state(self, state: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        self._cluster_errors = state["cluster_errors"]
+        self._cluster_means = state["cluster_means"]
+        self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
+        K, D = self.n_clusters_, self.n_features_in_
+        shapes = {
+            "cluster_centers_": (self.cluster_centers_, (K, D)),
+            "cluster_sizes_": (self.cluster_sizes_, (K,)),
+            "cluster_errors": (self._cluster_errors, (K,)),
+            "cluster_means": (self._cluster_means, (K, D)),
+            "lens_origin": (self._lens.origin, (D,)),
+        }
+        if hasattr(self, "covariances_"):
+            shapes["covariances_"] = (self.covariances_, (K, D, D))
+        check_shapes(shapes)

@@ -1,0 +1,150 @@
+"""The penalty path: which number of clusters each penalty asks for.
+
+For a penalty λ² the best K minimises SSE(K) + λ²K, so K changes only at the corners
+of the lower convex hull of SSE(K). A corner lives between two slopes of the hull;
+the length of that interval in log λ² tells how much the data insist on that K.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_means.params import Lens
+from kplus.dp_means.splits import Growth
+
+__all__ = ["PenaltyPath", "most_clusters", "trace"]
+
+_LEAST_PLATEAU = 0.5  # in log λ²: shorter ones come about by chance
+
+
+@dataclass(frozen=True)
+class PenaltyPath:
+    """Corners of the lower hull of SSE(K), on the scale of the whole data set.
+
+    Attributes
+    ----------
+    n_clusters : array of shape (n_corners,)
+        K of each corner, ascending.
+    sse : array of shape (n_corners,)
+        Sum of squared distances at that K.
+    penalty_low, penalty_high : arrays of shape (n_corners,)
+        Penalties between which that K is the best; ``inf`` above K = 1, 0 below the
+        last one.
+    log_length : array of shape (n_corners,)
+        ``log(penalty_high / penalty_low)``: the length of the plateau.
+    bic : array of shape (n_corners,)
+        Bayesian information criterion of a spherical mixture; lower is better.
+    chosen : int
+        Place of the corner that the automatic rule takes.
+    penalty : float
+        The middle (geometric mean) of its plateau.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import DPMeans, penalty_path
+    >>> X = np.repeat([[0.0], [10.0], [25.0]], 50, axis=0)
+    >>> X += np.linspace(-1, 1, 150)[:, None]
+    >>> path = penalty_path(DPMeans(), X)
+    >>> int(path.n_clusters[path.chosen])
+    3
+    """
+
+    n_clusters: IntArray
+    sse: Array
+    penalty_low: Array
+    penalty_high: Array
+    log_length: Array
+    bic: Array
+    chosen: int
+    penalty: float
+
+    @property
+    def by_bic(self) -> int:
+        """The number of clusters that the information criterion prefers."""
+        return int(self.n_clusters[np.argmin(self.bic)])
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the choice stands out: a long plateau, and BIC not far from it."""
+        long = self.log_length[self.chosen] >= _LEAST_PLATEAU
+        return bool(long and 0.5 <= self.n_clusters[self.chosen] / self.by_bic <= 2.0)
+
+
+def most_clusters(n: float) -> int:
+    """How far the path goes for n rows: 2√n, at most 200, at least two rows each."""
+    return int(max(1, min(2.0 * np.sqrt(n), 200.0, n / 2.0)))
+
+
+def trace(
+    growth: Growth, n: float, n_features: int, lens: Lens, scale: float
+) -> PenaltyPath:
+    """Build the path from SSE(K) of a sample of weight n; `scale` lifts it to all rows.
+
+    The rule: the longest plateau in log λ², leaving out the two ends of the path,
+    which have one slope only. K = 1 instead if the information criterion does not
+    prefer the plateau's K to it.
+    """
+    corner = _lower_hull(growth.K, growth.sse)
+    K, sse = growth.K[corner], growth.sse[corner]
+    slopes = -np.diff(sse) / np.diff(K)
+    high = np.concatenate([[np.inf], slopes])
+    low = np.concatenate([slopes, [0.0]])
+    with np.errstate(divide="ignore"):
+        length = np.log(high) - np.log(low)
+    bic = _bic(K, sse, growth.entropy[corner], n, n_features)
+    chosen = _choose(K, sse, length, bic)
+    return PenaltyPath(
+        n_clusters=K,
+        sse=lens.back_squared(sse * scale),
+        penalty_low=lens.back_squared(low * scale),
+        penalty_high=lens.back_squared(high * scale),
+        log_length=length,
+        bic=bic,
+        chosen=chosen,
+        penalty=float(lens.back_squared(_middle(low[chosen], high[chosen]) * scale)),
+    )
+
+
+def _choose(K: IntArray, sse: Array, length: Array, bic: Array) -> int:
+    if len(K) == 1:
+        return 0
+    if sse[-1] <= 1e-12 * sse[0]:
+        return len(K) - 1  # as many distinct rows as clusters: nothing left to explain
+    if len(K) == 2:
+        return 0
+    chosen = 1 + int(np.argmax(length[1:-1]))
+    return chosen if bic[chosen] < bic[0] else 0
+
+
+def _middle(low: float, high: float) -> float:
+    """Geometric mean of the ends of a plateau; a step beyond the end that it has."""
+    if np.isinf(high):
+        return 2.0 * low if low > 0.0 else 1.0
+    return float(np.sqrt(low * high)) if low > 0.0 else 0.5 * high
+
+
+def _bic(K: IntArray, sse: Array, entropy: Array, n: float, D: int) -> Array:
+    """-2 log likelihood of hard spherical clusters of one variance, plus the price."""
+    floor = np.finfo(np.float64).tiny
+    fit = n * D * np.log(np.maximum(sse / (n * D), floor)) + 2.0 * entropy
+    bic: Array = fit + K * (D + 1.0) * np.log(n)
+    return bic
+
+
+def _lower_hull(K: IntArray, sse: Array) -> IntArray:
+    """Places of the corners of the lower convex hull of (K, sse)."""
+    hull: list[int] = []
+    for i in range(len(K)):
+        if hull and sse[i] >= sse[hull[-1]]:
+            continue
+        while len(hull) > 1:
+            a, b = hull[-2], hull[-1]
+            before = (sse[a] - sse[b]) * (K[i] - K[b])
+            after = (sse[b] - sse[i]) * (K[b] - K[a])
+            if before > after:
+                break
+            hull.pop()
+        hull.append(i)
+    return np.array(hull)

@@ -1,0 +1,245 @@
+"""How `DPMeans` is fitted: by a penalty, to a number of clusters, or on its own."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from kplus.core.job import Job, Sample, draw
+from kplus.core.reading import read_blocks
+from kplus.core.runs import answers, in_units, labels_of, run_job
+from kplus.core.types import (
+    Array,
+    Blocks,
+    FitResult,
+    IntArray,
+    Move,
+)
+from kplus.data.blocks import ArrayBlocks
+from kplus.dp_means.fitted import Fitted
+from kplus.dp_means.model import DPMeansModel
+from kplus.dp_means.open import OpenClusters, RefillClusters
+from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
+from kplus.dp_means.present import PresentClusters
+from kplus.dp_means.remove import DropEmpty, RemoveCluster
+from kplus.dp_means.seeds import plus_plus, scaled
+from kplus.dp_means.settle import SettleOnMeans
+from kplus.dp_means.splits import grow, swap
+from kplus.dp_means.stats import ClusterSums
+
+__all__ = [
+    "assign",
+    "by_number",
+    "by_penalty",
+    "distances",
+    "farthest_first",
+    "find_path",
+    "stream",
+]
+
+_LEVELS = (1_000, 5_000, 20_000)  # rows of the samples that a fit starts on
+_GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
+_SPLIT_TOL = 1e-3  # and how much the path and swaps do
+_MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
+_RELAX = 1.6  # how far updates overshoot the means until a fit rests
+_FIXED_K = DPMeansModel(np.inf)
+
+
+def by_penalty(
+    job: Job,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """Row rule: a row opens a cluster when its squared distance exceeds the penalty.
+
+    Small samples first: most clusters are opened where a pass costs little, and the
+    pass over all rows begins near its end.
+    """
+    sample = job.sample(_LEVELS[0])
+    lens = Lens.on(sample.rows)
+    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
+    moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
+    if start is not None:
+        return _finish(job, model, lens, lens.view(start), moves)
+    seen = scaled(sample, lens)
+    centers: Array = np.average(seen.rows, axis=0, weights=seen.weights)[None]
+    if random_start:
+        most = int(min(max_clusters, sample.n_rows))
+        centers = plus_plus(seen, job.rng, most, model.penalty)
+    for size in _LEVELS:
+        if job.source.n_rows < 2 * size:
+            break
+        if size > sample.n_rows:
+            sample = job.sample(size)
+        part = job.on_sample(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
+        result = run_job(part, model, _start(lens, centers), moves)[0]
+        centers = model.means(result.params, result.total)
+    return _finish(job, model, lens, centers, moves)
+
+
+def by_number(
+    job: Job,
+    n_clusters: int,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """A wished number of clusters: splits and swaps on a sample, then all rows."""
+    sample = job.sample(_LEVELS[-1])
+    lens = Lens.on(sample.rows)
+    if start is None:
+        seen = scaled(sample, lens)
+        if random_start:
+            centers = plus_plus(seen, job.rng, n_clusters)
+        else:
+            halve = grow(seen, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL)
+            centers = halve.centers
+        centers = _topped_up(job, lens, centers, n_clusters)
+        centers = swap(seen, centers, _SPLIT_TOL)
+    else:
+        centers = lens.view(start)
+    moves: list[Move] = [RefillClusters(), SettleOnMeans()]
+    return _finish(job, _FIXED_K, lens, centers, moves)
+
+
+def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
+    """Where the sample gave fewer centres than wished, add rows that differ."""
+    if len(centers) == n_clusters:
+        return centers
+    everything = draw(job.source, job.weights, job.source.n_rows, job.rng)
+    distinct = np.unique(everything.rows, axis=0)
+    if len(distinct) < n_clusters:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {len(distinct)} distinct rows "
+            f"of X; ask for fewer clusters."
+        )
+    seen = Sample(lens.view(distinct.astype(np.float64)), None, 1.0)
+    costs = np.min(cdist(seen.rows, centers), axis=1)
+    extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
+    return np.concatenate([centers, seen.rows[extra]])
+
+
+def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
+    """SSE(K) on a sample by best splits, and what it says of penalties."""
+    sample = job.sample(_LEVELS[-1])
+    lens = Lens.on(sample.rows)
+    weights = sample.weight()
+    n = max(float(weights.sum()), float(np.count_nonzero(weights)))
+    most = int(min(most_clusters(n), max_clusters))
+    growth = grow(scaled(sample, lens), most, lambda K: 1, _SPLIT_TOL)
+    return trace(growth, n, job.source.n_features, lens, 1.0 / sample.share)
+
+
+def assign(job: Job, lens: Lens, centers: Array) -> Fitted:
+    """Put all rows to their nearest centre and move nothing."""
+    start = Centers.start(lens, lens.view(centers))
+    total, labels = answers(job, _FIXED_K, start, keep="labels")
+    objective = _FIXED_K.objective(start, total)
+    return _to_data(_FIXED_K, FitResult(start, total, [objective], 1, False), labels)
+
+
+def distances(source: Blocks, centers: Array) -> Array:
+    """Distance of each row to each centre."""
+    lens = Lens.on(centers)
+    C = lens.view(centers)
+    out = np.empty((source.n_rows, len(C)))
+    for start, rows in read_blocks(source):
+        Y = lens.view(rows.astype(np.float64))
+        out[start : start + len(Y)] = cdist(Y, C) / lens.inv
+    return out
+
+
+def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> float:
+    """Squared distance of the K-th farthest row, taken in turn from the mean on."""
+    job = Job(source, weights, np.random.default_rng(0))
+    everything = job.sample(source.n_rows)
+    lens = Lens.on(everything.rows)
+    sample = scaled(everything, lens)
+    Y = sample.rows
+    costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
+    for _ in range(n_clusters - 1):
+        far = Y[np.argmax(costs)]
+        costs = np.minimum(costs, np.sum((Y - far) ** 2, axis=1))
+    if costs.max() <= 0.0:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than X has distinct rows; ask for fewer."
+        )
+    return float(lens.back_squared(costs.max()))
+
+
+def stream(
+    job: Job,
+    penalty: float,
+    max_clusters: float,
+    lens: Lens,
+    centers: Array,
+    means: Array,
+    mass: Array,
+) -> Fitted:
+    """One batch of a stream: earlier rows stay, as weight on their means.
+
+    An infinite penalty opens no cluster. The errors are those of this batch and of
+    the earlier means.
+    """
+    job.sample(_LEVELS[0])
+    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
+    start = replace(
+        Centers.start(lens, lens.view(centers)), refs=lens.view(means), mass=mass
+    )
+    finish = PresentClusters(keep_order=True)
+    fitted = run_job(
+        job, model, start, [OpenClusters()], finish=finish, rows=labels_of,
+        reported=in_units(lens.back_squared),
+    )  # fmt: skip
+    return _to_data(model, *fitted)
+
+
+def _finish(
+    job: Job, model: DPMeansModel, lens: Lens, centers: Array, moves: Sequence[Move]
+) -> Fitted:
+    """Pass over all rows until rest.
+
+    Statistics are taken about the first centres; if those turn out to have been so
+    far off that digits were lost, start again from where it led.
+    """
+    for _ in range(3):
+        start = _start(lens, centers)
+        result, labels = run_job(
+            job, model, start, moves, finish=PresentClusters(), rows=labels_of,
+            reported=in_units(lens.back_squared),
+        )  # fmt: skip
+        params: Centers = result.params
+        shifts = np.sum((params.centers - params.refs) ** 2, axis=1)
+        error = float(model.squared_error(params, result.total).sum())
+        if float(result.total.counts @ shifts) <= _MOST_SHIFT * error:
+            break
+        centers = params.centers
+    return _to_data(model, result, labels)
+
+
+def _start(lens: Lens, centers: Array) -> Centers:
+    return replace(Centers.start(lens, centers), relax=_RELAX)
+
+
+def _to_data(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted:
+    """Back to the units of the data."""
+    params: Centers = result.params
+    total: ClusterSums = result.total
+    lens = params.lens
+    penalty = lens.back_squared(model.penalty)
+    return Fitted(
+        lens=lens,
+        centers=lens.back(params.centers),
+        means=lens.back(model.means(params, total)),
+        labels=labels,
+        counts=total.counts,
+        errors=lens.back_squared(model.squared_error(params, total)),
+        penalty=float(penalty) if np.isfinite(penalty) else 0.0,
+        history=lens.back_squared(np.array(result.history)),
+        converged=result.converged,
+    )

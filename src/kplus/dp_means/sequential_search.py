@@ -1,0 +1,177 @@
+"""Fits that walk the rows in order: serial and collapsed DP-means."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from kplus.core.errors import NotFiniteError
+from kplus.core.job import Job
+from kplus.core.runs import in_units, labels_of, one_by_one, run_job
+from kplus.core.types import Array, FitResult, IntArray
+from kplus.dp_means.fitted import Fitted, by_size
+from kplus.dp_means.params import Lens
+from kplus.dp_means.search import assign, by_number, by_penalty
+from kplus.dp_means.seeds import plus_plus, scaled
+from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel
+from kplus.dp_means.tidy import TidyUp
+
+__all__ = ["collapsed", "collapsed_number", "refine", "serial"]
+
+_SAMPLE = 5_000  # rows that decide the lens and random starts
+
+
+def serial(
+    job: Job,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """Kulis & Jordan (2012): a row may open a cluster that the next rows see.
+
+    One cluster at the mean of all rows to begin with. Blocks can only be walked in
+    order, so a random start is one from drawn rows, not another order.
+    """
+    sample = job.sample(_SAMPLE)
+    lens = Lens.on(sample.rows)
+    model = SerialModel(lens.view_squared(penalty), max_clusters)
+    if start is not None:
+        centers = lens.view(start)
+    elif random_start:
+        most = int(min(max_clusters, sample.n_rows))
+        centers = plus_plus(scaled(sample, lens), job.rng, most, model.penalty)
+    else:
+        centers = _mean(job, lens)[None]
+    result, labels = run_job(
+        job.single_threaded(), model, Means.start(lens, centers), [TidyUp()],
+        groups=one_by_one(job), reported=in_units(lens.back_squared), rows=labels_of,
+    )  # fmt: skip
+    return labelled_as_assigned(job, _to_data(model, result.params, result, labels))
+
+
+def collapsed(
+    job: Job,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """The fast fit, then moves of single rows by the exact change of Eq. 9."""
+    fast = by_penalty(
+        job, penalty, max_clusters, start=start, random_start=random_start
+    )
+    return _go_on(job, fast, penalty, max_clusters)
+
+
+def collapsed_number(
+    job: Job,
+    n_clusters: int,
+    *,
+    start: Array | None = None,
+    random_start: bool = False,
+) -> Fitted:
+    """As `collapsed`, with a wished number of clusters that stays."""
+    fast = by_number(job, n_clusters, start=start, random_start=random_start)
+    if np.any(fast.counts == 0.0):
+        return fast  # fewer distinct rows than clusters: all at rest
+    return _go_on(job, fast, 0.0, n_clusters)
+
+
+def _go_on(job: Job, fast: Fitted, penalty: float, max_clusters: float) -> Fitted:
+    """Refine a fit, unless it was stopped before it came to rest."""
+    if not fast.converged or len(fast.history) >= job.max_iter:
+        return replace(fast, converged=False)
+    return refine(job, fast.centers, penalty, max_clusters, earlier=fast.history)
+
+
+def refine(
+    job: Job,
+    centers: Array,
+    penalty: float,
+    max_clusters: float = np.inf,
+    *,
+    earlier: Array | None = None,
+) -> Fitted:
+    """Put rows to the nearest centre, then move single rows until none pays.
+
+    Parameters
+    ----------
+    centers : array of shape (K, D)
+        Where to start; a single one lets the rows open all others.
+    earlier : array, optional
+        History of the passes that led to the centres.
+    """
+    before = np.empty(0) if earlier is None else earlier
+    sample = job.sample(_SAMPLE)
+    lens = Lens.on(sample.rows)
+    model = CollapsedModel(lens.view_squared(penalty), max_clusters)
+    result, labels = run_job(
+        job.single_threaded(), model, Means.start(lens, lens.view(centers)),
+        [TidyUp()], groups=one_by_one(job), reported=in_units(lens.back_squared),
+        earlier=len(before), rows=labels_of,
+    )  # fmt: skip
+    means = model.update(result.params, result.total)
+    fitted = _to_data(model, means, result, labels)
+    history = np.concatenate([before, fitted.history])
+    return labelled_as_assigned(job, replace(fitted, history=history))
+
+
+def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
+    """Number clusters by size, and give every row the label that `assign` gives it.
+
+    Within a pass later rows see more clusters, or other means, than earlier ones;
+    unless the fit is at rest some rows may have a nearer centre in the end, and equal
+    distances go to the lower of the new numbers. Neither raises the objective.
+    """
+    order = by_size(fitted.centers, fitted.counts)
+    unreported = job.on_sample(job.source, job.weights)
+    shown = assign(unreported, fitted.lens, fitted.centers[order])
+    kept = shown.counts > 0.0
+    if not np.all(kept):
+        return labelled_as_assigned(
+            job,
+            replace(fitted, centers=shown.centers[kept], counts=shown.counts[kept]),
+        )
+    charged = shown.at_penalty(fitted.penalty)
+    objective = min(charged.objective, fitted.objective)
+    return replace(
+        charged,
+        history=np.append(fitted.history[:-1], objective),
+        converged=fitted.converged,
+    )
+
+
+def _mean(job: Job, lens: Lens) -> Array:
+    """The weighted mean of all rows, in the units of the lens."""
+    source, total = job.source, np.zeros(job.source.n_features)
+    for start in range(0, source.n_rows, source.block_rows):
+        Y = lens.view(source.read(start // source.block_rows).astype(np.float64))
+        if not np.all(np.isfinite(Y)):
+            raise NotFiniteError("A row")
+        if job.weights is not None:
+            Y *= job.weights[start : start + len(Y), None]
+        total += Y.sum(axis=0)
+    return total / (source.n_rows if job.weights is None else job.weights.sum())
+
+
+def _to_data(
+    model: SerialModel | CollapsedModel,
+    params: Means,
+    result: FitResult,
+    labels: IntArray,
+) -> Fitted:
+    """Back to the units of the data, without clusters that have no row."""
+    lens, used = params.lens, result.total.members > 0
+    return Fitted(
+        lens=lens,
+        centers=lens.back(params.centers[used]),
+        means=lens.back(params.centers[used]),
+        labels=labels,
+        counts=result.total.counts[used],
+        errors=lens.back_squared(model.squared_error(params, result.total))[used],
+        penalty=float(lens.back_squared(model.penalty)),
+        history=lens.back_squared(np.array(result.history)),
+        converged=result.converged,
+    )
