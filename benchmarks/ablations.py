@@ -14,17 +14,17 @@ from kplus.core.job import Job
 from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture import search
+from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
+from kplus.dp_mixture.families.family import Columns, Likelihood
+from kplus.dp_mixture.merge import by_size, choose_merges, pair_changes
+from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.params import Components
+from kplus.dp_mixture.stats import MixtureStats, pair_index
+from kplus.dp_mixture.sticks import mean_log_weights, stick_evidence
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.resources import Resources
-from kplus.models.dp_mixture.model import DPMixtureModel
-from kplus.models.dp_mixture.params import Components
-from kplus.models.dp_mixture.stats import MixtureStats, pair_index
-from kplus.models.dp_mixture.sticks import mean_log_weights, stick_evidence
-from kplus.moves.birth import BirthSettings, BornComponents, seeded
-from kplus.moves.merge import by_size, choose_merges, pair_changes
-from kplus.observations.family import Columns, Likelihood
-from kplus.search import dp_mixture as search
 
 Judge = Callable[[DPMixtureModel, MixtureStats, MixtureStats, IntArray], Array]
 

@@ -14,9 +14,10 @@ from scipy.special import digamma, logsumexp
 from family_reference import expectations
 from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.stats import MixtureStats
 from kplus.engine import SerialEngine
-from kplus.models.dp_mixture.model import DPMixtureModel
-from kplus.models.dp_mixture.stats import MixtureStats
 from kplus.observations import (
     Bernoulli,
     Categorical,
@@ -29,7 +30,6 @@ from kplus.observations import (
     SphericalGaussian,
     ZeroMeanGaussian,
 )
-from kplus.observations.family import Columns
 from reference import divergence_beta
 
 # --------------------------------------------------------------------- sticks

@@ -17,8 +17,9 @@ from kplus.core.encoding import Encoder
 from kplus.core.journal import RngState
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.dp_means import estimator as _dp_means
-from kplus.estimators import _craft, _dp_mixture, _features, _ibp_variational, _meibp
-from kplus.observations.names import NAMES
+from kplus.dp_mixture import estimator as _dp_mixture
+from kplus.dp_mixture.families.names import NAMES
+from kplus.estimators import _craft, _features, _ibp_variational, _meibp
 from kplus.search.craft import driver as craft_driver
 from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver

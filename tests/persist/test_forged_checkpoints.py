@@ -12,7 +12,7 @@ from kplus.core.errors import CheckpointError
 from kplus.core.journal import Done, Kept
 from kplus.datasets import make_gaussian_blobs
 from kplus.dp_means.model import DPMeansModel
-from kplus.models.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.model import DPMixtureModel
 from kplus.persist import checkpoint
 from kplus.persist.checkpoint import CheckpointWarning
 

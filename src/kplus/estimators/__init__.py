@@ -3,9 +3,9 @@
 from kplus.dp_means.estimator import DPMeans
 from kplus.dp_means.penalty import penalty_for, penalty_path
 from kplus.dp_means.penalty_path import PenaltyPath
+from kplus.dp_mixture.estimator import DPMixture
 from kplus.estimators._bp_means import BPMeans
 from kplus.estimators._craft import CRAFT
-from kplus.estimators._dp_mixture import DPMixture
 from kplus.estimators._ibp_gibbs import IBPGibbs
 from kplus.estimators._ibp_variational import IBPVariational
 from kplus.estimators._k_features import KFeatures

@@ -1,0 +1,337 @@
+"""Births: new components from a fresh fit to the rows of one (section 3.1, Sup. 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
+from kplus.dp_mixture.families.family import ByComponent, Family
+from kplus.dp_mixture.merge import by_size, choose_merges, pair_changes
+from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.params import Components
+from kplus.dp_mixture.records import MoveRecords
+from kplus.dp_mixture.stats import Collected, MixtureStats, pair_index
+
+__all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
+
+_FEW = 2_000  # rows that are quickly sorted
+_WORTH = 1e-3  # nats a row by which the bound must rise to reward a birth
+
+
+@dataclass(frozen=True)
+class BirthSettings:
+    """How births go about it.
+
+    Attributes
+    ----------
+    max_components : float
+        No births beyond so many components.
+    n_new : int
+        Components that a target's rows are fitted with (K′).
+    n_targets : int
+        Most targets in a pass.
+    n_iter : int
+        Most iterations of the fresh fit.
+    changed : float
+        A component is a target again when its count has changed by this share.
+    n_rounds : int
+        How often all components are tried, with fewer seeds each time.
+    patience : int
+        Births that the bound does not reward, one after the other, before the last.
+    """
+
+    max_components: float = np.inf
+    n_new: int = 10
+    n_targets: int = 25
+    n_iter: int = 8
+    changed: float = 0.2
+    n_rounds: int = 1
+    patience: int = 3
+
+
+class BornComponents:
+    """Collect rows of targets in one pass, create components, adopt them in the next.
+
+    Targets are drawn in proportion to N_k L_k², with L_k the passes since the last try
+    (Eq. 22), among components that were not tried at about their present count. New
+    components start with the sums of their fresh fit, which stay in the total until the
+    end of the pass (Eq. 26 to 30).
+    """
+
+    def __init__(
+        self,
+        source: Blocks,
+        weights: Array | None,
+        rng: np.random.Generator,
+        records: MoveRecords,
+        settings: BirthSettings,
+    ) -> None:
+        self.source, self.weights, self.rng = source, weights, rng
+        self.records, self.settings = records, settings
+        self.state = (-np.inf, 0, 0)
+
+    @property
+    def state(self) -> tuple[float, int, int]:
+        """The best bound, births since that it did not reward, and the round."""
+        return self._best, self._unrewarded, self._round
+
+    @state.setter
+    def state(self, value: tuple[float, int, int]) -> None:
+        self._best, self._unrewarded, self._round = value
+
+    def propose(
+        self, at: Position[DPMixtureModel, Components, MixtureStats]
+    ) -> Proposal | None:
+        model, total, updated = at.model, at.total, at.updated
+        self._judge(model.best_bound(total), total)
+        collected = Collected.joined(total.collected).lowest(model.n_collect)
+        targets = np.unique(collected.targets[collected.targets >= 0])
+        born = [self._create(model, collected, total, k) for k in targets]
+        for target, part in zip(targets, born, strict=True):
+            if part is None:
+                self._refused(updated, int(target))
+        if any(part is not None for part in born):
+            return self._adopted(model, total, updated, targets, born)
+        return self.planned(updated)
+
+    def _refused(self, params: Components, target: int) -> None:
+        self.records.note(params.visits - 1, "birth", (target,), False, 0.0)
+
+    def _judge(self, bound: float, total: MixtureStats) -> None:
+        """Note whether the bound has risen since the last birth was adopted."""
+        if bound > self._best + _WORTH * total.mass:
+            self._best, self._unrewarded, self._round = bound, 0, 0
+
+    def planned(self, params: Components) -> Proposal | None:
+        """Ask the next pass to note rows of some components."""
+        settings = self.settings
+        room = settings.max_components - params.K
+        if room < 1 or self._unrewarded >= settings.patience:
+            return None
+        ready = self._untried(params)
+        if not len(ready) and self._round + 1 < settings.n_rounds:
+            self._round += 1
+            params = replace(params, tried=np.zeros(params.K))
+            ready = self._untried(params)
+        if not len(ready):
+            return None
+        chances = params.N[ready] * np.clip(params.waited[ready], 1, 100) ** 2.0
+        keys = self.rng.exponential(size=len(ready)) / chances
+        targets = np.sort(ready[np.argsort(keys)[: settings.n_targets]])
+        seed = int(self.rng.integers(2**31))
+        tried, waited = params.tried.copy(), params.waited.copy()
+        tried[targets], waited[targets] = params.N[targets], 0
+        plan = replace(params.plan, targets=targets, seed=seed)
+        asked = replace(params, plan=plan, tried=tried, waited=waited)
+        return Proposal(asked, np.arange(params.K), params.K, exact=True)
+
+    def _untried(self, params: Components) -> IntArray:
+        """Components that were not tried at about their present count."""
+        moved = np.abs(params.N - params.tried) > self.settings.changed * params.N
+        return np.flatnonzero(moved & (params.N >= 2.0))
+
+    def _create(
+        self,
+        model: DPMixtureModel,
+        collected: Collected,
+        total: MixtureStats,
+        target: int,
+    ) -> MixtureStats | None:
+        """Fit the rows noted for a target; None if they are best left as one."""
+        rows = np.unique(collected.rows[collected.targets == target])
+        X = self.source.take(rows)
+        weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
+        stand_for = max(1.0, float(total.seen[target] / weights.sum()))
+        n_new = max(2, self.settings.n_new >> self._round)
+        born = create(
+            model, X, weights, stand_for, n_new, self.settings.n_iter, self.rng
+        )
+        if born.K > 1 or _stands_apart(model, total, target, born):
+            return born
+        return None
+
+    def _adopted(
+        self,
+        model: DPMixtureModel,
+        total: MixtureStats,
+        params: Components,
+        targets: IntArray,
+        born: Sequence[MixtureStats | None],
+    ) -> Proposal:
+        self._unrewarded += 1
+        new = [part for part in born if part is not None]
+        kept = [int(k) for k, part in zip(targets, born, strict=True) if part]
+        room = self.settings.max_components - params.K
+        N = np.concatenate([part.N for part in new])
+        S = np.concatenate([part.S for part in new])
+        if len(N) > room:
+            largest = np.sort(np.argsort(-N, kind="stable")[: int(room)])
+            N, S = N[largest], S[largest]
+        K, J = params.K, len(N)
+        provisional = MixtureStats.zeros(K + J, S.shape[1])
+        provisional.N[K:], provisional.S[K:] = N, S
+        more = model.posterior(
+            np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
+        )
+        more = replace(
+            more,
+            tried=np.concatenate([params.tried, np.zeros(J)]),
+            waited=np.concatenate([params.waited, np.ones(J, np.int64)]),
+            visits=params.visits - 1,
+        )
+        # Rows of any component may be better off with a new one.
+        more = model.ready(more, everyone=True)
+        note = (params.visits - 1, tuple(kept))
+        return Proposal(more, np.arange(K), K + J, provisional=provisional, note=note)
+
+    def on_outcome(
+        self, note: tuple[int, tuple[int, ...]], change: float, kept: bool
+    ) -> None:
+        iteration, targets = note
+        for target in targets:
+            self.records.note(iteration, "birth", (target,), True, -change)
+
+
+def create(
+    model: DPMixtureModel,
+    X: Array,
+    weights: Array,
+    stand_for: float,
+    n_new: int,
+    n_iter: int,
+    rng: np.random.Generator,
+) -> MixtureStats:
+    """Fit rows afresh from K′ seeds, each standing for `stand_for` rows of a target.
+
+    Few rows as they are would not outweigh the prior. But rows that count for many fit
+    noise as well; merges after each iteration therefore charge a component what its
+    parameters gain on the rows they were fitted to against others of their kind, as
+    Akaike's criterion does. Iterations beyond `n_iter` go on as long as they merge.
+    """
+    fresh = replace(model, n_active=None)
+    heavy = weights * stand_for
+    stats = seeded(fresh, X, heavy, n_new, rng)
+    previous = -np.inf
+    for iteration in range(n_iter + n_new):
+        params = fresh.posterior(stats.N, stats.S, stats.mass)
+        stats = fresh.share_out(params, X, heavy)[0]
+        K = stats.K
+        stats = _merged(fresh, stats, params.concentration, stand_for)
+        if stats.K == 1:
+            break
+        bound = fresh.best_bound(stats)
+        slow = iteration >= n_iter or bound - previous <= 1e-4 * stats.mass
+        if stats.K == K and slow:
+            break
+        previous = bound
+    # Pairs that had better stay apart may still be parts of one whole.
+    one = MixtureStats.zeros(1, stats.S.shape[1])
+    one.N[0], one.S[0] = stats.N.sum(), stats.S.sum(axis=0)
+    one.base, one.mass = stats.base, stats.mass
+    several, single = (_charged(fresh, part, stand_for) for part in (stats, one))
+    return stats if several > single else one
+
+
+def _charged(model: DPMixtureModel, stats: MixtureStats, stand_for: float) -> float:
+    """The bound less what its parameters owe to the noise of these rows."""
+    return model.best_bound(stats) - float(_owed(model, stats.N, stand_for).sum())
+
+
+def _owed(model: DPMixtureModel, N: Array, stand_for: float) -> Array:
+    """What components of these counts are charged for the noise they fit.
+
+    Nothing where the rows are all the rows of the target.
+    """
+    return (stand_for - 1.0) * optimism(model.family, N / stand_for)
+
+
+def _stands_apart(
+    model: DPMixtureModel, total: MixtureStats, target: int, born: MixtureStats
+) -> bool:
+    """Whether the rows of this pass differ from the earlier ones of their component.
+
+    Only where rows seen earlier, in a stream, make up part of the target.
+    """
+    rest = total.N[target] - born.N[0]
+    if rest <= 0.01 * total.N[target]:
+        return False
+    parts = MixtureStats.zeros(2, total.S.shape[1])
+    parts.N[:] = rest, born.N[0]
+    parts.S[:] = total.S[target] - born.S[0], born.S[0]
+    pair = np.array([[0, 1]])
+    # Rows noted count in full, also those that are shared with other components, so
+    # that what is left may be no sums of rows at all; such rows do not stand apart.
+    try:
+        with np.errstate(all="ignore"):
+            return bool(pair_changes(model, parts, 1.0, pair)[0] < 0.0)
+    except np.linalg.LinAlgError:
+        return False
+
+
+def _merged(
+    model: DPMixtureModel, stats: MixtureStats, concentration: float, stand_for: float
+) -> MixtureStats:
+    pairs = np.column_stack(pair_index(stats.K))
+    changes = pair_changes(model, stats, concentration, pairs)
+    a, b = pairs.T
+    owed = _owed(model, stats.N, stand_for)
+    changes += owed[a] + owed[b]
+    changes -= _owed(model, stats.N[a] + stats.N[b], stand_for)
+    merges = choose_merges(stats, pairs, changes, 1e-9)
+    old_to_new = by_size(stats.N, pairs[merges])
+    return stats.regroup(old_to_new, int(old_to_new.max()) + 1)
+
+
+def optimism(family: Family, rows: Array) -> Array:
+    """Nats by which parameters suit the rows they come from better than others.
+
+    One for each number in t(x), more where rows are few: a matrix of D columns is known
+    from n rows as if from n - D - 2.
+    """
+    few = 2.0 * family.n_stats / family.n_columns
+    out: Array = family.n_stats * rows / np.maximum(rows - few, 1e-3)
+    return out
+
+
+def seeded(
+    model: DPMixtureModel, X: Array, weights: Array, K: int, rng: np.random.Generator
+) -> MixtureStats:
+    """Sums of rows put to the nearest of up to K rows drawn by D² sampling."""
+    family = model.family
+    family.check(X)
+    everyone = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
+    N, S = np.array([weights.sum()]), family.sums(X, everyone)
+    owner = np.zeros(len(X), np.int64)
+    order = _in_order(X)
+    costs = family.dissimilarity(X, X[_drawn(weights, order, rng)], N, S)
+    k = 1
+    while k < K and np.any(costs * weights > 0.0):
+        row = _drawn(costs * weights, order, rng)
+        far = family.dissimilarity(X, X[row], N, S)
+        owner[far < costs] = k
+        costs = np.minimum(costs, far)
+        k += 1
+    order = np.argsort(owner, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))])
+    members = ByComponent(starts, order, weights[order])
+    stats = MixtureStats.zeros(k, family.n_stats)
+    stats.N = np.bincount(owner, weights, k).astype(np.float64)
+    stats.S = family.sums(X, members)
+    stats.mass = float(weights.sum())
+    return stats
+
+
+def _in_order(X: Array) -> IntArray:
+    """Few rows by their values: draws are then the same in any order of the table, and
+    for a row twice as for one of weight 2."""
+    if len(X) > _FEW:
+        return np.arange(len(X))
+    return np.lexsort(X.T[::-1])
+
+
+def _drawn(chances: Array, order: IntArray, rng: np.random.Generator) -> int:
+    """A row drawn in proportion to `chances`."""
+    reached = np.cumsum(chances[order])
+    place = np.searchsorted(reached, rng.random() * reached[-1], side="right")
+    return int(order[min(place, len(order) - 1)])

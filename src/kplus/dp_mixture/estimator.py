@@ -1,0 +1,420 @@
+"""Dirichlet-process mixtures that grow and shrink themselves."""
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.base.checks import refuse_fewer_rows
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
+from kplus.base.job import answering, job_of
+from kplus.base.progress import PassReporter, Watch
+from kplus.core.job import best_of
+from kplus.core.types import Array, Blocks, PassInfo
+from kplus.dp_mixture import search, settings, state
+from kplus.dp_mixture.families.names import NAMES, by_name
+from kplus.dp_mixture.model import DPMixtureModel
+
+__all__ = ["DPMixture"]
+
+
+class DPMixture(Clusterer):
+    """A mixture model whose number of components comes from the data.
+
+    Fits a Dirichlet-process mixture by memoized variational inference: components are
+    born where rows are ill explained, and merged or deleted where the lower bound of
+    the evidence of *all* rows rises by it. The bound is exact at any time.
+
+    Parameters
+    ----------
+    observations : str or object of `kplus.observations`, default="gaussian"
+        What the rows of a component look like: "gaussian" (full covariances),
+        "zero_mean_gaussian", "diag_gaussian", "spherical_gaussian", "bernoulli",
+        "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
+        (numbers, categories and counts of a data frame); an object such as
+        ``Gaussian(covariance=0.5)`` sets the prior.
+    algorithm : {"memoized", "full", "stochastic"}, default="memoized"
+        "memoized" updates the components after each batch, "full" after each pass;
+        both never lower the bound. "stochastic" takes ever smaller steps and uses no
+        moves: it keeps to `n_components`.
+    moves : tuple of {"birth", "merge", "delete"}, default=("birth", "merge", "delete")
+        Ways to change the number of components; ``()`` keeps to `n_components`.
+    n_components : int, default=1
+        Components to start with.
+    max_components : int or None, default=None
+        No births beyond so many components.
+    concentration : float or "infer", default=1.0
+        α of the Dirichlet process: the larger, the more components are expected.
+        "infer" finds the best, with a Gamma(2, 1) prior.
+    n_active : int, "auto" or None, default="auto"
+        Most components that share in a row. None: all of them, at the cost of time
+        where components are many. "auto" is 4.
+    memory_limit : float or None, default=None
+        Most bytes for the sums of all batches: batches are larger where they would
+        exceed it. See Notes.
+    learning_delay, learning_decay : float, default=10.0, 0.5
+        With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
+    birth_rows : int, default=5000
+        Most rows of a component that new ones are made from (N′ of the paper).
+    n_init : int, default=1
+        Starts, of which the best is kept.
+    max_iter : int, default=300
+        Most passes over all rows.
+    tol : float, default=1e-5
+        Stop when a pass gains less than that. In nats a row; and no move must be left
+        to try.
+    batch_size : int or None, default=None
+        Rows read at a time. Components are updated after each such batch; by default
+        there are up to 20 of 1000 rows or more.
+    warm_start : bool, default=False
+        Start `fit` from the last one. From its components, and with its prior.
+    n_jobs : int or None, default=None
+        Threads; -1 uses all cores. The result does not depend on it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of all random choices. They concern where births are tried, starts, and
+        what `sample` draws.
+    verbose : int, default=0
+        Print a line a pass.
+
+    Attributes
+    ----------
+    n_components_ : int
+        Number of components found. They are numbered by falling size.
+    n_clusters_ : int
+        Number of clusters found. That of the components.
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each row. Its likeliest component.
+    weights_ : ndarray of shape (n_components_,)
+        Expected share of each component.
+    means_, covariances_, precisions_cholesky_ : ndarrays
+        Of the components, where `observations` have them; other families have others,
+        such as ``probabilities_`` and ``rates_``: see `kplus.observations`.
+    lower_bound_ : float
+        Lower bound on the log evidence of all rows, in nats.
+    lower_bound_history_ : ndarray of shape (n_iter_,)
+        The bound after each pass over all rows. It may dip after births. In a stream,
+        the latest 10,000 at most.
+    moves_ : structured ndarray
+        Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
+        numbered then; -1 for none), ``accepted``, ``change`` (of the bound). In a
+        stream, the latest 10,000 at most.
+    concentration_ : float
+        α, given or learned.
+    n_iter_ : int
+        Passes over all rows. In a stream, those over all batches.
+    converged_ : bool
+        Whether the fit came to rest.
+    observations_ : object
+        The observations with their prior settled.
+    categories_ : tuple
+        Categories of each column in the order of their codes, None for numbers. Only
+        where there are any.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if they are all strings.
+
+    See Also
+    --------
+    DPMeans : Hard clusters, faster.
+    kplus.observations : Families and their priors.
+
+    Notes
+    -----
+    A fit keeps the sums of each batch: for B batches, K components and M numbers in
+    the statistics of a row (M = D + D(D+1)/2 for "gaussian" with D columns, 3 D for
+    "diag_gaussian") this takes B·K·(M + 4 + (K-1)/2)·8 bytes. `memory_limit` bounds
+    it, with K guessed as `max_components`, or 100. Beyond that, a row takes about 8 to
+    20 bytes.
+
+    Missing values are NaN, where the observations take them. Categories are columns of
+    text or categories in a data frame or file, or codes 0, 1, ... in an array.
+
+    A stream (`partial_fit`) is variational inference on everything seen so far: earlier
+    rows keep their shares in the components and count in the bound, rows of a batch
+    find theirs, and components are born and merged as in `fit`. Only those without
+    earlier rows, which could not choose another, are deleted. The prior is that of the
+    first batch.
+
+    References
+    ----------
+    .. [1] M. C. Hughes, E. B. Sudderth. "Memoized online variational inference for
+       Dirichlet process mixture models." NIPS 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import DPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
+    >>> model = DPMixture(random_state=0).fit(X)
+    >>> model.n_components_
+    2
+    >>> model.weights_.round(2)
+    array([0.67, 0.33])
+    >>> model.predict([[0.0, 0.0], [8.0, 8.0]])
+    array([0, 1], dtype=int32)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **Clusterer._parameter_constraints,
+        "observations": [StrOptions(set(NAMES)), HasMethods("resolve")],
+        "algorithm": [StrOptions({"memoized", "full", "stochastic"})],
+        "moves": [tuple, list],
+        "n_components": [AT_LEAST_ONE],
+        "max_components": [AT_LEAST_ONE, None],
+        "concentration": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"infer"}),
+        ],
+        "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "learning_delay": [Interval(Real, 0, None, closed="left")],
+        "learning_decay": [Interval(Real, 0, 1, closed="right")],
+        "birth_rows": [Interval(Integral, 2, None, closed="left")],
+    }
+    _measure = "lower bound"
+    _result = "_params"
+    _asked: Any  # the observations of the fit, as they were given
+
+    def __init__(
+        self,
+        observations="gaussian",
+        *,
+        algorithm="memoized",
+        moves=("birth", "merge", "delete"),
+        n_components=1,
+        max_components=None,
+        concentration=1.0,
+        n_active="auto",
+        memory_limit=None,
+        learning_delay=10.0,
+        learning_decay=0.5,
+        birth_rows=5000,
+        n_init=1,
+        max_iter=300,
+        tol=1e-5,
+        batch_size=None,
+        warm_start=False,
+        n_jobs=None,
+        random_state=None,
+        verbose=0,
+    ):
+        self.observations = observations
+        self.algorithm = algorithm
+        self.moves = moves
+        self.n_components = n_components
+        self.max_components = max_components
+        self.concentration = concentration
+        self.n_active = n_active
+        self.memory_limit = memory_limit
+        self.learning_delay = learning_delay
+        self.learning_decay = learning_decay
+        self.birth_rows = birth_rows
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        settings.tag_observations(tags.input_tags, self.observations)
+        return tags
+
+    # --------------------------------------------------------- steps of a fit
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        settings.check(self)
+
+    def _check_stream(self) -> None:
+        settings.check_stream(self)
+
+    def _open(self, X: Any, *, reset: bool) -> Table:
+        asked, last = (
+            (self.observations, settings.last_fit(self))
+            if reset
+            else (self._asked, state.LastFit.of(self))
+        )
+        return settings.open_rows(self, X, by_name(asked), last, reset=reset)
+
+    def _check_table(self, table: Table, weights: Array | None) -> None:
+        refuse_fewer_rows(self, "n_components", table.source.n_rows)
+
+    def _find(
+        self, table: Table, weights: Array | None, reporter: PassReporter
+    ) -> search.MixtureFit:
+        job = job_of(self, table.source, weights, reporter)
+        last, likelihood = settings.last_fit(self), by_name(self.observations)
+        if last is None:
+            columns = settings.columns_of(table, likelihood)
+            family = search.resolve(job, likelihood, columns)
+        else:
+            family = last.family
+        spec = settings.make_spec(self, family, table.source)
+        job = replace(job, source=settings.cut(table.source, spec.n_batches))
+        start = settings.warm_start(last, spec)
+        return best_of(
+            self.n_init,
+            job,
+            lambda part, again: search.fit(part, spec, start),
+            lambda found: -float(found.history[-1]),
+        )
+
+    def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
+        at: search.Seen = info.params
+        return state.attributes(
+            self.observations, table.coding, at.family, at.components
+        )
+
+    def _find_more(
+        self, table: Table, weights: Array | None, watch: Watch
+    ) -> search.MixtureFit:
+        spec = settings.make_spec(self, self.observations_, table.source)
+        source = settings.cut(table.source, spec.n_batches)
+        job = job_of(self, source, weights, watch)
+        return search.stream(job, spec, self._params, self._total)
+
+    def _store(self, found: search.MixtureFit, table: Table) -> None:
+        if hasattr(self, "_params"):  # another family has other attributes
+            for name in state.names_of_family(self):
+                delattr(self, name)
+        values = state.attributes(
+            self.observations, table.coding, found.family, found.params
+        )
+        for name, value in values.items():
+            setattr(self, name, value)
+        self._total = found.total
+        self.labels_ = found.labels
+        self.converged_ = found.converged
+        self.moves_ = settings.moves_table(found.records)
+
+    def _store_more(self, found: search.MixtureFit, table: Table) -> None:
+        asked, earlier = self._asked, self.moves_
+        self._store(found, table)
+        self._asked, self.moves_ = asked, latest(earlier, self.moves_)
+
+    def _warn(self, found: search.MixtureFit, table: Table) -> None:
+        super()._warn(found, table)
+        settings.warn_of_wide_prior(self, by_name(self.observations))
+
+    def _explain(self, source: Blocks) -> ValueError:
+        return settings.describe_problem(self, source)
+
+    # -------------------------------------------------------------------- rows
+
+    def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:
+        check_is_fitted(self)
+        source = self._open(X, reset=False).source
+        spec = settings.make_spec(self, self.observations_, source)
+        return settings.cut(source, spec.n_batches), spec.model
+
+    def predict(self, X: Any) -> Any:
+        """Return the likeliest component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        source, model = self._rows_and_model(X)
+        with self._explaining(source):
+            return settings.labels_of(answering(self, source), model, self._params)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Return the share of each component in each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        responsibilities : ndarray of shape (n_samples, n_components_)
+        """
+        source, model = self._rows_and_model(X)
+        with self._explaining(source):
+            logs = search.log_responsibilities(source, model, self._params)
+            return np.concatenate([np.exp(part) for part in logs])
+
+    def score_samples(self, X: Any) -> Any:
+        """Return the log density of each row, its parameters integrated out.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        source = settings.cut(self._open(X, reset=False).source, 1)
+        q = self._params
+        with self._explaining(source):
+            return search.log_densities(
+                source, self.observations_, q.N, q.S, q.concentration
+            )
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Return the mean log density of the rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        return float(self.score_samples(X).mean())
+
+    def sample(self, n_samples: int = 1) -> tuple[Any, Any]:
+        """Draw new rows from the fitted mixture.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of rows.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features_in_)
+            Rows, component by component. Columns of categories hold codes, the
+            positions in `categories_`.
+        y : ndarray of shape (n_samples,)
+            Their components.
+        """
+        check_is_fitted(self)
+        if not isinstance(n_samples, Integral) or n_samples < 1:
+            raise ValueError(
+                f"n_samples must be an int of at least 1, not {n_samples!r}."
+            )
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        rng = np.random.default_rng(seed)
+        counts = rng.multinomial(n_samples, self.weights_)
+        X = self.observations_.draw(self._params.N, self._params.S, counts, rng)
+        return X, np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+
+    # -------------------------------------------------------------------- files
+
+    def _to_state(self) -> dict[str, Any]:
+        """What a model file keeps beside the public attributes."""
+        return state.to_state(self)
+
+    def _from_state(self, kept: dict[str, Any]) -> None:
+        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        state.from_state(self, kept)

@@ -1,0 +1,1 @@
+"""Families of observations, one file each; `names.py` lists them."""

@@ -1,0 +1,126 @@
+"""Columns of 0 and 1, independent inside a component; the prior is beta."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma
+
+from kplus.core.errors import DataError
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import (
+    Setting,
+    label,
+    observed_sums,
+    refuse_values,
+    rescaled_sum,
+    setting,
+)
+from kplus.dp_mixture.families.defaults import CATEGORY_STRENGTH
+from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+
+__all__ = ["Bernoulli", "BernoulliFamily"]
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Columns of 0 and 1 (or False and True), each with its own probability of a 1.
+
+    The prior of a probability is Beta(`ones`, `zeros`). Missing values (NaN) are
+    integrated out exactly.
+
+    Parameters
+    ----------
+    ones, zeros : float, array of shape (n_features,) or None
+        How many rows of each kind the prior counts for. By default two rows in all,
+        shared out as the column's ones and zeros are (after one more of each, so that
+        neither is 0). ``Bernoulli(ones=1, zeros=1)`` is the uniform prior.
+
+    Notes
+    -----
+    The fitted attribute is ``probabilities_``, the expected probabilities of a 1, of
+    shape (n_components, n_features).
+
+    Examples
+    --------
+    >>> from kplus.observations import Bernoulli
+    >>> Bernoulli(ones=1, zeros=1)
+    Bernoulli(ones=1, zeros=1)
+    """
+
+    ones: Setting = None
+    zeros: Setting = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "BernoulliFamily":
+        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        for name, levels in zip(columns.names, columns.levels, strict=True):
+            if levels is not None and levels > 2:
+                raise DataError(
+                    f"{label(name)} holds {levels} categories, but "
+                    "observations='bernoulli' takes 0 and 1; use 'categorical'."
+                )
+        _refuse_others(sample, columns.names)
+        n, ones = observed_sums(sample, weights)
+        share = (ones + 1.0) / (n + 2.0)
+        a = setting("ones", self.ones, CATEGORY_STRENGTH * share)
+        b = setting("zeros", self.zeros, CATEGORY_STRENGTH * (1.0 - share))
+        return BernoulliFamily(columns.names, a, b)
+
+
+def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
+    bad = ~((X == 0.0) | (X == 1.0) | np.isnan(X))
+    why = (
+        "observations='bernoulli' takes 0 and 1; use 'categorical' for categories, "
+        "'poisson' for counts, 'diag_gaussian' for other numbers, or 'mixed'."
+    )
+    refuse_values(X, bad, names, why)
+
+
+@dataclass(frozen=True, eq=False)
+class BernoulliFamily(ObservedFamily):
+    """See `Bernoulli`."""
+
+    names: tuple[str, ...]
+    ones: Array
+    zeros: Array
+
+    def check(self, X: Array) -> None:
+        _refuse_others(X, self.names)
+
+    def _posterior(self, S: Array) -> tuple[Array, Array]:
+        n, ones = self._sums(S)
+        return self.ones + ones, self.zeros + np.maximum(n - ones, 0.0)
+
+    def column_evidence(self, S: Array) -> Array:
+        out: Array = betaln(*self._posterior(S)) - betaln(self.ones, self.zeros)
+        return out
+
+    def expect(self, N: Array, S: Array) -> Expected:
+        a, b = self._posterior(S)
+        log_zero = digamma(b) - digamma(a + b)
+        eta = np.concatenate([log_zero, digamma(a) - digamma(b)], axis=1)
+        return Expected(eta, np.zeros(len(S)))
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """Mismatches, each over the variance of its column in the component."""
+        a, b = self._posterior(S)
+        return rescaled_sum((X - seed) ** 2 * ((a + b) ** 2 / (a * b)))
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        a, b = self._posterior(S)
+        logs = np.concatenate([np.log(b / (a + b)), np.log(a / b)], axis=1)
+        out: Array = self.features(X) @ logs.T
+        return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        a, b = self._posterior(S)
+        p = np.repeat(a / (a + b), counts, axis=0)
+        return (rng.random(p.shape) < p).astype(np.float64)
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        a, b = self._posterior(S)
+        return {"probabilities_": a / (a + b)}

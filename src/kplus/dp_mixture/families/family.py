@@ -1,0 +1,247 @@
+"""What a mixture asks of its observations: any exponential family with its conjugate.
+
+A component is known by two sums over its rows, N_k = Σ r_nk and S_k = Σ r_nk t(x_n).
+Its posterior, its expected log-likelihood and its evidence are functions of these.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.kernels_features import add_features, score_candidates
+
+__all__ = [
+    "ByComponent",
+    "Columns",
+    "Expected",
+    "Family",
+    "FeatureFamily",
+    "Likelihood",
+    "ObservedFamily",
+]
+
+
+class Columns(NamedTuple):
+    """What is known of a table's columns before its rows are read.
+
+    Attributes
+    ----------
+    names : tuple of str
+        To name a column in messages; ``"column 3"`` where the table has no names.
+    levels : tuple of (int or None)
+        Number of categories of a column of codes 0, 1, ...; None: numbers.
+    """
+
+    names: tuple[str, ...]
+    levels: tuple[int | None, ...]
+
+
+class ByComponent(NamedTuple):
+    """Rows gathered by component: rows ``rows[starts[k]:starts[k + 1]]`` count for k
+    with `weights` (responsibility times sample weight)."""
+
+    starts: IntArray  # (K + 1,) int64
+    rows: IntArray  # int64
+    weights: Array  # float64
+
+
+@dataclass(frozen=True)
+class Expected:
+    """E_q[log p(x | φ_k)] = t(x) · eta_k + bias_k + log h(x), with q from N_k, S_k."""
+
+    shapes: ClassVar[dict[str, str]] = {"eta": "K m", "bias": "K"}
+
+    eta: Array  # (K, M)
+    bias: Array  # (K,)
+
+    def total(self, N: Array, S: Array) -> Array:
+        """Σ_n r_nk E_q[log p(x_n | φ_k)] for each component, without log h."""
+        out: Array = np.einsum("km,km->k", self.eta, S) + self.bias * N
+        return out
+
+
+class Expectations(Protocol):
+    """What a family expects of the rows of its components, under q(φ); `Expected`."""
+
+    @property
+    def eta(self) -> Array: ...
+
+    @property
+    def bias(self) -> Array: ...
+
+    def total(self, N: Array, S: Array) -> Array:
+        """Σ_n r_nk E_q[log p(x_n | φ_k)] for each component, without log h."""
+
+
+class Likelihood(Protocol):
+    """A user's choice of observations: a small frozen dataclass of prior settings."""
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "Family":
+        """Settle the prior, from a sample of rows where the user left it open.
+
+        NaN in the sample is a missing value. Raises `DataError`, naming the column,
+        where the columns do not suit the family.
+        """
+
+
+class Family(Protocol):
+    """A likelihood with its prior settled; a frozen dataclass of arrays and scalars.
+
+    Arrays over components have K rows. `X` is float32 or float64, may be read-only,
+    and holds NaN where a value is missing.
+    """
+
+    n_columns: int
+    n_stats: int
+
+    def check(self, X: Array) -> None:
+        """Raise `DataError`, naming the column, at values that the family forbids."""
+
+    def log_base(self, X: Array) -> Array:
+        """log h(x) of each row: what no component changes."""
+
+    def features(self, X: Array) -> Array:
+        """t(x) of each row, (n, n_stats) in float64."""
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        """log ∫ p(rows | φ) p(φ) dφ without log h; 0 for an empty component."""
+
+    def expect(self, N: Array, S: Array) -> Any:
+        """The `Expected` log-likelihood under the posterior."""
+
+    def scores(
+        self, expected: Any, X: Array, candidates: IntArray | None = None
+    ) -> Array:
+        """E_q[log p(x | φ_k)] without log h: (n, K), or of `candidates` (n, C) only.
+
+        Where a candidate is -1 the score is -inf.
+        """
+
+    def shortlist(
+        self, expected: Any, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        """Candidates (n, C) that hold all whose score comes within `margin` of the
+        best; None where it is as quick to score every component."""
+
+    def sums(self, X: Array, members: ByComponent) -> Array:
+        """S_k of the rows given, (K, n_stats)."""
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """How ill rows suit a component seeded by one row, for D² sampling (n,).
+
+        `N` and `S` (K = 1) describe the rows as one component, which gives the
+        scale. At least 0; 0 for the seed itself.
+        """
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """log p(x | rows of k), parameters integrated out, (n, K), with log h."""
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        """Draw ``counts[k]`` rows from each component's posterior predictive, in order
+        of components, in the units of the data."""
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        """Fitted attributes that describe the components, by name."""
+
+
+class FeatureFamily:
+    """Scores and sums through t(x), for families whose t(x) is short."""
+
+    names: tuple[str, ...]  # of the columns
+
+    @property
+    def n_columns(self) -> int:
+        return len(self.names)
+
+    def features(self, X: Array) -> Array:
+        raise NotImplementedError
+
+    def check(self, X: Array) -> None:
+        """Every number goes."""
+
+    def log_base(self, X: Array) -> Array:
+        return np.zeros(len(X))
+
+    def scores(
+        self, expected: Expected, X: Array, candidates: IntArray | None = None
+    ) -> Array:
+        F = self.features(X)
+        if candidates is None:
+            out: Array = F @ expected.eta.T
+            out += expected.bias
+            return out
+        out = np.empty(candidates.shape)
+        score_candidates(F, candidates, expected.eta, expected.bias, out)
+        return out
+
+    def shortlist(
+        self, expected: Expected, X: Array, log_weights: Array, margin: float
+    ) -> IntArray | None:
+        return None
+
+    def sums(self, X: Array, members: ByComponent) -> Array:
+        F = self.features(X)
+        out = np.zeros((len(members.starts) - 1, F.shape[1]))
+        add_features(F, members.starts, members.rows, members.weights, out)
+        return out
+
+
+class ObservedFamily(FeatureFamily):
+    """Columns on their own; t(x) = [observed, x, maybe more].
+
+    Zeros stand where a value is missing. A subclass has the evidence of each column,
+    from which the predictive follows.
+    """
+
+    @property
+    def n_stats(self) -> int:
+        return 2 * self.n_columns
+
+    def features(self, X: Array) -> Array:
+        D, seen = self.n_columns, ~np.isnan(X)
+        F = np.empty((len(X), self.n_stats))
+        F[:, :D] = seen
+        F[:, D : 2 * D] = np.where(seen, X, 0.0)
+        return F
+
+    def _sums(self, S: Array) -> tuple[Array, Array]:
+        """How many values each column has, and their sum; (K, D)."""
+        D = self.n_columns
+        return np.maximum(S[:, :D], 0.0), np.maximum(S[:, D : 2 * D], 0.0)
+
+    def column_evidence(self, S: Array) -> Array:
+        """What each column adds to the evidence, (K, D)."""
+        raise NotImplementedError
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        out: Array = self.column_evidence(S).sum(axis=1)
+        return out
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """By how much one more value raises the evidence of its column."""
+        table, places = _distinct(X)
+        F, before = self.features(table), self.column_evidence(S)
+        out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)
+        for k in range(len(S)):  # one at a time, to save memory
+            gains = self.column_evidence(S[k] + F) - before[k]
+            out[:, k] += np.take_along_axis(gains, places, axis=0).sum(axis=1)
+        return out
+
+
+def _distinct(X: Array) -> tuple[Array, IntArray]:
+    """The values of each column, once each, and where in them each value is.
+
+    Columns are filled up with NaN. Counts come often, so that what is costly is better
+    done for these few than for all rows.
+    """
+    found = [np.unique(x, return_inverse=True) for x in X.T]
+    table = np.full((max(len(values) for values, _ in found), X.shape[1]), np.nan)
+    for d, (values, _) in enumerate(found):
+        table[: len(values), d] = values
+    return table, np.stack([places for _, places in found], axis=1)

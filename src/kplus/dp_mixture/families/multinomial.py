@@ -1,0 +1,167 @@
+"""Rows of counts that share out a total, as words of a text; the prior is Dirichlet."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import (
+    Setting,
+    per_column,
+    refuse_categories,
+    refuse_values,
+    row_weights,
+)
+from kplus.dp_mixture.families.counts import log_factorials, refuse_no_counts
+from kplus.dp_mixture.families.defaults import PSEUDO_COUNT
+from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
+
+__all__ = ["Multinomial", "MultinomialFamily"]
+
+
+@dataclass(frozen=True)
+class Multinomial:
+    """Rows of counts, given their totals: a component has proportions of the columns.
+
+    For rows whose total says nothing, such as the words of texts of various lengths.
+    The prior of the proportions is Dirichlet(`pseudo_counts`). A row of zeros suits
+    every component alike. Values cannot be missing; `Poisson` takes columns one by one
+    and allows it.
+
+    Parameters
+    ----------
+    pseudo_counts : float, array of shape (n_features,) or None
+        How many counts of each column the prior is worth. By default half a count a
+        column, but in all no more than a row holds on average, shared out as the
+        counts of the data are (after half a count more for each column).
+
+    Notes
+    -----
+    The fitted attribute is ``probabilities_``, the expected proportions, of shape
+    (n_components, n_features). Rows drawn by ``sample`` hold as many counts as the
+    rows of their component hold on average, since the model says nothing of totals.
+
+    Examples
+    --------
+    >>> from kplus.observations import Multinomial
+    >>> Multinomial(pseudo_counts=0.1)
+    Multinomial(pseudo_counts=0.1)
+    """
+
+    pseudo_counts: Setting = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "MultinomialFamily":
+        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        refuse_categories(columns, "multinomial")
+        _refuse_no_counts(sample, columns.names)
+        D = sample.shape[1]
+        w = row_weights(sample, weights)
+        totals = w @ sample.astype(np.float64)
+        row_total = float(totals.sum() / w.sum())
+        prior: Any = self.pseudo_counts
+        if prior is None:
+            strength = min(PSEUDO_COUNT * D, max(row_total, 1.0))
+            prior = strength * (totals + 0.5) / (totals + 0.5).sum()
+        prior = per_column("pseudo_counts", prior, D)
+        return MultinomialFamily(columns.names, prior, row_total)
+
+
+def _refuse_no_counts(X: Array, names: tuple[str, ...]) -> None:
+    why = (
+        "a missing count leaves the total of its row unknown, which "
+        "observations='multinomial' needs; use 'poisson', which takes columns one by "
+        "one, or fill it in."
+    )
+    refuse_values(X, np.isnan(X), names, why)
+    refuse_no_counts(X, names, "multinomial")
+
+
+@dataclass(frozen=True, eq=False)
+class MultinomialFamily(FeatureFamily):
+    """See `Multinomial`. t(x) = x."""
+
+    names: tuple[str, ...]
+    pseudo_counts: Array
+    row_total: float  # of the sample, on average
+
+    @property
+    def n_stats(self) -> int:
+        return len(self.pseudo_counts)
+
+    def check(self, X: Array) -> None:
+        _refuse_no_counts(X, self.names)
+
+    def log_base(self, X: Array) -> Array:
+        totals = X.sum(axis=1, dtype=np.float64)
+        out: Array = gammaln(totals + 1.0) - log_factorials(X)
+        return out
+
+    def features(self, X: Array) -> Array:
+        return np.ascontiguousarray(X, dtype=np.float64)
+
+    def _posterior(self, S: Array) -> tuple[Array, Array]:
+        """Pseudo-counts of the columns, and their sum."""
+        counts = np.maximum(S, 0.0)
+        return self.pseudo_counts + counts, self.pseudo_counts.sum() + counts.sum(1)
+
+    def evidence(self, N: Array, S: Array) -> Array:
+        counts, totals = self._posterior(S)
+        out: Array = (gammaln(counts) - gammaln(self.pseudo_counts)).sum(axis=1)
+        out -= gammaln(totals) - gammaln(self.pseudo_counts.sum())
+        return out
+
+    def expect(self, N: Array, S: Array) -> Expected:
+        counts, totals = self._posterior(S)
+        eta = digamma(counts) - digamma(totals)[:, None]
+        return Expected(eta, np.zeros(len(S)))
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """Divergence of the proportions from the seed's, times the counts of the row.
+
+        Twice, as a deviance is. To both one count is added, shared out as the counts
+        of the component are, so that no proportion is 0.
+        """
+        counts, totals = self._posterior(S)
+        share = counts[0] / totals[0]
+        X, seed = X.astype(np.float64), seed.astype(np.float64)
+        P = (X + share) / (X.sum(axis=1) + 1.0)[:, None]
+        p = (seed + share) / (seed.sum() + 1.0)
+        divergence = np.maximum((P * np.log(P / p)).sum(axis=1), 0.0)
+        out: Array = 2.0 * X.sum(axis=1) * divergence
+        return out
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """A Dirichlet-multinomial; counts of 0 add nothing and are skipped."""
+        counts, totals = self._posterior(S)
+        X = X.astype(np.float64)
+        length = X.sum(axis=1)[:, None]
+        rows, columns = np.nonzero(X)
+        x = X[rows, columns]
+        out: Array = self.log_base(X)[:, None] + gammaln(totals)
+        out = out - gammaln(totals + length)
+        for k in range(len(S)):
+            a = counts[k, columns]
+            terms = gammaln(a + x) - gammaln(a)
+            out[:, k] += np.bincount(rows, terms, minlength=len(X))
+        return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        pseudo, _ = self._posterior(S)
+        fallback = np.full(len(N), self.row_total)
+        means = np.divide(S.sum(axis=1), N, out=fallback, where=N > 0)
+        parts = []
+        for k, count in enumerate(counts):
+            # Rounded up or down at random, which keeps the mean.
+            totals = np.floor(means[k] + rng.random(count)).astype(np.int64)
+            parts.append(rng.multinomial(totals, rng.dirichlet(pseudo[k], count)))
+        return np.concatenate(parts).astype(np.float64)
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        counts, totals = self._posterior(S)
+        return {"probabilities_": counts / totals[:, None]}

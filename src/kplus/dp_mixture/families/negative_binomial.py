@@ -1,0 +1,174 @@
+"""Columns of counts that vary more than Poisson's; the prior is beta.
+
+A column of a component has a dispersion α and a chance p to stop counting, and with
+r = 1/α its counts have p(x) = Γ(x + r) / (Γ(r) x!) p^r (1 - p)^x. Given α that is an
+exponential family with a conjugate prior of p, and α is one of a few values; hence
+posterior, evidence and predictive are exact, as sums over these values.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, digamma, kl_div, softmax
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import (
+    Setting,
+    draw_codes,
+    per_column,
+    rescaled_sum,
+    setting,
+)
+from kplus.dp_mixture.families.counts import count_means, refuse_no_counts
+from kplus.dp_mixture.families.defaults import (
+    DISPERSION_LEAST,
+    DISPERSION_MOST,
+    EXCESS_LEAST,
+    N_DISPERSIONS,
+    POISSON_STRENGTH,
+)
+from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+
+__all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
+
+
+@dataclass(frozen=True)
+class NegativeBinomial:
+    """Columns of counts 0, 1, 2, ... that vary more than those of `Poisson`.
+
+    Inside a component a column has a mean m and a dispersion α, and its variance is
+    m + α m²; with α = 0 it would be a Poisson. Missing values (NaN) are integrated out
+    exactly.
+
+    Parameters
+    ----------
+    dispersion : float, array of shape (n_features,) or None
+        α of all components. By default each column of each component has its own, one
+        of 16 values between 4 (a standard deviation of twice the mean) and what adds
+        5 % to a Poisson's variance. So a column that varies less than a Poisson's, or
+        not at all, is described as if it varied by about as much, and what varies yet
+        more than with 4 is cut into several components.
+    mean : float, array of shape (n_features,) or None
+        Prior mean; by default that of the column (after one more row with half a
+        count, so that it is not 0).
+    mean_strength : float, array of shape (n_features,) or None
+        How many rows the prior mean counts for. By default one row or one count,
+        whichever is less.
+
+    Notes
+    -----
+    The fitted attributes are ``means_`` and ``dispersions_``, the expected means and
+    dispersions, both of shape (n_components, n_features).
+
+    Examples
+    --------
+    >>> from kplus.observations import NegativeBinomial
+    >>> NegativeBinomial(dispersion=0.5).dispersion
+    0.5
+    """
+
+    dispersion: Setting = None
+    mean: Setting = None
+    mean_strength: Setting = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "NegativeBinomialFamily":
+        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        means = count_means(sample, weights, columns, "negative_binomial")
+        least = np.maximum(EXCESS_LEAST / np.maximum(means, 1.0), DISPERSION_LEAST)
+        grid: Array = np.geomspace(DISPERSION_MOST, least, N_DISPERSIONS, axis=1)
+        if self.dispersion is not None:
+            grid = per_column("dispersion", self.dispersion, len(means))[:, None]
+        means = setting("mean", self.mean, means)
+        rows = POISSON_STRENGTH * np.minimum(1.0, 1.0 / means)
+        rows = setting("mean_strength", self.mean_strength, rows)
+        return NegativeBinomialFamily(columns.names, grid, rows, rows * means)
+
+
+@dataclass(frozen=True, eq=False)
+class NegativeBinomialFamily(ObservedFamily):
+    """See `NegativeBinomial`; t(x) = [observed, x, log Γ(x + r) / (Γ(r) x!), ...].
+
+    Given r, p ~ Beta(1 + r `rows`, `counts`), so that the mean r (1 - p) / p has the
+    expectation ``counts / rows`` whatever r is. A priori all r are as likely.
+    """
+
+    names: tuple[str, ...]
+    dispersions: Array  # 1 / r, (D, G)
+    rows: Array
+    counts: Array
+
+    @property
+    def n_stats(self) -> int:
+        return 2 * self.n_columns + self.dispersions.size
+
+    def check(self, X: Array) -> None:
+        refuse_no_counts(X, self.names, "negative_binomial")
+
+    def features(self, X: Array) -> Array:
+        F, D = super().features(X), self.n_columns
+        for d, r in enumerate(1.0 / self.dispersions):
+            # Counts come often, and a beta function costs more than a look-up.
+            x, places = np.unique(F[:, D + d], return_inverse=True)
+            logs = -np.log(x[:, None] + r) - betaln(x[:, None] + 1.0, r)
+            np.multiply(logs[places], F[:, d, None], out=self._ways(F)[:, d])
+        return F
+
+    def _ways(self, S: Array) -> Array:
+        """The part of statistics that belongs to the dispersions, (n, D, G)."""
+        return S[:, 2 * self.n_columns :].reshape(-1, *self.dispersions.shape)
+
+    def _beta(self, rows: Array, counts: Array) -> tuple[Array, Array]:
+        """The distribution of p given each r, (..., D, G) or (..., D, 1)."""
+        return 1.0 + rows[..., None] / self.dispersions, counts[..., None]
+
+    def _posterior(self, S: Array) -> tuple[Array, Array, Array]:
+        """The distribution of p, and the log evidence, given each r; (K, D, G)."""
+        n, total = self._sums(S)
+        a, b = self._beta(self.rows + n, self.counts + total)
+        prior = betaln(*self._beta(self.rows, self.counts))
+        return a, b, self._ways(S) + (betaln(a, b) - prior)
+
+    def column_evidence(self, S: Array) -> Array:
+        logs = self._posterior(S)[2]
+        top = logs.max(axis=-1)
+        out: Array = top + np.log(np.exp(logs - top[..., None]).mean(axis=-1))
+        return out
+
+    def expect(self, N: Array, S: Array) -> Expected:
+        a, b, logs = self._posterior(S)
+        shares, both = softmax(logs, axis=-1), digamma(a + b)
+        stop = (shares * (digamma(a) - both) / self.dispersions).sum(axis=-1)
+        more = (shares * (digamma(b) - both)).sum(axis=-1)
+        eta = np.concatenate([stop, more, shares.reshape(len(S), -1)], axis=1)
+        return Expected(eta, np.zeros(len(S)))
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """Deviance of counts from the seed's, both with the prior's counts added."""
+        r = 1.0 / self.attributes(N, S)["dispersions_"]
+        x, y = X + self.counts, seed + self.counts
+        deviance = 2.0 * (kl_div(x, y) - kl_div(x + r, y + r))
+        return rescaled_sum(np.maximum(deviance, 0.0))
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        a, b, logs = self._posterior(S)
+        k, shares = np.repeat(np.arange(len(S)), counts), softmax(logs, axis=-1)
+        out = np.empty((len(k), self.n_columns))
+        for d, r in enumerate(1.0 / self.dispersions):
+            g = draw_codes(shares[k, d], rng)
+            odds = rng.gamma(b[k, d, 0]) / rng.gamma(a[k, d, g])
+            # numpy draws no more than that
+            out[:, d] = rng.poisson(np.minimum(rng.gamma(r[g]) * odds, 1e18))
+        return out
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        n, total = self._sums(S)
+        shares = softmax(self._posterior(S)[2], axis=-1)
+        return {
+            "means_": (self.counts + total) / (self.rows + n),
+            "dispersions_": (shares * self.dispersions).sum(axis=-1),
+        }

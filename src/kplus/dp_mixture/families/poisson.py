@@ -1,0 +1,110 @@
+"""Columns of counts, independent inside a component; the prior is gamma."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma, gammaln, kl_div
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import Setting, per_column, rescaled_sum, setting
+from kplus.dp_mixture.families.counts import (
+    count_means,
+    log_factorials,
+    refuse_no_counts,
+)
+from kplus.dp_mixture.families.defaults import POISSON_STRENGTH
+from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+
+__all__ = ["Poisson", "PoissonFamily"]
+
+
+@dataclass(frozen=True)
+class Poisson:
+    """Columns of counts 0, 1, 2, ..., each with its own rate.
+
+    The prior of a rate is Gamma(`shape`, `rate`), with mean ``shape / rate``. Missing
+    values (NaN) are integrated out exactly.
+
+    Parameters
+    ----------
+    shape : float, array of shape (n_features,) or None
+        How many counts the prior is worth.
+    rate : float, array of shape (n_features,) or None
+        How many rows the prior is worth. By default the prior mean is that of the
+        column (after one more row with half a count, so that it is not 0), and the
+        prior is worth one row or one count, whichever is less. Where only one of the
+        two is given, the other makes the prior mean that of the column.
+
+    Notes
+    -----
+    The fitted attribute is ``rates_``, the expected rates, of shape
+    (n_components, n_features).
+
+    Examples
+    --------
+    >>> from kplus.observations import Poisson
+    >>> Poisson(shape=1, rate=0.1)
+    Poisson(shape=1, rate=0.1)
+    """
+
+    shape: Setting = None
+    rate: Setting = None
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "PoissonFamily":
+        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        means = count_means(sample, weights, columns, "poisson")
+        shape, rate, D = self.shape, self.rate, len(means)
+        if shape is None:
+            most = POISSON_STRENGTH * np.minimum(1.0, means)
+            shape = most if rate is None else per_column("rate", rate, D) * means
+        shape = per_column("shape", shape, D)
+        rate = setting("rate", rate, shape / means)
+        return PoissonFamily(columns.names, shape, rate)
+
+
+@dataclass(frozen=True, eq=False)
+class PoissonFamily(ObservedFamily):
+    """See `Poisson`."""
+
+    names: tuple[str, ...]
+    shape: Array
+    rate: Array
+
+    def check(self, X: Array) -> None:
+        refuse_no_counts(X, self.names, "poisson")
+
+    def log_base(self, X: Array) -> Array:
+        return -log_factorials(X)
+
+    def _posterior(self, S: Array) -> tuple[Array, Array]:
+        n, total = self._sums(S)
+        return self.shape + total, self.rate + n
+
+    def column_evidence(self, S: Array) -> Array:
+        shape, rate = self._posterior(S)
+        out: Array = gammaln(shape) - gammaln(self.shape)
+        out += self.shape * np.log(self.rate) - shape * np.log(rate)
+        return out
+
+    def expect(self, N: Array, S: Array) -> Expected:
+        shape, rate = self._posterior(S)
+        eta = np.concatenate([-shape / rate, digamma(shape) - np.log(rate)], axis=1)
+        return Expected(eta, np.zeros(len(S)))
+
+    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+        """Deviance of counts from the seed's, both with the prior's counts added."""
+        return rescaled_sum(2.0 * kl_div(X + self.shape, seed + self.shape))
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        shape, rate = self._posterior(S)
+        k = np.repeat(np.arange(len(S)), counts)
+        return rng.poisson(rng.gamma(shape[k]) / rate[k]).astype(np.float64)
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        shape, rate = self._posterior(S)
+        return {"rates_": shape / rate}

@@ -1,0 +1,151 @@
+"""Gaussian columns with one variance for all; the prior is normal-gamma."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import Setting, positive, varies
+from kplus.dp_mixture.families.defaults import DOF, MEAN_STRENGTH, VARIANCE_SHARE
+from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.normal_gamma import (
+    NormalGammaFamily,
+    moments_of_numbers,
+    prior_mean,
+)
+from kplus.dp_mixture.families.units import Units
+
+__all__ = ["SphericalGaussian", "SphericalGaussianFamily"]
+
+
+@dataclass(frozen=True)
+class SphericalGaussian:
+    """Gaussian rows with a mean for each column and one variance for all.
+
+    For columns in the same units. The prior of a component's precision is
+    λ ~ Gamma(`dof` / 2, ·), scaled so that E[1/λ] = `expected_variance`, and
+    μ | λ ~ Normal(`mean`, 1 / (`mean_strength` λ)). Missing values (NaN) are
+    integrated out exactly.
+
+    Parameters
+    ----------
+    mean : float, array of shape (n_features,) or None
+        Prior mean; by default that of each column.
+    mean_strength : float, default=0.01
+        How many rows the prior mean counts for.
+    dof : float or None
+        How many values the prior variance counts for; above 2, so that its
+        expectation exists. By default ``n_features + 2``.
+    expected_variance : float or None
+        Variance that a component has before it has seen rows. By default the share
+        `variance_share` of the columns' mean variance. Where all columns are
+        constant, each counts as having the square of a thousandth of its value, or 1
+        if the value is 0.
+    variance_share : float, default=0.5
+        See `expected_variance`.
+
+    Notes
+    -----
+    The fitted attributes are ``means_`` of shape (n_components, n_features), and
+    ``covariances_`` (expected variances) and ``precisions_cholesky_`` of shape
+    (n_components,).
+
+    Examples
+    --------
+    >>> from kplus.observations import SphericalGaussian
+    >>> SphericalGaussian(expected_variance=0.5).expected_variance
+    0.5
+    """
+
+    mean: Setting = None
+    mean_strength: float = MEAN_STRENGTH
+    dof: float | None = None
+    expected_variance: float | None = None
+    variance_share: float = VARIANCE_SHARE
+
+    def resolve(
+        self, sample: Array, weights: Array | None, columns: Columns
+    ) -> "SphericalGaussianFamily":
+        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        origin, variances = moments_of_numbers(
+            sample, weights, columns, "spherical_gaussian"
+        )
+        variance = _mean_variance(variances, varies(sample, weights))
+        units, D = Units.on(origin, variance), len(origin)
+        if self.expected_variance is None:
+            variance *= positive("variance_share", self.variance_share)
+        else:
+            variance[:] = positive("expected_variance", self.expected_variance)
+        dof = positive("dof", D - 1 + DOF if self.dof is None else self.dof, above=2.0)
+        family = SphericalGaussianFamily(
+            names=columns.names,
+            origin=units.origin,
+            inv=units.inv,
+            mean=prior_mean(self.mean, units),
+            mean_strength=positive("mean_strength", self.mean_strength),
+            dof=dof,
+            scatter=float((dof - 2.0) * (variance * units.inv * units.inv)[0]),
+        )
+        family.check(sample)
+        return family
+
+
+def _mean_variance(variances: Array, varying: NDArray[np.bool_]) -> Array:
+    """The mean over columns, for each; a constant's stand-in counts only among its own.
+
+    Divided by the largest first, since the sum could be no number.
+    """
+    true = np.where(varying, variances, 0.0) if varying.any() else variances
+    return np.full(len(variances), np.mean(true / true.max()) * true.max())
+
+
+@dataclass(frozen=True, eq=False)
+class SphericalGaussianFamily(NormalGammaFamily):
+    """See `SphericalGaussian`; one precision and one `inv` for all columns."""
+
+    @property
+    def n_stats(self) -> int:
+        return 2 * self.n_columns + 1
+
+    def _pooled(self, values: Array) -> Array:
+        out: Array = values.sum(axis=1, keepdims=True)
+        return out
+
+    def _pool_squares(self, Y: Array, out: Array) -> None:
+        np.einsum("nd,nd->n", Y, Y, out=out[:, 0])
+
+    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        """A multivariate Student t of the columns that are not missing."""
+        q = self._posterior(S)
+        dof, scatter = q.dof[:, 0], q.scatter[:, 0]
+        Y = self.units.view(X)
+        widen = 1.0 + 1.0 / q.strength
+        squares = np.zeros((len(X), len(S)))
+        for d in range(self.n_columns):  # one at a time, to save memory
+            z = (Y[:, d, None] - q.mean[:, d]) ** 2 / widen[:, d]
+            squares += np.where(np.isnan(z), 0.0, z)
+        seen = ~np.isnan(X)
+        free = seen.sum(axis=1)[:, None]
+        out: Array = gammaln(0.5 * (dof + free)) - gammaln(0.5 * dof)
+        out -= 0.5 * free * np.log(0.5 * scatter)
+        out -= 0.5 * (dof + free) * np.log1p(squares / scatter)
+        out += self.log_base(X)[:, None] - 0.5 * (seen @ np.log(widen).T)
+        return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        q = self._posterior(S)
+        dof, scatter = q.dof[:, 0], q.scatter[:, 0]
+        k = np.repeat(np.arange(len(S)), counts)
+        variance = scatter[k] / rng.chisquare(dof[k])
+        width = np.sqrt(variance[:, None] * (1.0 + 1.0 / q.strength[k]))
+        return self.units.back(q.mean[k] + width * rng.standard_normal(width.shape))
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        found = super().attributes(N, S)
+        one = ("covariances_", "precisions_cholesky_")
+        return {name: v[:, 0] if name in one else v for name, v in found.items()}

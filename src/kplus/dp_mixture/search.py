@@ -1,0 +1,232 @@
+"""How `DPMixture` is fitted: starts, batches, moves, streams."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import logsumexp
+
+from kplus.core.job import Job, draw
+from kplus.core.reading import n_blocks, read_blocks
+from kplus.core.runs import labels_of, negated, run_job
+from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
+from kplus.dp_mixture.delete import DeleteComponent
+from kplus.dp_mixture.families.family import Columns, Family, Likelihood
+from kplus.dp_mixture.merge import MergeComponents
+from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.order import PresentComponents
+from kplus.dp_mixture.params import Components
+from kplus.dp_mixture.records import MoveRecord, MoveRecords
+from kplus.dp_mixture.stats import MixtureStats
+from kplus.dp_mixture.sticks import mean_weights
+from kplus.engine.blas import SINGLE_THREAD
+
+__all__ = [
+    "MixtureFit",
+    "Seen",
+    "Spec",
+    "fit",
+    "log_densities",
+    "log_responsibilities",
+    "resolve",
+    "stream",
+]
+
+_PRIOR_ROWS = 20_000  # rows that a prior is settled on
+_START_ROWS = 10_000  # rows that a start of several components is made of
+_LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
+_ROUNDS = 3  # how often births are tried everywhere on few rows
+_SAMPLE_BATCHES = 4
+_SAMPLE_TOL = 1e-3  # how much rest a sample waits for
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a fit is to do.
+
+    Attributes
+    ----------
+    model : DPMixtureModel
+    n_components : int
+        Components at the start.
+    kinds : tuple of str
+        Moves: "birth", "merge", "delete".
+    births : BirthSettings
+    n_batches : int
+        Parameters are updated after each batch; 1 is full-data inference.
+    """
+
+    model: DPMixtureModel
+    n_components: int = 1
+    kinds: tuple[str, ...] = ("birth", "merge", "delete")
+    births: BirthSettings = field(default_factory=BirthSettings)
+    n_batches: int = 20
+
+
+@dataclass(frozen=True)
+class MixtureFit:
+    """A fit: components by falling size, sums of all rows, labels, bounds by pass."""
+
+    family: Family
+    params: Components
+    total: MixtureStats
+    labels: IntArray
+    history: Array
+    converged: bool
+    records: list[MoveRecord]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a callback learns of a pass."""
+
+    family: Family
+    components: Components
+
+    @property
+    def K(self) -> int:
+        return self.components.K
+
+
+def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
+    """Settle the prior on a sample of the rows."""
+    sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
+    return likelihood.resolve(sample.rows, sample.weights, columns)
+
+
+def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
+    """Pass over the rows until nothing pays any more, from a start or from seeds.
+
+    With births, small samples first: most components are born where a pass costs
+    little, and the passes over all rows begin near their end.
+    """
+    mass = _mass(job)
+    if start is None and "birth" in spec.kinds:
+        for size in _LEVELS:
+            if job.source.n_rows >= 4 * size:
+                start = _on_sample(job, spec, size, start)
+    if start is None:
+        start = _seeded_start(job, spec)
+    if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
+        spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
+    finish = _presented(job, spec)
+    return _run(job, spec, spec.model.rescaled(start, mass), finish)
+
+
+def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
+    """Components that a sample of the rows pays for."""
+    sample = draw(job.source, job.weights, size, job.rng)
+    blocks, tol = ArrayBlocks(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
+    part = job.on_sample(blocks, sample.weights, n_threads=1, tol=tol)
+    if start is None:
+        start = _seeded_start(part, spec)
+    start = spec.model.rescaled(start, _mass(part))
+    return _run(part, replace(spec, n_batches=_SAMPLE_BATCHES), start, None).params
+
+
+def stream(
+    job: Job, spec: Spec, params: Components, earlier: MixtureStats
+) -> MixtureFit:
+    """Add rows to those that `earlier` sums: these keep their responsibilities."""
+    start = replace(params, mass=earlier.mass)
+    return _run(job, spec, start, _presented(job, spec), earlier)
+
+
+def _presented(job: Job, spec: Spec) -> PresentComponents:
+    weights = job.weights
+    lightest = 1.0 if weights is None else float(weights[weights > 0.0].min())
+    return PresentComponents(bool(spec.kinds), lightest)
+
+
+def _mass(job: Job) -> float:
+    return float(job.source.n_rows if job.weights is None else job.weights.sum())
+
+
+def _seeded_start(job: Job, spec: Spec) -> Components:
+    """Components from rows drawn far apart."""
+    sample = draw(job.source, job.weights, _START_ROWS, job.rng)
+    stats = seeded(spec.model, sample.rows, sample.weight(), spec.n_components, job.rng)
+    return spec.model.posterior(stats.N, stats.S, stats.mass)
+
+
+def _run(
+    job: Job,
+    spec: Spec,
+    start: Components,
+    finish: Move | None,
+    earlier: MixtureStats | None = None,
+) -> MixtureFit:
+    start = spec.model.ready(start, everyone=True)
+    records = MoveRecords()
+    moves: list[Move] = []
+    if "merge" in spec.kinds:
+        moves.append(MergeComponents(records))
+    if "birth" in spec.kinds:
+        born = BornComponents(job.source, job.weights, job.rng, records, spec.births)
+        moves.append(born)
+        planned = born.planned(start)
+        start = start if planned is None else planned.params
+    if "delete" in spec.kinds:
+        moves.append(DeleteComponent(records))
+
+    def reported(info: PassInfo) -> PassInfo:
+        return replace(negated(info), params=Seen(spec.model.family, info.params))
+
+    result, labels = run_job(
+        job, spec.model, start, moves,
+        groups=_batches(n_blocks(job.source), spec.n_batches),
+        step=job.tol * _mass(job), base=earlier, finish=finish, others=[records],
+        reported=reported, rows=labels_of,
+    )  # fmt: skip
+    return MixtureFit(
+        spec.model.family,
+        result.params, result.total, labels, -np.array(result.history),
+        result.converged, records.entries,
+    )  # fmt: skip
+
+
+def _batches(n_blocks: int, n_batches: int) -> list[list[int]]:
+    """Consecutive blocks in groups of about equal size, and an update at the end."""
+    cuts = np.linspace(0, n_blocks, min(n_batches, n_blocks) + 1).astype(int)
+    return [*(list(range(a, b)) for a, b in pairwise(cuts)), []]
+
+
+def log_responsibilities(
+    source: Blocks, model: DPMixtureModel, params: Components
+) -> Iterator[Array]:
+    """log r of every row, block by block, as in the last pass of a fit."""
+    for X in _read(source, model.family):
+        scores = model.family.scores(params.expected, X) + params.log_weights
+        scores -= scores.max(axis=1, keepdims=True)  # far rows have huge scores
+        yield scores - logsumexp(scores, axis=1, keepdims=True)
+
+
+def log_densities(
+    source: Blocks, family: Family, N: Array, S: Array, concentration: float
+) -> Array:
+    """Log posterior predictive density of every row.
+
+    The weights are those expected, brought to sum 1: components not seen yet have a
+    share in a new row, but say nothing about where it lies.
+    """
+    weights = mean_weights(N, concentration)
+    log_weights = np.log(weights / weights.sum())
+    parts = [
+        logsumexp(family.log_predictive(N, S, X) + log_weights, axis=1)
+        for X in _read(source, family)
+    ]
+    return np.concatenate(parts)
+
+
+def _read(source: Blocks, family: Family) -> Iterator[Array]:
+    SINGLE_THREAD.take()
+    try:
+        for _, X in read_blocks(source):
+            family.check(X)
+            yield X
+    finally:
+        SINGLE_THREAD.give_back()

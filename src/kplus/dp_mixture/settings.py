@@ -1,0 +1,272 @@
+"""What the parameters of `DPMixture` ask for: tables, batches, models, warnings."""
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from kplus.base.checks import (
+    describe_infinite,
+    describe_missing,
+    refuse_other_columns,
+)
+from kplus.base.estimator import Table, warn
+from kplus.base.tables import open_mixed_table, open_table
+from kplus.core.errors import DataError, NotNumbersError
+from kplus.core.job import Job
+from kplus.core.runs import answers
+from kplus.core.types import Blocks, IntArray
+from kplus.data.blocks import default_block_rows
+from kplus.data.categories import Coding, count_levels
+from kplus.data.files import has_columns, open_files
+from kplus.data.user_blocks import UserBlocks
+from kplus.dp_mixture import state
+from kplus.dp_mixture.birth import BirthSettings
+from kplus.dp_mixture.families.categorical import Categorical
+from kplus.dp_mixture.families.family import Columns, Family, Likelihood
+from kplus.dp_mixture.families.gaussian import Gaussian
+from kplus.dp_mixture.families.mixed import Mixed
+from kplus.dp_mixture.families.names import NAMES
+from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
+from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
+from kplus.dp_mixture.params import Components, Plan
+from kplus.dp_mixture.records import MoveRecord
+from kplus.dp_mixture.search import Spec
+from kplus.dp_mixture.state import LastFit
+
+__all__ = [
+    "check",
+    "check_stream",
+    "columns_of",
+    "cut",
+    "describe_problem",
+    "labels_of",
+    "last_fit",
+    "make_spec",
+    "moves_table",
+    "open_rows",
+    "tag_observations",
+    "warm_start",
+    "warn_of_wide_prior",
+]
+
+MOVES = ("birth", "merge", "delete")
+_BLOCK_ROWS = 4096  # with about 50 columns a block's work stays in the cache
+_BATCH_ROWS = 1000  # rows in a batch at least ...
+_N_BATCHES = 20  # ... and so many batches at most
+_N_ACTIVE = 4
+_LIKELY_COMPONENTS = 100  # to guess the memory of a fit without a cap
+_WIDE = 10.0  # a prior variance of so many times that of the components is too wide
+
+
+# ------------------------------------------------------------------- settings
+
+
+def check(dp: Any) -> None:
+    """Refuse parameters that do not go together."""
+    for move in dp.moves:
+        if move not in MOVES:
+            known = ", ".join(map(repr, MOVES))
+            raise ValueError(f"moves holds {move!r}; it may hold {known}.")
+    if dp.max_components is not None and dp.max_components < dp.n_components:
+        raise ValueError(
+            f"max_components={dp.max_components} should be >= "
+            f"n_components={dp.n_components}, the number to start with."
+        )
+
+
+def check_stream(dp: Any) -> None:
+    """Stochastic steps need to know how many rows there are in all."""
+    if dp.algorithm == "stochastic":
+        raise ValueError(
+            "partial_fit does not go with algorithm='stochastic', which needs to know "
+            "how many rows there are in all; use algorithm='memoized'."
+        )
+
+
+def tag_observations(tags: Any, observations: Any) -> None:
+    """Tell scikit-learn which values the observations take."""
+    for name, about in NAMES.items():
+        if observations == name or type(observations).__name__ == about.cls:
+            tags.allow_nan = about.missing
+            tags.categorical = about.values in ("categories", "mixed")
+            tags.positive_only = about.coded
+
+
+def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
+    """The model, the moves and the batches that the parameters ask for."""
+    alpha = None if dp.concentration == "infer" else float(dp.concentration)
+    active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
+    cap = np.inf if dp.max_components is None else dp.max_components
+    model = DPMixtureModel(family, alpha, active, dp.birth_rows)
+    kinds = tuple(dp.moves)
+    if dp.algorithm == "stochastic":
+        model = StochasticModel(
+            family, alpha, active, delay=dp.learning_delay, decay=dp.learning_decay
+        )
+        kinds = ()
+    n_batches = batches_of(dp, source.n_rows, family.n_stats)
+    return Spec(
+        model=model,
+        n_components=dp.n_components,
+        kinds=kinds,
+        births=BirthSettings(max_components=cap),
+        n_batches=n_batches,
+    )
+
+
+def batches_of(dp: Any, n_rows: int, n_stats: int) -> int:
+    """Number of batches, no more than fit in `memory_limit`."""
+    if dp.algorithm == "full":
+        return 1
+    if dp.batch_size is not None:
+        n_batches = -(-n_rows // dp.batch_size)
+    else:
+        n_batches = int(np.clip(n_rows // _BATCH_ROWS, 1, _N_BATCHES))
+    if dp.memory_limit is not None:
+        K = max(dp.n_components, dp.max_components or _LIKELY_COMPONENTS)
+        each = 8.0 * K * (n_stats + 4.0 + 0.5 * (K - 1))
+        n_batches = min(n_batches, max(1, int(dp.memory_limit // each)))
+    return n_batches
+
+
+def cut(source: Any, n_batches: int) -> Blocks:
+    """The same table in blocks of which each batch has the same number.
+
+    An even number, unless batches are small: two threads then share the work. Blocks
+    of people's own stay as they are.
+    """
+    if isinstance(source, UserBlocks):
+        return source
+    batch_rows = -(-source.n_rows // n_batches)
+    most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
+    pairs = -(-batch_rows // (2 * most))
+    n_blocks = (
+        2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
+    )
+    found: Blocks = source.cut(-(-batch_rows // n_blocks))
+    return found
+
+
+# --------------------------------------------------------------------- tables
+
+
+def last_fit(dp: Any) -> LastFit | None:
+    """What a warm start begins with, if there was a fit of the same observations."""
+    return state.last_fit(dp) if dp.warm_start else None
+
+
+def open_rows(
+    dp: Any, X: Any, likelihood: Likelihood, last: LastFit | None, *, reset: bool
+) -> Table:
+    """Open a table as the observations need it: numbers, or categories as well.
+
+    With `reset` this is a new fit; a `last` one decides the codes of categories.
+    """
+    coding = None if last is None else last.coding
+    source, coding = _opened(dp, X, likelihood, coding, reset)
+    if last is not None:
+        refuse_other_columns(source.n_features, last.family.n_columns)
+    return Table(X, source, coding)
+
+
+def _opened(
+    dp: Any, X: Any, likelihood: Likelihood, coding: Coding | None, reset: bool
+) -> tuple[Blocks, Coding | None]:
+    if isinstance(likelihood, Mixed):
+        return open_mixed_table(dp, X, reset=reset, coding=coding)
+    if isinstance(likelihood, Categorical):
+        if reset and isinstance(X, (str, os.PathLike)):
+            X = open_files(X)
+        names = _names_of(X) if reset else ()
+        return open_mixed_table(dp, X, reset=reset, categorical=names, coding=coding)
+    try:
+        return open_table(dp, X, reset=reset), None
+    except NotNumbersError as error:
+        raise DataError(
+            f"{error} Or give observations='mixed', which takes categories."
+        ) from None
+
+
+def _names_of(X: Any) -> tuple[str, ...]:
+    if has_columns(X):
+        return tuple(X.names)
+    if not nw.dependencies.is_into_dataframe(X):
+        return ()
+    return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
+
+
+def columns_of(table: Table, likelihood: Likelihood) -> Columns:
+    """Names and numbers of categories of the columns."""
+    source, coding = table.source, table.coding
+    names = getattr(source, "feature_names", None)
+    if names is None:
+        names = [f"column {j}" for j in range(source.n_features)]
+    levels: tuple[int | None, ...] = (None,) * source.n_features
+    if coding is not None:
+        levels = coding.levels
+    elif isinstance(likelihood, Categorical):
+        levels = count_levels(source)
+    return Columns(tuple(names), levels)
+
+
+def describe_problem(dp: Any, source: Blocks) -> ValueError:
+    """What is wrong with rows that a family of whole matrices has refused."""
+    missing = describe_missing(dp, source)
+    if missing is None:
+        return describe_infinite(dp, source)
+    return DataError(
+        f"{missing} Or give observations='diag_gaussian' (or 'mixed'), which takes "
+        f"missing values."
+    )
+
+
+# ----------------------------------------------------------------------- fits
+
+
+def warm_start(last: LastFit | None, spec: Spec) -> Components | None:
+    """The last fit's components, the largest of them if there may be no more."""
+    if last is None:
+        return None
+    most = int(min(last.params.K, spec.births.max_components))
+    N, S = last.params.N[:most], last.params.S[:most]
+    return spec.model.posterior(N, S, float(N.sum()))
+
+
+def labels_of(job: Job, model: DPMixtureModel, params: Components) -> IntArray:
+    """The leading component of each row, found just as in the last pass of a fit."""
+    params = replace(params, plan=Plan(everyone=True, frozen=True))
+    return np.asarray(answers(job, model, params, keep="labels")[1])
+
+
+def moves_table(records: list[MoveRecord]) -> Any:
+    """All proposals as a structured array; -1 where there is no other component."""
+    fields = [
+        ("pass", np.int64), ("kind", "U8"), ("target", np.int64),
+        ("other", np.int64), ("accepted", np.bool_), ("change", np.float64),
+    ]  # fmt: skip
+    rows = [
+        (r.iteration, r.kind, *(*r.target, -1)[:2], r.accepted, r.change)
+        for r in records
+    ]
+    return np.array(rows, dtype=fields)
+
+
+def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
+    """Warn where the user's E[Σ] far exceeds what the components turned out to be."""
+    if not isinstance(likelihood, (Gaussian, ZeroMeanGaussian)):
+        return
+    if likelihood.covariance is None:
+        return
+    found = dp.weights_ @ np.diagonal(dp.covariances_, axis1=1, axis2=2)
+    given = np.asarray(likelihood.covariance, dtype=np.float64)
+    prior = np.full(len(found), given) if given.ndim == 0 else np.diag(given)
+    ratio = float(np.median(prior / found))
+    if ratio > _WIDE:
+        warn(
+            f"The prior covariance of the components is about {ratio:.3g} times what "
+            f"they turned out to be, so that small ones are not worth their price; set "
+            f"a smaller covariance in {type(likelihood).__name__}(...)."
+        )

@@ -1,1 +1,0 @@
-"""The Dirichlet-process mixture: sticks, components, statistics, model."""

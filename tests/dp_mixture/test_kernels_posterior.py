@@ -1,0 +1,254 @@
+"""Responsibilities, entropies and gathering, against Eq. 9 written out in numpy."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import mixture_reference as mixture
+from kplus.dp_mixture.kernels_posterior import (
+    Notes,
+    Shares,
+    candidate_sets,
+    gather_pairs,
+    gather_support,
+    responsibilities,
+)
+
+EVERYONE = np.empty((0, 0), np.int32)
+NEVER = -800.0  # nothing is negligible
+
+
+def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
+    """Run the kernel; responsibilities (n, K), support, starts and sums."""
+    n, C = scores.shape
+    K = len(log_weights)
+    weights = more.get("weights", np.ones(n))
+    most = C if n_active is None else n_active
+    support, r = np.full(n * most, -7, np.int32), np.full(n * most, np.nan)
+    starts = np.full(n + 1, -7, np.int64)
+    entropy, pairs, removal_cost = np.zeros(K), np.zeros((K, K)), np.zeros(K)
+    responsibilities(
+        scores, candidates, log_weights, weights, np.int64(most),
+        more.get("least", NEVER), Shares(support, r, starts),
+        Notes(entropy, pairs, removal_cost),
+    )  # fmt: skip
+    R = np.zeros((n, K))
+    for i in range(n):
+        R[i, support[starts[i] : starts[i + 1]]] = r[starts[i] : starts[i + 1]]
+    return R, support, starts, entropy, pairs, removal_cost
+
+
+def brute_removal_cost(logs, R, weights, least=NEVER):
+    """What rows lose without their leading component, or without a lesser one.
+
+    Nobody is farther off than those that were ruled out, by `least`, are at best.
+    """
+    out = np.zeros(R.shape[1])
+    for row, r, w in zip(logs, R, weights, strict=True):
+        lead = int(np.argmax(row))
+        for k in np.flatnonzero(r):
+            out[k] -= w * np.log1p(-r[k]) if k != lead else 0.0
+        second = np.max(np.delete(row, lead), initial=row[lead] + least)
+        out[lead] += w * (logsumexp(row[r > 0.0]) - second)
+    return out
+
+
+def check(logs, scores, log_weights, n_active=None, weights=None, **more):
+    """Everything that the kernel returns against the reference."""
+    w = np.ones(len(logs)) if weights is None else weights
+    R, support, starts, entropy, pairs, removal_cost = share_out(
+        scores, log_weights, n_active=n_active, weights=w, **more
+    )
+    expected = mixture.responsibilities(logs, n_active)
+    np.testing.assert_allclose(R, expected, rtol=1e-12, atol=1e-15)
+    np.testing.assert_array_equal(support[starts[:-1]], np.argmax(logs, axis=1))
+    sizes = np.count_nonzero(expected, axis=1)
+    np.testing.assert_array_equal(np.diff(starts), sizes)
+    np.testing.assert_allclose(
+        entropy, w @ mixture.entropy(expected), rtol=1e-11, atol=1e-13
+    )
+    K = len(log_weights)
+    for a in range(K):
+        for b in range(K):
+            lost = mixture.pair_entropy(expected, a, b, w) if a < b else 0.0
+            assert pairs[a, b] == pytest.approx(lost, rel=1e-11, abs=1e-11)
+    brute = brute_removal_cost(logs, expected, w)
+    np.testing.assert_allclose(removal_cost, brute, rtol=1e-10, atol=1e-12)
+
+
+def some_scores(seed, n, K, spread=3.0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(scale=spread, size=(n, K)), rng.normal(size=K)
+
+
+@pytest.mark.parametrize("n_active", [None, 1, 2, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("n", "K"), [(1, 1), (30, 1), (1, 6), (40, 6), (25, 2)])
+def test_every_component(n, K, weighted, n_active):
+    scores, log_weights = some_scores(n + K, n, K)
+    weights = np.random.default_rng(1).uniform(0.1, 3.0, n) if weighted else None
+    n_active = None if n_active is None else min(n_active, K)
+    check(scores + log_weights, scores, log_weights, n_active, weights)
+
+
+@pytest.mark.parametrize("n_active", [None, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_candidates_only(seed, n_active):
+    """Some slots ask for nobody (-1); the others name components in any order."""
+    rng = np.random.default_rng(seed)
+    n, K, C = 30, 9, 5
+    dense, log_weights = some_scores(seed, n, K)
+    candidates = np.array([rng.permutation(K)[:C] for _ in range(n)], np.int32)
+    hidden = rng.random((n, C)) < 0.3
+    hidden[np.arange(n), rng.integers(0, C, n)] = False
+    hidden[np.arange(n), (rng.integers(0, C, n))] = False
+    candidates[hidden] = -1
+    logs = np.full((n, K), -np.inf)
+    scores = np.full((n, C), -np.inf)
+    for i in range(n):
+        for c in np.flatnonzero(candidates[i] >= 0):
+            k = candidates[i, c]
+            logs[i, k], scores[i, c] = dense[i, k] + log_weights[k], dense[i, k]
+    check(logs, scores, log_weights, n_active, candidates=candidates)
+
+
+def test_no_rows():
+    R, _, starts, *sums = share_out(np.empty((0, 3)), np.zeros(3))
+    assert R.shape == (0, 3)
+    np.testing.assert_array_equal(starts, [0])
+    assert all(np.all(part == 0.0) for part in sums)
+
+
+@pytest.mark.parametrize("n_active", [None, 1, 2])
+def test_ties_lead_with_the_lowest_number(n_active):
+    scores = np.array([[1.0, 1.0, 1.0], [0.0, 2.0, 2.0], [5.0, 5.0, -3.0]])
+    R, support, starts, *_ = share_out(scores, np.zeros(3), n_active=n_active)
+    np.testing.assert_array_equal(support[starts[:-1]], [0, 1, 0])
+    np.testing.assert_allclose(R.sum(axis=1), 1.0, rtol=1e-14)
+    if n_active is None:
+        np.testing.assert_allclose(R[0], 1.0 / 3.0, rtol=1e-14)
+    if n_active == 1:
+        np.testing.assert_array_equal(R, np.eye(3)[[0, 1, 0]])
+
+
+def test_equal_shares_lose_all_their_entropy():
+    scores = np.zeros((7, 2))
+    *_, entropy, pairs, _ = share_out(scores, np.zeros(2))
+    np.testing.assert_allclose(entropy, 3.5 * np.log(2.0), rtol=1e-13)
+    assert pairs[0, 1] == pytest.approx(7 * np.log(2.0), rel=1e-13)
+
+
+def test_negligible_components_have_no_share():
+    scores = np.array([[0.0, -20.0, -30.0], [-29.0, -28.0, 0.0]])
+    R, _, starts, *_ = share_out(scores, np.zeros(3), least=np.log(1e-12))
+    np.testing.assert_array_equal(np.diff(starts), [2, 1])
+    np.testing.assert_array_equal(R > 0.0, [[True, True, False], [False, False, True]])
+    assert R[0, 1] == pytest.approx(np.exp(-20.0), rel=1e-8)
+
+
+def test_what_rows_lose_at_most_is_how_far_off_others_must_be():
+    """Components ruled out, here or before, may be as near as `least` says."""
+    least, weights = np.log(1e-12), np.array([2.0, 0.5, 3.0])
+    scores = np.array([[0.0, -20.0, -30.0], [-29.0, -28.0, 0.0], [-1e9, 0.0, -1.0]])
+    R, *_, removal_cost = share_out(scores, np.zeros(3), least=least, weights=weights)
+    expected = brute_removal_cost(scores, R, weights, least)
+    np.testing.assert_allclose(removal_cost, expected, rtol=1e-12)
+    # The lead of the second row, and next to nothing of the third.
+    assert removal_cost[2] == pytest.approx(-0.5 * least - 3.0 * np.log1p(-R[2, 2]))
+    hidden = np.array([[0, -1, -1], [2, -1, -1], [1, 2, -1]], np.int32)
+    asked = np.where(hidden >= 0, np.take_along_axis(scores, hidden, 1), -np.inf)
+    R, *_, removal_cost = share_out(
+        asked, np.zeros(3), hidden, least=least, weights=weights
+    )
+    assert removal_cost[0] == pytest.approx(-2.0 * least)
+
+
+def test_one_component_is_spared_as_if_others_had_been_ruled_out():
+    *_, removal_cost = share_out(np.zeros((3, 1)), np.zeros(1), least=-7.0)
+    assert removal_cost[0] == pytest.approx(3 * 7.0)
+
+
+def test_tiny_shares_keep_their_pair_entropy():
+    """Differences of nearly equal numbers would lose it."""
+    gap = 25.0
+    *_, pairs, _ = share_out(np.array([[0.0, -gap]]), np.zeros(2))
+    t = np.exp(-gap)
+    assert pairs[0, 1] == pytest.approx(t * (1.0 + gap), rel=1e-9)
+
+
+def test_huge_and_tiny_scores_stay_finite():
+    scores = np.array([[1e6, -1e6, 1e6], [-1e9, -1e9 + 1.0, -2e9]])
+    R, *_, entropy, pairs, removal_cost = share_out(
+        scores, np.zeros(3), least=np.log(1e-20)
+    )
+    np.testing.assert_allclose(R.sum(axis=1), 1.0, rtol=1e-12)
+    for part in (R, entropy, pairs, removal_cost):
+        assert np.all(np.isfinite(part))
+
+
+@pytest.mark.parametrize("K", [1, 3])
+def test_rows_without_weight_say_nothing(K):
+    scores, log_weights = some_scores(0, 6, K)
+    weights = np.array([1.0, 0.0, 2.0, 0.0, 0.0, 1.0])
+    kept = weights > 0.0
+    some = share_out(scores, log_weights, weights=weights)[3:]
+    rest = share_out(scores[kept], log_weights, weights=weights[kept])[3:]
+    for one, other in zip(some, rest, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# --------------------------------------------------------------------- gathering
+
+
+@pytest.mark.parametrize(("n", "K"), [(0, 2), (1, 1), (20, 4)])
+def test_rows_are_gathered_by_component(n, K):
+    scores, log_weights = some_scores(n, n, K)
+    R, support, starts, *_ = share_out(scores, log_weights, n_active=min(2, K))
+    weights = np.random.default_rng(0).uniform(0.0, 2.0, n)
+    r = np.array(
+        [R[i, k] for i in range(n) for k in support[starts[i] : starts[i + 1]]]
+    )
+    first, rows, shares = gather_support(
+        starts, support[: starts[n]], r.astype(float), weights, K
+    )
+    assert first[0] == 0
+    assert first[K] == starts[n]
+    for k in range(K):
+        mine = slice(first[k], first[k + 1])
+        np.testing.assert_array_equal(rows[mine], np.flatnonzero(R[:, k]))
+        expected = (weights * R[:, k])[rows[mine]]
+        np.testing.assert_allclose(shares[mine], expected, rtol=1e-15)
+
+
+def test_pairs_of_row_and_slot_are_gathered_by_component():
+    candidates = np.array([[2, 0], [-1, 2], [-1, -1], [0, 3]], np.int32)
+    first, rows, slots = gather_pairs(candidates, 5)
+    np.testing.assert_array_equal(first, [0, 2, 2, 4, 5, 5])
+    np.testing.assert_array_equal(rows, [0, 3, 0, 1, 3])
+    np.testing.assert_array_equal(slots, [1, 0, 0, 1, 1])
+    first, rows, _ = gather_pairs(np.empty((0, 2), np.int32), 3)
+    np.testing.assert_array_equal(first, np.zeros(4))
+    assert len(rows) == 0
+
+
+def test_candidates_are_the_last_support_and_neighbours_once_each():
+    starts = np.array([0, 2, 3, 6])
+    support = np.array([4, 1, 0, 2, 2, 3], np.int32)  # the third row's 2 is a merger
+    neighbours = np.array([[1, 2], [0, 2], [3, 1], [2, 1], [1, 0]], np.int32)
+    found = candidate_sets(starts, support, neighbours, 3)
+    assert found.shape == (3, 5)
+    for row, expected in zip(found, ([4, 1, 0], [0, 1, 2], [2, 3, 1]), strict=True):
+        np.testing.assert_array_equal(row[row >= 0], expected)
+        np.testing.assert_array_equal(row[len(expected) :], -1)
+
+
+def test_a_support_that_is_too_large_keeps_its_first_entries():
+    starts, support = np.array([0, 4]), np.array([3, 0, 1, 2], np.int32)
+    found = candidate_sets(starts, support, np.empty((4, 0), np.int32), 2)
+    np.testing.assert_array_equal(found, [[3, 0]])
+
+
+def test_candidate_sets_of_no_rows():
+    nobody = np.empty(0, np.int32)
+    found = candidate_sets(np.array([0]), nobody, np.zeros((3, 2), np.int32), 2)
+    assert found.shape == (0, 4)
