@@ -12,6 +12,8 @@ from kplus.core import loop
 from kplus.core.errors import NotFiniteError
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
+from kplus.linear.bits import Allocation, regroup_columns
+from kplus.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
 from kplus.models.features.stats import (
@@ -19,8 +21,6 @@ from kplus.models.features.stats import (
     Candidates,
     FeatureSums,
 )
-from kplus.models.linear.bits import Allocation, regroup_columns
-from kplus.models.linear.sums import as_groups, by_columns, regroup_features, solve
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from kplus.linear.sums import LinearSums
 from kplus.models.ibp.factors import TruncatedFactors
-from kplus.models.linear.sums import LinearSums
 
 
 def test_factors_are_precise_once_hardly_any_row_changes():

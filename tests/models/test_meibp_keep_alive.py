@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from kplus.linear.gaps import whole
 from kplus.models.ibp.factors import TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, sums_of
 from kplus.models.ibp.prior import count_slopes, log_prior
-from kplus.models.linear.gaps import whole
 
 
 def updated(Z, alpha, D=3, seed=0):

@@ -8,9 +8,9 @@ from test_laws import Laws, Table, law, tables
 
 import meibp_reference as obvious
 from kplus.core import loop
+from kplus.linear.bits import regroup_columns
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered
-from kplus.models.linear.bits import regroup_columns
 from kplus.moves.ibp import DropEmpty, DropFeature
 
 

@@ -11,6 +11,8 @@ from scipy.special import logsumexp
 import meibp_reference as obvious
 from kplus.core.types import Block
 from kplus.data.blocks import ArrayBlocks
+from kplus.linear.bits import Allocation
+from kplus.linear.gaps import Gaps, whole
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import (
     IBPParams,
@@ -21,8 +23,6 @@ from kplus.models.ibp.model import (
     sums_of,
 )
 from kplus.models.ibp.prior import count_slopes
-from kplus.models.linear.bits import Allocation
-from kplus.models.linear.gaps import Gaps, whole
 
 KINDS = {"nonnegative": TruncatedFactors, "gaussian": GaussianFactors}
 every_prior = pytest.mark.parametrize("prior", KINDS)

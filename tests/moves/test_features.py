@@ -8,11 +8,11 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
+from kplus.linear.bits import regroup_columns
+from kplus.linear.sums import as_groups
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
 from kplus.models.features.stats import Candidates, FeatureSums
-from kplus.models.linear.bits import regroup_columns
-from kplus.models.linear.sums import as_groups
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 
 

@@ -9,10 +9,10 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
+from kplus.linear.gaps import Gaps, whole
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
-from kplus.models.linear.gaps import Gaps, whole
 from kplus.moves.ibp import DropEmpty, DropFeature
 
 KINDS = {"nonnegative": TruncatedFactors, "gaussian": GaussianFactors}

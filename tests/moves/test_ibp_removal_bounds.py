@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from kplus.core.regroup import without
+from kplus.linear.gaps import whole
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
-from kplus.models.linear.gaps import whole
 from kplus.moves.ibp import removal_upper_bounds
 
 FIXED = MEIBPModel(infer_noise=False, infer_spread=False, infer_alpha=False)

@@ -27,9 +27,9 @@ from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
+from kplus.linear.sums import as_groups
 from kplus.models.features.params import EXACT_FEATURES
 from kplus.models.features.stats import FeatureSums
-from kplus.models.linear.sums import as_groups
 from kplus.search import features as search
 from kplus.search.features import FeatureFit, FeatureSpec
 

@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined
-from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
     add_to_sums,
@@ -23,6 +22,7 @@ from kplus.kernels.gibbs_posterior import (
     without_singles,
     work_for,
 )
+from kplus.linear.kernels_algebra import dot, times_bits
 
 __all__ = ["sweep_accelerated"]
 

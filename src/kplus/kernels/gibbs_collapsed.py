@@ -10,7 +10,6 @@ Missing entries are treated as in the accelerated sampler.
 import math
 
 from kplus.kernels import fast_kernel, inlined
-from kplus.kernels.algebra import dot, times_bits
 from kplus.kernels.gibbs_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.kernels.gibbs_posterior import (
     add_to_sums,
@@ -20,6 +19,7 @@ from kplus.kernels.gibbs_posterior import (
     without_singles,
     work_for,
 )
+from kplus.linear.kernels_algebra import dot, times_bits
 
 __all__ = ["sweep_collapsed"]
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kplus.kernels import inlined, kernel
-from kplus.kernels.algebra import times_bits
 from kplus.kernels.gibbs_draws import move_last_column
+from kplus.linear.kernels_algebra import times_bits
 
 __all__ = [
     "Posterior",

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from kplus.kernels import fast_kernel, inlined, kernel
-from kplus.kernels.algebra import dot
 from kplus.kernels.gibbs_draws import (
     bit_is_on,
     count_singles,
@@ -20,6 +19,7 @@ from kplus.kernels.gibbs_draws import (
     shuffle,
 )
 from kplus.kernels.gibbs_truncated import evidence_of_feature, positive_normal
+from kplus.linear.kernels_algebra import dot
 
 __all__ = ["Factors", "sweep_gaussian", "sweep_nonnegative"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
+from kplus.linear.sums import regroup_features
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import Features
 from kplus.models.features.stats import FeatureSums
-from kplus.models.linear.sums import regroup_features
 
 __all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]
 

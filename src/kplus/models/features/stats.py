@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.models.linear.sums import LinearSums
+from kplus.linear.sums import LinearSums
 
 __all__ = ["MOST_CANDIDATES", "Candidates", "FeatureSums"]
 

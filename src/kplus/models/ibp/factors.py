@@ -11,9 +11,9 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.kernels.factor_updates import Moments, refresh
+from kplus.linear.gaps import columns_of
+from kplus.linear.sums import LinearSums, by_columns
 from kplus.models.ibp.moments import truncated_entropy, truncated_moments
-from kplus.models.linear.gaps import columns_of
-from kplus.models.linear.sums import LinearSums, by_columns
 
 __all__ = ["Factors", "GaussianFactors", "TruncatedFactors"]
 

@@ -6,10 +6,10 @@ from typing import Self
 import numpy as np
 
 from kplus.core.types import IntArray
+from kplus.linear.sums import by_columns
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.stats import IBPSums
-from kplus.models.linear.sums import by_columns
 
 __all__ = ["BernoulliSums", "MeanField", "Rotated", "expected_error"]
 

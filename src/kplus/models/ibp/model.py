@@ -9,11 +9,11 @@ from scipy.special import gammaln
 
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.submodular import rows_double_greedy, rows_local_search
+from kplus.linear.bits import Allocation
+from kplus.linear.gaps import Gaps, whole
 from kplus.models.ibp.factors import Factors
 from kplus.models.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.models.ibp.stats import IBPSums
-from kplus.models.linear.bits import Allocation
-from kplus.models.linear.gaps import Gaps, whole
 
 __all__ = ["IBPParams", "MEIBPModel", "RowState", "renumbered", "sums_of"]
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from kplus.models.linear.sums import LinearSums
+from kplus.linear.sums import LinearSums
 
 __all__ = ["IBPSums"]
 

@@ -16,13 +16,13 @@ from scipy.special import entr
 from kplus.core.memo import add_up
 from kplus.core.types import Array, Block, IntArray
 from kplus.kernels.ibp_marginals import ascend_rows, seed_rows
+from kplus.linear.gaps import Gaps, whole
 from kplus.models.ibp.mean_field import (
     BernoulliSums,
     MeanField,
     Rotated,
     expected_error,
 )
-from kplus.models.linear.gaps import Gaps, whole
 
 __all__ = ["VariationalModel"]
 

@@ -10,10 +10,10 @@ from kplus.core.job import Job
 from kplus.core.runs import answers, run_job
 from kplus.core.types import Array, FitResult, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.linear.bits import Allocation
 from kplus.models.features.model import FeatureModel
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.models.features.stats import FeatureSums
-from kplus.models.linear.bits import Allocation
 from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 from kplus.search.features import number
 from kplus.search.features.rows import Found

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kplus.linear.pursuit import noise_rank
 from kplus.search.features.local import iterate, rounds
-from kplus.search.features.pursuit import noise_rank
 from kplus.search.features.rows import Found, Rows
 from kplus.search.features.seeds import (
     add_split,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array
 from kplus.kernels.collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
-from kplus.models.linear.sums import solve
+from kplus.linear.sums import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
 

@@ -6,9 +6,9 @@ from numpy.typing import NDArray
 from kplus.core.types import Array
 from kplus.kernels.allocate import Allocated, allocate_rows
 from kplus.kernels.columns import seed_columns
+from kplus.linear.pursuit import binary_columns
 from kplus.models.features.params import EXACT_FEATURES, Features
 from kplus.search.features.columns import add_column
-from kplus.search.features.pursuit import binary_columns
 from kplus.search.features.rows import Bits, Found, Rows
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 
 from kplus.core.job import Job
 from kplus.core.types import Array
-from kplus.models.linear.sums import solve
+from kplus.linear.sums import solve
 from kplus.search.features import number, seeds
 from kplus.search.features.local import iterate, rounds
 from kplus.search.features.rows import Found, Rows

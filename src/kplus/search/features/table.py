@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job, draw
 from kplus.core.types import Array
-from kplus.search.features.pursuit import fill_gaps
+from kplus.linear.pursuit import fill_gaps
 from kplus.search.features.rows import Found, Rows
 
 __all__ = ["Drawn", "draw_rows"]

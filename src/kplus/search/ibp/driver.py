@@ -9,12 +9,12 @@ from kplus.core.job import Job, draw
 from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, Callback, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.linear.bits import Allocation
+from kplus.linear.gaps import Gaps
 from kplus.models.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.prior import count_slopes
 from kplus.models.ibp.stats import IBPSums
-from kplus.models.linear.bits import Allocation
-from kplus.models.linear.gaps import Gaps
 from kplus.moves.ibp import DropEmpty, DropFeature
 from kplus.search.ibp.rows import (
     RowFit,

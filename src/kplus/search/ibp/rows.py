@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from kplus.core.types import Array, IntArray
 from kplus.kernels import ibp_sweep as kernel
 from kplus.kernels.submodular import rows_local_search
+from kplus.linear.gaps import Gaps
 from kplus.models.ibp.moments import truncated_moments
 from kplus.models.ibp.prior import harmonic, log_prior
-from kplus.models.linear.gaps import Gaps
 
 __all__ = [
     "RowFit",

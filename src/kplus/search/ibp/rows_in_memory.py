@@ -11,10 +11,10 @@ from kplus.core.regroup import without
 from kplus.core.types import Array
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import make_engine
+from kplus.linear.gaps import Gaps, columns_of, whole
 from kplus.models.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.models.ibp.model import IBPParams, MEIBPModel, renumbered, sums_of
 from kplus.models.ibp.stats import IBPSums
-from kplus.models.linear.gaps import Gaps, columns_of, whole
 from kplus.moves.ibp import DropEmpty, DropFeature, removal_upper_bounds
 from kplus.search.ibp.gaps import fill_with_noise
 from kplus.search.ibp.start import Bits

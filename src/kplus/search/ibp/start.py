@@ -11,7 +11,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.search.features.pursuit import noise_rank, two_valued
+from kplus.linear.pursuit import noise_rank, two_valued
 
 __all__ = ["MOSTLY", "Bits", "Spectrum", "parts", "projections", "random_bits"]
 

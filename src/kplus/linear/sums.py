@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
-from kplus.models.linear.gaps import columns_of, common_groups
+from kplus.linear.gaps import columns_of, common_groups
 
 __all__ = ["LinearSums", "as_groups", "by_columns", "regroup_features", "solve"]
 
