@@ -19,9 +19,10 @@ from kplus.core.storable import RECORDS_AND_STATES
 from kplus.dp_means import estimator as _dp_means
 from kplus.dp_mixture import estimator as _dp_mixture
 from kplus.dp_mixture.families.names import NAMES
-from kplus.estimators import _craft, _features, _ibp_variational, _meibp
+from kplus.estimators import _craft, _ibp_variational, _meibp
+from kplus.features import estimator as _features
+from kplus.features import search as features_driver
 from kplus.search.craft import driver as craft_driver
-from kplus.search.features import driver as features_driver
 from kplus.search.ibp import driver as ibp_driver
 from kplus.search.ibp import gibbs, variational
 from loop_fits import FITS, features

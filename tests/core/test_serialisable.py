@@ -33,11 +33,11 @@ from kplus.dp_means.params import Centers, Lens
 from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
-from kplus.models.features import model as feature_model
-from kplus.models.features import stats as feature_stats
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features
-from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.features import model as feature_model
+from kplus.features import stats as feature_stats
+from kplus.features.model import FeatureModel
+from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.features.params import Features
 from workers import two_workers
 
 CLUSTER_LIST, FEATURE_LIST = 512, 32

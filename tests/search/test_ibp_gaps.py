@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kplus.datasets import make_binary_features
+from kplus.features.rows import Rows
 from kplus.linear.pursuit import noise_rank
-from kplus.search.features.rows import Rows
 from kplus.search.ibp import gaps as gaps_module
 from kplus.search.ibp.gaps import fill_with_noise
 

@@ -4,12 +4,12 @@ from kplus.dp_means.estimator import DPMeans
 from kplus.dp_means.penalty import penalty_for, penalty_path
 from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_mixture.estimator import DPMixture
-from kplus.estimators._bp_means import BPMeans
 from kplus.estimators._craft import CRAFT
 from kplus.estimators._ibp_gibbs import IBPGibbs
 from kplus.estimators._ibp_variational import IBPVariational
-from kplus.estimators._k_features import KFeatures
 from kplus.estimators._meibp import MEIBP
+from kplus.features.bp_means import BPMeans
+from kplus.features.k_features import KFeatures
 
 __all__ = [
     "CRAFT",

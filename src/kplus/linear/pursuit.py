@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.search.features.rows import Rows, View
+from kplus.features.rows import Rows, View
 
 __all__ = ["binary_columns", "fill_gaps", "noise_rank", "two_valued"]
 

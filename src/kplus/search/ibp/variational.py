@@ -10,14 +10,14 @@ from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, FitResult
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.features import number
+from kplus.features.rows import Rows
 from kplus.linear.pursuit import noise_rank
 from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
 from kplus.models.ibp.factors import GaussianFactors
 from kplus.models.ibp.mean_field import BernoulliSums, MeanField
 from kplus.models.ibp.prior import harmonic
 from kplus.models.ibp.variational import VariationalModel
-from kplus.search.features import number
-from kplus.search.features.rows import Rows
 from kplus.search.ibp.gaps import fill_with_noise
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.allocate import Allocated, allocate_rows
-from kplus.kernels.columns import seed_columns
+from kplus.features.columns import add_column
+from kplus.features.kernels_allocate import Allocated, allocate_rows
+from kplus.features.kernels_columns import seed_columns
+from kplus.features.params import EXACT_FEATURES, Features
+from kplus.features.rows import Bits, Found, Rows
 from kplus.linear.pursuit import binary_columns
-from kplus.models.features.params import EXACT_FEATURES, Features
-from kplus.search.features.columns import add_column
-from kplus.search.features.rows import Bits, Found, Rows
 
 __all__ = [
     "add_split",

@@ -13,9 +13,9 @@ from test_laws import tables
 import feature_reference as obvious
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
-from kplus.search.features import FeatureSpec, allocate, fit, stream
-from kplus.search.features.rows import Found, Rows
-from kplus.search.features.seeds import by_splits, plus_plus, without_base
+from kplus.features.rows import Found, Rows
+from kplus.features.search import FeatureSpec, allocate, fit, stream
+from kplus.features.seeds import by_splits, plus_plus, without_base
 
 INITS = ["auto", "++", "split", "ica", "random"]
 PLAIN = FeatureSpec(
@@ -441,7 +441,7 @@ def test_no_warning_of_numpy_escapes():
 
 def test_passes_of_both_stages_are_counted(monkeypatch):
     """Flips first, then the best z: the second stage goes on with the numbers."""
-    monkeypatch.setattr("kplus.search.features.driver._SAMPLE_ROWS", 60)
+    monkeypatch.setattr("kplus.features.search._SAMPLE_ROWS", 60)
     X = obvious.planted(200, 4, 3, seed=0)[0]
     passes = []
     job = replace(job_of(X), callback=lambda info: passes.append(info.iteration))

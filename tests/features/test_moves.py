@@ -8,12 +8,12 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
+from kplus.features.model import FeatureModel
+from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.features.params import Features
+from kplus.features.stats import Candidates, FeatureSums
 from kplus.linear.bits import regroup_columns
 from kplus.linear.sums import as_groups
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features
-from kplus.models.features.stats import Candidates, FeatureSums
-from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
 
 
 def sums_of(X, Z, A, weights=None):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kplus.models.features.params import EXACT_FEATURES
+from kplus.features.params import EXACT_FEATURES
 
 __all__ = ["FeatureSpec"]
 

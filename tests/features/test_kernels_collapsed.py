@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.collapsed import ALL, SINGLE, Fit, improve, leftovers, refit
+from kplus.features.kernels_collapsed import ALL, SINGLE, Fit, improve, leftovers, refit
 
 
 def squares(X):

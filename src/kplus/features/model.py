@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.allocate import Allocated, allocate_gaps, allocate_rows
+from kplus.features.kernels_allocate import Allocated, allocate_gaps, allocate_rows
+from kplus.features.params import Features
+from kplus.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
 from kplus.linear.bits import Allocation
 from kplus.linear.sums import as_groups
-from kplus.models.features.params import Features
-from kplus.models.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
 
 __all__ = ["FeatureModel"]
 

@@ -5,8 +5,8 @@ import pytest
 
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features
+from kplus.features.model import FeatureModel
+from kplus.features.params import Features
 
 
 def candidates(X, A, penalty):

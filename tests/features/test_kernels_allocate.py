@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.kernels.allocate import Allocated, allocate_gaps, allocate_rows, factor
-from kplus.models.features.params import Features
+from kplus.features.kernels_allocate import (
+    Allocated,
+    allocate_gaps,
+    allocate_rows,
+    factor,
+)
+from kplus.features.params import Features
 
 STEPS = 10**9  # as many as an exact search needs
 KINDS = ["plain", "dependent", "equal", "zero", "opposite", "uneven"]

@@ -12,16 +12,16 @@ from kplus.core import loop
 from kplus.core.errors import NotFiniteError
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.linear.bits import Allocation, regroup_columns
-from kplus.linear.sums import as_groups, by_columns, regroup_features, solve
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features
-from kplus.models.features.stats import (
+from kplus.features.model import FeatureModel
+from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.features.params import Features
+from kplus.features.stats import (
     MOST_CANDIDATES,
     Candidates,
     FeatureSums,
 )
-from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.linear.bits import Allocation, regroup_columns
+from kplus.linear.sums import as_groups, by_columns, regroup_features, solve
 
 
 def _each_column(one, other):

@@ -10,16 +10,16 @@ from kplus.core.job import Job
 from kplus.core.runs import answers, run_job
 from kplus.core.types import Array, FitResult, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.features import number
+from kplus.features.model import FeatureModel
+from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
+from kplus.features.params import EXACT_FEATURES, Features
+from kplus.features.rows import Found
+from kplus.features.spec import FeatureSpec
+from kplus.features.starts import best_start, collapsed
+from kplus.features.stats import FeatureSums
+from kplus.features.table import draw_rows
 from kplus.linear.bits import Allocation
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import EXACT_FEATURES, Features
-from kplus.models.features.stats import FeatureSums
-from kplus.moves.features import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.search.features import number
-from kplus.search.features.rows import Found
-from kplus.search.features.spec import FeatureSpec
-from kplus.search.features.starts import best_start, collapsed
-from kplus.search.features.table import draw_rows
 
 __all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "stream"]
 

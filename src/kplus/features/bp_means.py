@@ -1,28 +1,26 @@
-"""K-features: a given number of features that rows share, or one more at a time."""
+"""BP-means: features that rows share, as many as pay for themselves."""
 
-from kplus.estimators._features import LatentFeatures
+from kplus.features.estimator import LatentFeatures
 
-__all__ = ["KFeatures"]
+__all__ = ["BPMeans"]
 
 
-class KFeatures(LatentFeatures):
-    """A given number of latent features, or one more at a time while they pay.
+class BPMeans(LatentFeatures):
+    """Latent features whose number comes from the data.
 
     Every row is the sum of the features it has: X ≈ Z A, where Z holds zeros and ones
-    and the rows of A are the features. With `n_components` it minimises the squared
-    error ‖X − Z A‖² (Eq. 14 of MAD-Bayes). Without it, the stepwise algorithm adds
-    one feature at a time until the squared error plus a `penalty` for each of them
-    (Eq. 6) rises.
+    and the rows of A are the features. Unlike clusters, a row may have any number of
+    them. Minimises the squared error ‖X − Z A‖² plus a `penalty` (λ² of the paper) for
+    each feature (Eq. 6 of MAD-Bayes).
 
     Parameters
     ----------
+    penalty : float or "auto", default="auto"
+        λ²: what one more feature costs, in squared error summed over rows. "auto"
+        chooses it from how the error falls as features are added; see `path_`.
     n_components : int or None, default=None
         Wished number of features. Fewer are found only where some would be empty or
-        equal.
-    penalty : float or "auto", default="auto"
-        λ²: what one more feature costs, in squared error summed over rows. With
-        `n_components` a number is only charged in `objective_`. Without, "auto"
-        chooses it from how the error falls as features are added; see `path_`.
+        equal. A `penalty` given as well is then only charged in `objective_`.
     max_components : int or None, default=None
         Never more features than that. This is Eq. 15 of MAD-Bayes.
     collapsed : bool, default=False
@@ -84,8 +82,8 @@ class KFeatures(LatentFeatures):
     penalty_ : float
         The penalty used. 0 where `n_components` was given and `penalty` was not.
     path_ : structured ndarray
-        Without `n_components`: the steps, in the fields "n_components", "error"
-        (‖X − Z A‖²) and "objective".
+        With ``penalty="auto"``: what the choice was made from. Fields "n_components",
+        "error" (‖X − Z A‖²) and "objective".
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -93,11 +91,14 @@ class KFeatures(LatentFeatures):
 
     See Also
     --------
-    BPMeans : The number of features comes from a penalty.
-    sklearn.decomposition.NMF : Factors with weights of any size.
+    KFeatures : A given number of features, or one more at a time.
+    DPMeans : The same idea for clusters.
 
     Notes
     -----
+    No column is centred: where rows have a level in common, one feature that all rows
+    have takes it up. Centre the data first if you want none.
+
     Missing values (NaN) are left out: each row is explained, and each column of A
     solved for, on what was observed of it. `transform` gives a row without any value
     no feature.
@@ -110,22 +111,26 @@ class KFeatures(LatentFeatures):
     Examples
     --------
     >>> import numpy as np
-    >>> from kplus import KFeatures
+    >>> from kplus import BPMeans
     >>> X = np.array([[5, 0], [0, 3], [5, 3], [5, 0], [0, 0]])
-    >>> model = KFeatures(n_components=2).fit(X)
+    >>> model = BPMeans(penalty=1).fit(X)
     >>> model.components_.round(6).tolist()
     [[5.0, 0.0], [0.0, 3.0]]
-    >>> model.inverse_transform([[1, 1]]).tolist()
-    [[5.0, 3.0]]
-    >>> KFeatures(penalty=1).fit(X).path_["n_components"].tolist()
-    [0, 1, 2, 3]
+    >>> model.transform(X)
+    array([[1., 0.],
+           [0., 1.],
+           [1., 1.],
+           [1., 0.],
+           [0., 0.]])
+    >>> model.objective_
+    2.0
     """
 
     def __init__(
         self,
-        n_components=None,
-        *,
         penalty="auto",
+        *,
+        n_components=None,
         max_components=None,
         collapsed=False,
         init="auto",
@@ -141,8 +146,8 @@ class KFeatures(LatentFeatures):
         random_state=None,
         verbose=0,
     ):
-        self.n_components = n_components
         self.penalty = penalty
+        self.n_components = n_components
         self.max_components = max_components
         self.collapsed = collapsed
         self.init = init
@@ -160,4 +165,4 @@ class KFeatures(LatentFeatures):
 
     @property
     def _stepwise(self) -> bool:
-        return self.n_components is None
+        return False

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.kernels.allocate import Factored, factor
+from kplus.features.kernels_allocate import Factored, factor
 
 __all__ = ["EXACT_FEATURES", "Features"]
 

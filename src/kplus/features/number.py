@@ -4,15 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kplus.linear.pursuit import noise_rank
-from kplus.search.features.local import iterate, rounds
-from kplus.search.features.rows import Found, Rows
-from kplus.search.features.seeds import (
+from kplus.features.local import iterate, rounds
+from kplus.features.rows import Found, Rows
+from kplus.features.seeds import (
     add_split,
     by_splits,
     pursued,
     without_base,
 )
+from kplus.linear.pursuit import noise_rank
 
 __all__ = [
     "Choice",

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from kplus.features.kernels_collapsed import Fit, leftovers, refit
 from kplus.kernels import fast_kernel, inlined, kernel
-from kplus.kernels.collapsed import Fit, leftovers, refit
 
 __all__ = ["seed_columns"]
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.collapsed import SINGLE, improve
-from kplus.kernels.columns import seed_columns
-from kplus.search.features.rows import Bits
+from kplus.features.kernels_collapsed import SINGLE, improve
+from kplus.features.kernels_columns import seed_columns
+from kplus.features.rows import Bits
 
 __all__ = ["add_column", "replace_columns"]
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from kplus.core.job import Job
 from kplus.core.types import Array
+from kplus.features import number, seeds
+from kplus.features.local import iterate, rounds
+from kplus.features.rows import Found, Rows
+from kplus.features.spec import FeatureSpec
+from kplus.features.table import Drawn
 from kplus.linear.sums import solve
-from kplus.search.features import number, seeds
-from kplus.search.features.local import iterate, rounds
-from kplus.search.features.rows import Found, Rows
-from kplus.search.features.spec import FeatureSpec
-from kplus.search.features.table import Drawn
 
 __all__ = ["Start", "best_start", "collapsed"]
 

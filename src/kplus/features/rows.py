@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.kernels.collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
+from kplus.features.kernels_collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
 from kplus.linear.sums import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]

@@ -27,11 +27,11 @@ from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
+from kplus.features import search
+from kplus.features.params import EXACT_FEATURES
+from kplus.features.search import FeatureFit, FeatureSpec
+from kplus.features.stats import FeatureSums
 from kplus.linear.sums import as_groups
-from kplus.models.features.params import EXACT_FEATURES
-from kplus.models.features.stats import FeatureSums
-from kplus.search import features as search
-from kplus.search.features import FeatureFit, FeatureSpec
 
 __all__ = ["LatentFeatures"]
 

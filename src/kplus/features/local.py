@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from kplus.search.features.columns import replace_columns
-from kplus.search.features.rows import MAX_SWEEPS, Found, Rows
+from kplus.features.columns import replace_columns
+from kplus.features.rows import MAX_SWEEPS, Found, Rows
 
 __all__ = ["iterate", "rounds"]
 

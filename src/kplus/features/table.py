@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job, draw
 from kplus.core.types import Array
+from kplus.features.rows import Found, Rows
 from kplus.linear.pursuit import fill_gaps
-from kplus.search.features.rows import Found, Rows
 
 __all__ = ["Drawn", "draw_rows"]
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
+from kplus.features.model import FeatureModel
+from kplus.features.params import Features
+from kplus.features.stats import FeatureSums
 from kplus.linear.sums import regroup_features
-from kplus.models.features.model import FeatureModel
-from kplus.models.features.params import Features
-from kplus.models.features.stats import FeatureSums
 
 __all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]
 

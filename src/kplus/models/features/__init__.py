@@ -1,1 +1,0 @@
-"""Latent binary features, X ≈ ZA: BP-means and K-features."""
