@@ -16,13 +16,14 @@ from kplus.core.decoding import decode
 from kplus.core.encoding import Encoder
 from kplus.core.journal import RngState
 from kplus.core.storable import RECORDS_AND_STATES
+from kplus.craft import estimator as _craft
+from kplus.craft import search as craft_driver
 from kplus.dp_means import estimator as _dp_means
 from kplus.dp_mixture import estimator as _dp_mixture
 from kplus.dp_mixture.families.names import NAMES
-from kplus.estimators import _craft, _ibp_variational, _meibp
+from kplus.estimators import _ibp_variational, _meibp
 from kplus.features import estimator as _features
 from kplus.features import search as features_driver
-from kplus.search.craft import driver as craft_driver
 from kplus.search.ibp import driver as ibp_driver
 from kplus.search.ibp import gibbs, variational
 from loop_fits import FITS, features

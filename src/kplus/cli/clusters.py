@@ -13,7 +13,7 @@ from kplus.cli.console import count
 from kplus.cli.scaling import ColumnBlocks
 from kplus.cli.summary import Findings, Rows, column_words, finite, telling
 from kplus.core.types import Array, IntArray
-from kplus.estimators._craft_report import Trait, describe
+from kplus.craft.report import Trait, describe
 
 __all__ = ["Clusters", "DescribedClusters"]
 

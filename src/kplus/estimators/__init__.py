@@ -1,10 +1,10 @@
 """The public estimators and the functions that go with them."""
 
+from kplus.craft.estimator import CRAFT
 from kplus.dp_means.estimator import DPMeans
 from kplus.dp_means.penalty import penalty_for, penalty_path
 from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_mixture.estimator import DPMixture
-from kplus.estimators._craft import CRAFT
 from kplus.estimators._ibp_gibbs import IBPGibbs
 from kplus.estimators._ibp_variational import IBPVariational
 from kplus.estimators._meibp import MEIBP

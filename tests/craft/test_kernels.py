@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import norm, yeojohnson
 
 from craft_objective import background_of, gains_of, statistics_of, value_of
-from kplus.kernels.craft import (
+from kplus.craft.kernels import (
     Categories,
     Choice,
     Numbers,
@@ -21,7 +21,7 @@ from kplus.kernels.craft import (
     score_rows,
     weigh_tables,
 )
-from kplus.models.craft.layout import Layout
+from kplus.craft.layout import Layout
 
 KINDS = {
     "numbers": (None, None, None),

@@ -38,14 +38,14 @@ from hashlib import blake2b
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft_paper import (
+from kplus.craft.paper.kernels import (
     Clusters,
     Columns,
     Penalties,
     cost_table,
     walk_rows,
 )
-from kplus.search.craft.paper_table import (
+from kplus.craft.paper.table import (
     Constants,
     Mask,
     PaperSpec,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import ClusterSums
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.params import ClusterSums
 
 __all__ = ["Profile", "agreeing_features", "budgeted_features", "thresholded_features"]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import craft_reference as obvious
-from kplus.kernels.craft_paper import (
+from kplus.craft.paper.algorithm import PaperSpec
+from kplus.craft.paper.kernels import (
     Clusters,
     Columns,
     Penalties,
@@ -18,7 +19,6 @@ from kplus.kernels.craft_paper import (
     total_cost,
     walk_rows,
 )
-from kplus.search.craft.paper import PaperSpec
 
 MIXED = (3, None, 2, None, None, 4)
 KINDS = [MIXED, (None, None, None), (2, 3, 2)]

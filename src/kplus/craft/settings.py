@@ -10,18 +10,18 @@ from kplus.base.tables import open_mixed_table
 from kplus.core.job import Job
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
-from kplus.data.categories import Coding
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import ClusterSums
-from kplus.models.craft.subspaces import (
+from kplus.craft import search
+from kplus.craft.model import CraftModel
+from kplus.craft.paper.algorithm import PaperSpec, row_costs
+from kplus.craft.params import ClusterSums
+from kplus.craft.search import CraftFit, CraftSpec
+from kplus.craft.subspaces import (
     Profile,
     agreeing_features,
     budgeted_features,
     thresholded_features,
 )
-from kplus.search import craft as search
-from kplus.search.craft import CraftFit, CraftSpec
-from kplus.search.craft.paper import PaperSpec, row_costs
+from kplus.data.categories import Coding
 
 __all__ = [
     "attributes",

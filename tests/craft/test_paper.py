@@ -13,9 +13,8 @@ import craft_reference as obvious
 import reference
 from kplus import DPMeans
 from kplus.core.errors import DataError
-from kplus.datasets.subspaces import make_subspace_clusters
-from kplus.search.craft import paper
-from kplus.search.craft.paper import (
+from kplus.craft.paper import algorithm as paper
+from kplus.craft.paper.algorithm import (
     PaperSpec,
     assign,
     constants,
@@ -23,6 +22,7 @@ from kplus.search.craft.paper import (
     fit_paper,
     row_costs,
 )
+from kplus.datasets.subspaces import make_subspace_clusters
 
 MIXED = (3, None, 2, None, None, 4)
 

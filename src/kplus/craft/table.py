@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import Penalties, add_up, converge, distances_to
-from kplus.models.craft.layout import Rows
-from kplus.models.craft.model import CraftModel
+from kplus.craft.kernels import Penalties, add_up, converge, distances_to
+from kplus.craft.layout import Rows
+from kplus.craft.model import CraftModel
 
 __all__ = ["Partition", "Table", "canonical"]
 

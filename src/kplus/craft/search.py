@@ -12,15 +12,15 @@ from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import without
 from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.craft.kernels import add_up, score_rows
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.moves import DropClusters, JoinClusters, SortClusters, by_size
+from kplus.craft.number import Search
+from kplus.craft.paper.algorithm import PaperFit, PaperSpec, fit_paper, sorted_by_size
+from kplus.craft.params import Clusters, ClusterSums
+from kplus.craft.table import Partition, Table, canonical
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.kernels.craft import add_up, score_rows
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import Clusters, ClusterSums
-from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
-from kplus.search.craft.number import Search
-from kplus.search.craft.paper import PaperFit, PaperSpec, fit_paper, sorted_by_size
-from kplus.search.craft.table import Partition, Table, canonical
 
 __all__ = [
     "CraftFit",

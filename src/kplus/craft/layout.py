@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import (
+from kplus.craft.kernels import (
     Categories,
     Columns,
     Encoded,
@@ -25,7 +25,7 @@ _N_BINS = 6
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: see `kplus.kernels.craft`."""
+    """Encoded rows: see `kplus.craft.kernels`."""
 
     numbers: Array
     codes: IntArray

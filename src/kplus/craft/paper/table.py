@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError, NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft_paper import (
+from kplus.craft.paper.kernels import (
     Clusters,
     Columns,
     Penalties,

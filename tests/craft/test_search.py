@@ -11,14 +11,14 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from jobs import make_job
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.number import Search
+from kplus.craft.search import CraftSpec, fit, score, stream
+from kplus.craft.splits import best_split, spread_seeds
+from kplus.craft.table import Table, canonical
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_subspace_clusters
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.search.craft import CraftSpec, fit, score, stream
-from kplus.search.craft.number import Search
-from kplus.search.craft.splits import best_split, spread_seeds
-from kplus.search.craft.table import Table, canonical
 from reference import canonical as numbered
 from reference import partitions
 

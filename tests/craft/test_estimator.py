@@ -8,8 +8,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from kplus import CRAFT
+from kplus.craft import report as _craft_report
 from kplus.datasets import make_subspace_clusters
-from kplus.estimators import _craft_report
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import yeojohnson
 
-from kplus.models.craft.layout import Layout
+from kplus.craft.layout import Layout
 
 LEVELS = (None, 3, None, 2, None)
 KINDS = ["gaussian", "quantile", "yeo-johnson"]

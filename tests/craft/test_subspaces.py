@@ -5,16 +5,16 @@ import pytest
 from scipy.stats import entropy
 
 from craft_objective import background_of, gains_of, statistics_of
-from kplus.datasets import make_subspace_clusters
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import ClusterSums
-from kplus.models.craft.subspaces import (
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.params import ClusterSums
+from kplus.craft.subspaces import (
     Profile,
     agreeing_features,
     budgeted_features,
     thresholded_features,
 )
+from kplus.datasets import make_subspace_clusters
 
 FIGURES = ["2a", "2c", "3a", "3c", "4a", "4c"]
 MIXED = (None, 3, None, 2)

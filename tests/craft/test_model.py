@@ -10,11 +10,11 @@ from test_laws import Laws, law, tables
 from craft_objective import gains_of, objective_of, statistics_of
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Block
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.moves import DropClusters, JoinClusters
+from kplus.craft.params import Clusters, ClusterSums
 from kplus.data.blocks import ArrayBlocks
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import Clusters, ClusterSums
-from kplus.moves.craft import DropClusters, JoinClusters
 
 
 class CraftLaws(Laws):

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.kernels.craft import cross_sums
-from kplus.search.craft.table import Partition, Table
+from kplus.craft.kernels import cross_sums
+from kplus.craft.table import Partition, Table
 
 __all__ = ["Split", "best_split", "spread_seeds"]
 

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.models.craft.layout import Layout
+from kplus.craft.layout import Layout
 
 __all__ = ["Trait", "as_frame", "describe"]
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from craft_objective import statistics_of
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import ClusterSums
-from kplus.models.craft.subspaces import Profile
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.params import ClusterSums
+from kplus.craft.subspaces import Profile
 
 LEVELS = (None, 3)
 

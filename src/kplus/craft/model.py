@@ -7,7 +7,7 @@ import numpy as np
 from kplus.core.errors import NotFiniteError
 from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
-from kplus.kernels.craft import (
+from kplus.craft.kernels import (
     Choice,
     Penalties,
     add_up,
@@ -17,8 +17,8 @@ from kplus.kernels.craft import (
     fit_clusters,
     weigh_tables,
 )
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.params import Clusters, ClusterSums
+from kplus.craft.layout import Layout
+from kplus.craft.params import Clusters, ClusterSums
 
 __all__ = ["CraftModel"]
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from kplus.core.regroup import joined, without
 from kplus.core.types import IntArray, Position, Proposal
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import Clusters, ClusterSums
+from kplus.craft.model import CraftModel
+from kplus.craft.params import Clusters, ClusterSums
 
 __all__ = ["DropClusters", "JoinClusters", "SortClusters", "by_size"]
 

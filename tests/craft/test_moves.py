@@ -6,12 +6,12 @@ import pytest
 from craft_objective import objective_of, statistics_of
 from kplus.core import loop
 from kplus.core.types import Position
+from kplus.craft.layout import Layout
+from kplus.craft.model import CraftModel
+from kplus.craft.moves import DropClusters, JoinClusters, SortClusters, by_size
+from kplus.craft.params import ClusterSums
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.models.craft.layout import Layout
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import ClusterSums
-from kplus.moves.craft import DropClusters, JoinClusters, SortClusters, by_size
 
 LEVELS = (None, 3, None, 2)
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from kplus.base.checks import check_shapes
-from kplus.kernels.craft_paper import Clusters as PaperClusters
-from kplus.kernels.craft_paper import Columns as PaperColumns
-from kplus.models.craft.model import CraftModel
-from kplus.models.craft.params import Clusters, ClusterSums
-from kplus.search.craft.paper import PaperFit
+from kplus.craft.model import CraftModel
+from kplus.craft.paper.algorithm import PaperFit
+from kplus.craft.paper.kernels import Clusters as PaperClusters
+from kplus.craft.paper.kernels import Columns as PaperColumns
+from kplus.craft.params import Clusters, ClusterSums
 
 __all__ = ["from_state", "to_state"]
 

@@ -13,10 +13,7 @@ from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
-from kplus.estimators import _craft_report as report
-from kplus.estimators import _craft_settings as settings
-from kplus.estimators import _craft_state as state
-from kplus.search import craft as search
+from kplus.craft import report, search, settings, state
 
 __all__ = ["CRAFT"]
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from kplus.core.regroup import joined
 from kplus.core.types import Array, IntArray
-from kplus.search.craft.splits import Split, best_split, spread_seeds
-from kplus.search.craft.table import Partition, Table
+from kplus.craft.splits import Split, best_split, spread_seeds
+from kplus.craft.table import Partition, Table
 
 __all__ = ["Search"]
 

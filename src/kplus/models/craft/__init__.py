@@ -1,1 +1,0 @@
-"""CRAFT: clusters of mixed tables, each with the features that matter for it."""
