@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ibp_truth import factors_given
-from kplus.kernels.submodular import (
+from kplus.ibp.kernels_submodular import (
     Objective,
     double_greedy,
     local_search,

@@ -126,8 +126,8 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
     """
     from kplus.data.blocks import ArrayBlocks
     from kplus.engine import SerialEngine
-    from kplus.models.ibp.model import MEIBPModel
-    from kplus.search.ibp.rows_in_memory import Sample, Scales
+    from kplus.ibp.meibp_model import MEIBPModel
+    from kplus.ibp.rows_in_memory import Sample, Scales
 
     rows, _, Z, _ = synthetic(*arguments["shape"], 0)
     model, sample = MEIBPModel(), Sample(rows)

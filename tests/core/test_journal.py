@@ -21,11 +21,13 @@ from kplus.craft import search as craft_driver
 from kplus.dp_means import estimator as _dp_means
 from kplus.dp_mixture import estimator as _dp_mixture
 from kplus.dp_mixture.families.names import NAMES
-from kplus.estimators import _ibp_variational, _meibp
 from kplus.features import estimator as _features
 from kplus.features import search as features_driver
-from kplus.search.ibp import driver as ibp_driver
-from kplus.search.ibp import gibbs, variational
+from kplus.ibp import ibp_variational as _ibp_variational
+from kplus.ibp import meibp as _meibp
+from kplus.ibp import meibp_search as ibp_driver
+from kplus.ibp import variational_search as variational
+from kplus.ibp.gibbs import chains as gibbs
 from loop_fits import FITS, features
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from kplus.ibp.factors import GaussianFactors
+from kplus.ibp.mean_field import MeanField
+from kplus.ibp.meibp_model import sums_of
+from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
+from kplus.ibp.variational_model import VariationalModel
 from kplus.linear.gaps import Gaps
-from kplus.models.ibp.buffet_sticks import FiniteIBP, InfiniteIBP
-from kplus.models.ibp.factors import GaussianFactors
-from kplus.models.ibp.mean_field import MeanField
-from kplus.models.ibp.model import sums_of
-from kplus.models.ibp.variational import VariationalModel
 
 PATTERNS = [
     [[], [], [0], [], [0]],  # the second group begins after two columns of the first

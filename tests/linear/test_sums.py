@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kplus.ibp.meibp_model import sums_of
 from kplus.linear.gaps import Gaps, common_groups, whole
 from kplus.linear.sums import by_columns
-from kplus.models.ibp.model import sums_of
 
 drawn = st.integers(0, 2**20)
 

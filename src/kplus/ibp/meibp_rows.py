@@ -1,0 +1,317 @@
+"""MEIBP row by row, as in the paper, for a table in memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.types import Array, IntArray
+from kplus.ibp import kernels_rows as kernel
+from kplus.ibp.kernels_submodular import rows_local_search
+from kplus.ibp.moments import truncated_moments
+from kplus.ibp.prior import harmonic, log_prior
+from kplus.linear.gaps import Gaps
+
+__all__ = [
+    "RowFit",
+    "RowSettings",
+    "RowStart",
+    "fit_rows",
+    "start_at_random",
+    "start_from_bits",
+    "start_from_features",
+]
+
+Bits = NDArray[np.uint8]
+
+_MAXIMIZERS = {
+    "local_search": kernel.LOCAL_SEARCH,
+    "double_greedy": kernel.RANDOM_DOUBLE_GREEDY,
+    "deterministic_double_greedy": kernel.DOUBLE_GREEDY,
+}
+_LEAST_NOISE = 1e-12  # of the mean square: less is rounding
+
+
+@dataclass(frozen=True, slots=True)
+class RowSettings:
+    """How to fit. A scale or alpha that is None is inferred.
+
+    Attributes
+    ----------
+    alpha, noise_scale, factor_scale : float or None
+        The parameter of the prior, and the standard deviations σ_X and σ_A.
+    nonnegative : bool
+        Whether factors are confined to nonnegative values. If not, the row objective is
+        not submodular, and the maximisers guarantee nothing.
+    maximizer : {"local_search", "double_greedy", "deterministic_double_greedy"}
+    refresh : int
+        After so many changed rows, the factors touched are updated.
+    shuffle : bool
+        Visit the rows in a random order, another in each sweep.
+    max_iter : int
+    tol : float
+        Stop when no bit changed and the bound rose by less than that, in nats a value.
+    """
+
+    alpha: float | None = None
+    noise_scale: float | None = None
+    factor_scale: float | None = None
+    nonnegative: bool = True
+    maximizer: str = "local_search"
+    refresh: int = 10
+    shuffle: bool = False
+    max_iter: int = 100
+    tol: float = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class RowStart:
+    """Bits Z (N, K) and the mean factors (K, D) that the first update builds on."""
+
+    Z: Bits
+    mean: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RowFit:
+    """What `fit_rows` found.
+
+    Attributes
+    ----------
+    Z : (N, K) uint8
+    mu, scale : (K, D)
+        Parameters of q(A): Gaussians of mean mu and variance scale, cut off at zero if
+        factors are nonnegative.
+    mean, variance : (K, D)
+        Moments of q(A).
+    noise_scale, factor_scale, alpha : float
+    history : list of float
+        The bound (Eq. 10) after each sweep.
+    changed : list of int
+        Number of bits changed in each sweep.
+    converged : bool
+    """
+
+    Z: Bits
+    mu: Array
+    scale: Array
+    mean: Array
+    variance: Array
+    noise_scale: float
+    factor_scale: float
+    alpha: float
+    history: list[float]
+    changed: list[int]
+    converged: bool
+
+
+def start_at_random(
+    X: Array, K: int, rng: np.random.Generator, nonnegative: bool = True
+) -> RowStart:
+    """The start of the authors' code: bits with probability 1/3, small factors."""
+    Z = (rng.random((len(X), K)) < 1.0 / 3.0).astype(np.uint8)
+    mean: Array = 0.05 * rng.normal(size=(K, X.shape[1]))
+    if nonnegative:
+        sigma = np.abs(0.1 * rng.normal(size=mean.shape))
+        mean = truncated_moments(np.abs(mean), sigma**2)[0]
+    return RowStart(Z, mean)
+
+
+def start_from_bits(Z: Bits, n_features: int) -> RowStart:
+    """Given bits; the factors follow from them."""
+    return RowStart(Z, np.zeros((Z.shape[1], n_features)))
+
+
+def start_from_features(X: Array, A: Array, noise_scale: float) -> RowStart:
+    """Given factors; each row takes those that fit it, whatever others have."""
+    missing = np.isnan(X)
+    gaps = Gaps.of(missing)
+    seen = gaps.known[:, gaps.group]
+    Qs = np.einsum("kd,pd,jd->pkj", A, seen, A, optimize=True) / noise_scale**2
+    Qs = np.ascontiguousarray(Qs)  # for which the kernel is compiled
+    B = np.where(missing, 0.0, X) @ A.T / noise_scale**2
+    Z = np.zeros(B.shape, np.uint8)
+    rows_local_search(B, np.zeros(Qs.shape[:2]), Qs, gaps.pattern, Z)
+    return RowStart(Z, np.array(A, dtype=np.float64))
+
+
+def fit_rows(
+    X: Array,
+    start: RowStart,
+    settings: RowSettings,
+    rng: np.random.Generator,
+    callback: Callable[[int, "RowFit"], bool] | None = None,
+) -> RowFit:
+    """Sweep over the rows until nothing changes.
+
+    Parameters
+    ----------
+    X : (N, D)
+        NaN where a value is missing.
+    start : RowStart
+    settings : RowSettings
+    rng : Generator
+        For shuffled rows and the double greedy.
+    callback : callable, optional
+        Told the number of each sweep and where the fit is; ends it by returning True.
+    """
+    state = _State(X, start, settings)
+    history: list[float] = []
+    changed: list[int] = []
+    converged = False
+    for iteration in range(settings.max_iter):
+        changed.append(state.sweep(rng))
+        state.update()
+        history.append(state.bound())
+        if callback is not None:
+            here = state.result(history, changed, False)
+            if callback(iteration + 1, here):
+                break
+        step = settings.tol * state.gaps.observed
+        converged = changed[-1] == 0 and _rests(history, step)
+        if converged:
+            break
+    return state.result(history, changed, converged)
+
+
+def _rests(history: list[float], step: float) -> bool:
+    return len(history) > 1 and history[-1] - history[-2] <= step
+
+
+class _State:
+    """All that changes during a fit; columns in the order of their groups."""
+
+    def __init__(self, X: Array, start: RowStart, settings: RowSettings) -> None:
+        self.settings = settings
+        missing = np.isnan(X)
+        filled = np.where(missing, 0.0, X)
+        self.gaps = gaps = Gaps.of(missing)
+        self.columns = np.argsort(gaps.group, kind="stable")
+        self.table = kernel.Table(
+            np.ascontiguousarray(filled[:, self.columns]),
+            gaps.pattern,
+            gaps.known.astype(np.uint8),
+            np.append(0, np.cumsum(np.bincount(gaps.group))),
+        )
+        self.squares = float(np.vdot(filled, filled))
+        self.Z = np.array(start.Z, dtype=np.uint8, order="C")
+        mean = np.ascontiguousarray(start.mean[:, self.columns], dtype=np.float64)
+        self.factors = kernel.Factors(*(mean.copy() for _ in range(4)))
+        self.sums = self._sums()
+        self.model = self._first_model(start)
+        self._drop_empty()
+        kernel.update_factors(*self._parts())
+
+    def _sums(self) -> kernel.Sums:
+        Z = self.Z.astype(np.float64)
+        return kernel.Sums(Z.T @ self.table.X, self.gaps.gram(Z), Z.sum(axis=0))
+
+    def _first_model(self, start: RowStart) -> kernel.Model:
+        """Given scales; or half the deviation of the data for the noise."""
+        settings, K = self.settings, self.Z.shape[1]
+        total = float(self.table.X.sum())
+        mean_square = self.squares / self.gaps.observed
+        variance = max(mean_square - (total / self.gaps.observed) ** 2, 0.0)
+        self.least_noise = _LEAST_NOISE * mean_square or 1.0
+        noise = max(0.25 * variance, self.least_noise)
+        spread = float(np.mean(start.mean**2)) if start.mean.any() else variance
+        alpha = max(K, 1) / harmonic(len(self.Z))
+        if settings.noise_scale is not None:
+            noise = settings.noise_scale**2
+        if settings.factor_scale is not None:
+            spread = settings.factor_scale**2
+        return kernel.Model(
+            float(noise),
+            float(spread) or 1.0,
+            float(settings.alpha or alpha),
+            settings.nonnegative,
+        )
+
+    def _parts(self) -> tuple[kernel.Sums, IntArray, kernel.Factors, kernel.Model]:
+        return self.sums, self.table.starts, self.factors, self.model
+
+    def _drop_empty(self) -> None:
+        keep = np.flatnonzero(self.sums.counts > 0.0)
+        if len(keep) == len(self.sums.counts):
+            return
+        T, S, counts = self.sums
+        self.Z = np.ascontiguousarray(self.Z[:, keep])
+        self.sums = kernel.Sums(
+            T[keep], np.ascontiguousarray(S[:, keep][:, :, keep]), counts[keep]
+        )
+        self.factors = kernel.Factors(*(part[keep] for part in self.factors))
+
+    def sweep(self, rng: np.random.Generator) -> int:
+        """Visit all rows, drop empty features; return the number of changed bits."""
+        N, K = self.Z.shape
+        if K == 0:
+            return 0
+        order = rng.permutation(N) if self.settings.shuffle else np.arange(N)
+        schedule = kernel.Schedule(
+            _MAXIMIZERS[self.settings.maximizer],
+            self.settings.refresh,
+            int(rng.integers(2**62)),
+        )
+        bits = kernel.sweep(
+            self.table,
+            order,
+            self.Z,
+            self.sums,
+            self.factors,
+            self.model,
+            schedule,
+        )
+        self._drop_empty()
+        return int(bits)
+
+    def update(self) -> None:
+        """All factors once, then the scales and alpha that are to be inferred."""
+        K = self.Z.shape[1]
+        if K:
+            kernel.update_factors(*self._parts())
+        noise, spread, alpha, nonnegative = self.model
+        if self.settings.noise_scale is None:
+            noise = max(self.error() / self.gaps.observed, self.least_noise)
+        if self.settings.factor_scale is None and K:
+            spread = float(np.mean(self.factors.mean**2 + self.factors.variance))
+        if self.settings.alpha is None and K:
+            alpha = K / harmonic(len(self.Z))
+        self.model = kernel.Model(noise, spread, alpha, nonnegative)
+
+    def error(self) -> float:
+        """E‖X − ZA‖² over the observed entries."""
+        mean, variance = self.factors.mean, self.factors.variance
+        total = self.squares - 2.0 * float(np.vdot(self.sums.T, mean))
+        for g, S in enumerate(self.sums.S):
+            part = slice(self.table.starts[g], self.table.starts[g + 1])
+            total += float(np.vdot(mean[:, part], S @ mean[:, part]))
+            total += float(np.diag(S) @ variance[:, part].sum(axis=1))
+        return total
+
+    def bound(self) -> float:
+        """The evidence bound, Eq. 10 with all constants."""
+        noise = self.model.noise
+        fit = self.gaps.observed * np.log(2.0 * np.pi * noise) + self.error() / noise
+        prior = log_prior(self.sums.counts, len(self.Z), self.model.alpha)
+        factors = kernel.evidence_of_factors(self.factors, self.model)
+        return float(prior + factors - 0.5 * fit)
+
+    def result(
+        self, history: list[float], changed: list[int], converged: bool
+    ) -> RowFit:
+        back = np.argsort(self.columns)
+        mu, scale, mean, variance = (part[:, back] for part in self.factors)
+        return RowFit(
+            Z=self.Z,
+            mu=mu,
+            scale=scale,
+            mean=mean,
+            variance=variance,
+            noise_scale=float(np.sqrt(self.model.noise)),
+            factor_scale=float(np.sqrt(self.model.spread)),
+            alpha=float(self.model.alpha),
+            history=history,
+            changed=changed,
+            converged=converged,
+        )

@@ -1,0 +1,225 @@
+"""Rows in memory: starts are made and improved here before all rows are seen."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core import loop
+from kplus.core.regroup import without
+from kplus.core.types import Array
+from kplus.data.blocks import ArrayBlocks
+from kplus.engine import make_engine
+from kplus.ibp.factors import GaussianFactors, TruncatedFactors
+from kplus.ibp.gap_filling import fill_with_noise
+from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered, sums_of
+from kplus.ibp.moves import DropEmpty, DropFeature, removal_upper_bounds
+from kplus.ibp.start import Bits
+from kplus.ibp.stats import IBPSums
+from kplus.linear.gaps import Gaps, columns_of, whole
+
+__all__ = ["Found", "Sample", "Scales", "with_births"]
+
+_CANDIDATES = 4
+_TOL = 1e-5  # nats a value
+_RIDGE = 1e-6  # of a row: features may depend on each other
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Hyperparameters to begin with, as variances, and the kind of factors."""
+
+    noise: float
+    spread: float
+    alpha: float
+    nonnegative: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a fit of the rows in memory came to rest."""
+
+    params: IBPParams
+    Z: Bits
+    bound: float
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows with NaN where values are missing."""
+
+    table: Array
+
+    @cached_property
+    def missing(self) -> NDArray[np.bool_] | None:
+        missing = np.isnan(self.table)
+        return missing if missing.any() else None
+
+    @cached_property
+    def X(self) -> Array:
+        """The rows, with 0 where a value is missing."""
+        if self.missing is None:
+            return self.table
+        return np.where(self.missing, 0.0, self.table)
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        if self.missing is None:
+            return whole(*self.table.shape)
+        return Gaps.of(self.missing)
+
+    @cached_property
+    def complete(self) -> Array:
+        """Columns without gaps if they are many, or else all, with gaps filled."""
+        if self.missing is None:
+            return self.table
+        held = ~self.missing.any(axis=0)
+        if 2 * np.count_nonzero(held) >= self.table.shape[1]:
+            return np.ascontiguousarray(self.table[:, held])
+        held = ~self.missing.all(axis=0)
+        rng = np.random.default_rng(len(self.table))
+        return fill_with_noise(self.table[:, held], self.missing[:, held], rng)
+
+    @cached_property
+    def level(self) -> Array:
+        """All columns, with their means in gaps: what many gaps leave is weaker."""
+        if self.missing is None:
+            return self.table
+        known = np.maximum((~self.missing).sum(axis=0), 1)
+        return np.where(self.missing, self.X.sum(axis=0) / known, self.table)
+
+    def begin(self, model: MEIBPModel, Z: Bits, scales: Scales) -> IBPParams:
+        """Factors and scales for given features of the rows."""
+        zero = np.zeros((Z.shape[1], self.table.shape[1]))
+        sums = sums_of(self.X, self.missing, self.gaps, Z, zero)
+        A = _least_squares(sums)
+        spread = scales.spread
+        if model.infer_spread and A.any():  # else a high level would be shrunk
+            spread = float(np.mean(A * A))
+        kind = TruncatedFactors if scales.nonnegative else GaussianFactors
+        params = IBPParams(
+            kind.near(A, scales.noise),
+            scales.noise, spread, scales.alpha, np.zeros(len(A)),
+        )  # fmt: skip
+        return model.update(params, sums)
+
+    @property
+    def step(self) -> float:
+        """By how much the bound rises where it is worth while to go on."""
+        return _TOL * self.gaps.observed
+
+    def rest(self, model: MEIBPModel, params: IBPParams, max_iter: int) -> Found:
+        """Pass over the rows until nothing much changes."""
+        source = ArrayBlocks(self.table, max(len(self.table), 1))
+        with make_engine(source, None, 1) as engine:
+            result = loop.run(
+                model, engine, params, moves=[DropEmpty(), DropFeature()],
+                max_iter=max_iter, tol=1e-11, step=self.step,
+            )  # fmt: skip
+            Z = next(iter(engine.locals())).unpack()
+        return Found(result.params, Z, -result.history[-1])
+
+    def without_one(self, found: Found) -> IBPParams:
+        """Parameters without the feature that is missed least."""
+        K, A = found.params.K, found.params.factors.mean
+        sums = sums_of(self.X, self.missing, self.gaps, found.Z, A)
+        old_to_new = without(
+            K, int(np.argmax(removal_upper_bounds(found.params, sums)))
+        )
+        return renumbered(found.params, old_to_new, K - 1, A[:0])
+
+    def births(
+        self,
+        model: MEIBPModel,
+        found: Found,
+        most: int,
+        nonnegative: bool,
+        rng: np.random.Generator,
+    ) -> Array:
+        """Features that some of the residuals have in common, (up to most, D).
+
+        Each is worth its price even if nothing else follows.
+        """
+        R = self.X - found.Z.astype(np.float64) @ found.params.factors.mean
+        if self.missing is not None:
+            R[self.missing] = 0.0
+        new: list[Array] = []
+        for _ in range(most):
+            tried = [_shared(R, nonnegative, rng) for _ in range(_CANDIDATES)]
+            _, held, a = max(tried, key=lambda one: one[0])
+            if not held.any() or not self._pays(model, found.params, R, held):
+                break
+            new.append(a)
+            R[held] -= a
+            if self.missing is not None:
+                R[self.missing] = 0.0
+        return np.array(new).reshape(-1, self.table.shape[1])
+
+    def _pays(
+        self, model: MEIBPModel, params: IBPParams, R: Array, held: NDArray[np.bool_]
+    ) -> bool:
+        """Whether one more feature for some rows raises the bound of the residuals."""
+        D = R.shape[1]
+        none = sums_of(R, self.missing, self.gaps, held[:, None], np.zeros((1, D)))
+        kind = type(params.factors)
+        alone = replace(
+            params,
+            factors=kind.near(_least_squares(none), params.noise),
+            slopes=np.zeros(1),
+            keep_alive=None,
+        )
+        fitted = replace(
+            alone,
+            factors=alone.factors.refreshed(none, params.noise, params.spread),
+            alpha=params.alpha / (params.K + 1.0),  # K! of Eq. 1
+        )
+        nothing = none.regroup(np.array([-1]), 0)
+        empty = renumbered(fitted, np.array([-1]), 0, np.empty((0, D)))
+        return model.bound(fitted, none) > model.bound(empty, nothing)
+
+
+def _least_squares(sums: IBPSums) -> Array:
+    """Features that explain most, for sums about zero."""
+    K, D = sums.T.shape
+    A = np.zeros((K, D))
+    for S, own in zip(sums.S, columns_of(sums.group, len(sums.S)), strict=True):
+        firm = S + _RIDGE * np.eye(K)
+        A[:, own] = np.linalg.solve(firm, sums.T[:, own])
+    return A
+
+
+def _shared(
+    R: Array, nonnegative: bool, rng: np.random.Generator
+) -> tuple[float, NDArray[np.bool_], Array]:
+    """A feature that the residual of a row drawn at random leads to.
+
+    The rows that are nearer to the feature than to nothing, and their mean, in turns.
+    """
+    squares = np.einsum("nd,nd->n", R, R)
+    total = squares.sum()
+    nobody = np.zeros(len(R), np.bool_)
+    if not total > 0.0:
+        return 0.0, nobody, R[0]
+    a = R[int(rng.choice(len(R), p=squares / total))]
+    held = nobody
+    for turn in range(6):
+        if nonnegative:
+            a = np.maximum(a, 0.0)
+        products = R @ a
+        # At first a is one noisy row: any that points the same way counts.
+        new = products > (0.0 if turn == 0 else 0.5 * (a @ a))
+        if not new.any() or np.array_equal(new, held):
+            break
+        held = new
+        a = R[held].mean(axis=0)
+    if nonnegative:
+        a = np.maximum(a, 0.0)
+    gain = float(np.sum(2.0 * (R[held] @ a) - a @ a)) if held.any() else 0.0
+    return gain, held, a
+
+
+def with_births(params: IBPParams, new: Array) -> IBPParams:
+    """Parameters with more features."""
+    K = params.K
+    return renumbered(params, np.arange(K), K + len(new), new)

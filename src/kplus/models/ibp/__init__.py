@@ -1,1 +1,0 @@
-"""Linear-Gaussian models with an Indian buffet process prior: X = ZA + noise."""

@@ -1,1 +1,0 @@
-"""How to look for a good optimum: samples first, splits, swaps, restarts."""

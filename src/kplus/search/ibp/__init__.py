@@ -1,1 +1,0 @@
-"""Inference for the Indian buffet process: maximisation, sampling, variational."""

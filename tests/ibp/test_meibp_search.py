@@ -1,0 +1,230 @@
+"""Starts and growth of MEIBP, and what a survey of a table says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import make_job
+from kplus.data.blocks import ArrayBlocks
+from kplus.datasets import make_nonnegative_features
+from kplus.ibp.meibp_model import MEIBPModel
+from kplus.ibp.meibp_search import IBPSpec, choose, fit
+from kplus.ibp.rows_in_memory import Sample, Scales, with_births
+from kplus.ibp.start import Spectrum, parts, projections, random_bits
+from kplus.ibp.survey import survey
+
+seeds = st.integers(0, 2**20)
+
+
+def a_spec(
+    most=None, alpha=None, noise=None, spread=None, nonnegative=True, init="auto"
+):
+    return IBPSpec(
+        most, alpha, noise, spread, nonnegative, greedy=None, init=init, n_init=1
+    )
+
+
+def a_job(X, block_rows=None, **more):
+    source = ArrayBlocks(X, block_rows or len(X))
+    return make_job(source, None, np.random.default_rng(0), tol=1e-6, **more)
+
+
+def fit_of(X, spec=None, **more):
+    job = a_job(X, **more)
+    return fit(job, spec or a_spec(), survey(job.source))
+
+
+def planted(N=300, D=40, K=5, noise=0.5, seed=0):
+    return make_nonnegative_features(N, D, K, noise=noise, random_state=seed)
+
+
+# ---------------------------------------------------------------------- a survey
+
+
+@given(seeds, st.integers(1, 40), st.booleans())
+def test_survey_equals_the_obvious(seed, block_rows, gaps):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 4)) + rng.choice([0.0, 1e8])
+    if gaps:
+        X[rng.random(X.shape) < 0.4] = np.nan
+        X[:, np.isnan(X).all(axis=0)] = 1.0
+    found = survey(ArrayBlocks(X, block_rows))
+    assert found.finite
+    assert found.rows == 30
+    assert found.observed == np.count_nonzero(~np.isnan(X))
+    about = np.nanmean(X, axis=0)
+    np.testing.assert_allclose(found.means, about, rtol=1e-12)
+    deviation = np.sqrt(np.nanmean((X - about) ** 2))
+    assert found.deviation == pytest.approx(deviation, rel=1e-6, abs=1e-7)
+    np.testing.assert_array_equal(found.lowest, np.nanmin(X, axis=0))
+    assert found.empty_rows == np.flatnonzero(np.isnan(X).all(axis=1)).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("values", [[np.inf], [-np.inf], [np.inf, -np.inf],
+                                    [np.nan, np.inf]])  # fmt: skip
+def test_survey_of_infinite_values(values, dtype):
+    X = np.ones((9, 3), dtype)
+    X[4, : len(values)] = values
+    assert not survey(ArrayBlocks(X, 3)).finite
+
+
+def test_survey_of_large_numbers():
+    assert not survey(ArrayBlocks(np.array([[1e200], [-1e200]]), 2)).finite
+    large = np.full((4, 2), 3e38, np.float32)
+    assert survey(ArrayBlocks(large, 2)).finite
+    np.testing.assert_array_equal(survey(ArrayBlocks(large, 2)).lowest, large[0])
+    nothing = survey(ArrayBlocks(np.full((3, 2), np.nan), 2))
+    assert nothing.observed == 0
+    assert nothing.deviation == 0.0
+    assert nothing.empty_rows == [0, 1, 2]
+
+
+# ------------------------------------------------------------------------ starts
+
+
+@pytest.mark.parametrize("shape", [(200, 30), (20, 60), (60, 60), (1000, 400)])
+def test_spectrum_equals_the_singular_values(shape):
+    X = np.random.default_rng(0).normal(size=shape) + 5.0
+    X[: shape[0] // 2] += 3.0
+    found = Spectrum.of(X, 10)
+    exact = np.linalg.svd(X - X.mean(axis=0), compute_uv=False) ** 2
+    assert found.values[0] == pytest.approx(exact[0], rel=1e-6)
+    assert found.rank >= 1
+    white = found.whitened(1)
+    assert white.var() == pytest.approx(1.0, rel=1e-6)
+
+
+DEGENERATE = {
+    "constant": np.ones((5, 3)),
+    "zero": np.zeros((5, 3)),
+    "one_row": np.array([[1.0, 2.0, 0.0]]),
+    "one_value": np.array([[3.0]]),
+    "one_column": np.ones((5, 1)),
+    "equal_rows": np.array([[1.0, 2.0], [1.0, 2.0]]),
+    "two_values": np.array([[1.0], [2.0]]),
+    "two_kinds": np.repeat([[1.0, 0.0], [0.0, 1.0]], 5, axis=0),
+}
+
+
+@pytest.mark.parametrize("case", DEGENERATE)
+@pytest.mark.parametrize("init", ["auto", "ica", "nmf", "random"])
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_tables_without_directions(case, init, nonnegative):
+    found = fit_of(DEGENERATE[case], a_spec(init=init, nonnegative=nonnegative))
+    assert np.all(np.isfinite(found.history))
+    assert np.all(np.isfinite(found.params.factors.mean))
+    assert found.params.noise > 0.0
+    assert found.params.spread > 0.0
+    assert np.all(found.sums.counts > 0.0)
+
+
+def test_projections_find_what_was_planted():
+    X, Z, _ = planted(N=1000)
+    found, clear = projections(Spectrum.of(X, 30), 5, True, np.random.default_rng(0))
+    assert clear >= 0.8
+    # Equal shares of bits; features that add, not their absence.
+    agree = np.mean(found[:, :, None] == Z[:, None, :], axis=0)
+    assert np.all(agree.max(axis=0) > 0.9)
+
+
+def test_parts_and_random_bits():
+    X, _, _ = planted()
+    rng = np.random.default_rng(0)
+    for Z in (parts(np.maximum(X, 0.0), 8, rng), random_bits(300, 8, rng)):
+        assert Z.shape == (300, 8)
+        assert Z.dtype == np.uint8
+        assert set(np.unique(Z)) <= {0, 1}
+    assert random_bits(3000, 8, rng).mean() == pytest.approx(1 / 3, abs=0.02)
+    assert parts(X[:3], 8, rng).shape[1] <= 3
+
+
+# ------------------------------------------------------------------ rows in memory
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+@pytest.mark.parametrize("gaps", [0.0, 0.2])
+def test_births_are_worth_their_price(nonnegative, gaps):
+    """From fewer features than there are: the bound rises with those born."""
+    X, Z, _ = planted()
+    hidden = np.random.default_rng(1).random(X.shape) < gaps
+    sample = Sample(np.where(hidden, np.nan, X))
+    model = MEIBPModel()
+    scales = Scales(0.25, 1.0, 1.0, nonnegative)
+    start = sample.begin(model, Z[:, :3].astype(np.uint8), scales)
+    found = sample.rest(model, start, 50)
+    rng = np.random.default_rng(0)
+    new = sample.births(model, found, 4, nonnegative, rng)
+    assert 1 <= len(new) <= 4
+    born = sample.rest(model, with_births(found.params, new), 50)
+    assert born.bound > found.bound
+    assert len(sample.births(model, found, 0, nonnegative, rng)) == 0
+
+
+def test_nothing_is_born_from_noise():
+    """At the truth nothing is left."""
+    X, Z, _ = planted()
+    sample = Sample(X)
+    model = MEIBPModel()
+    start = sample.begin(model, Z.astype(np.uint8), Scales(0.25, 1.0, 1.0, True))
+    found = sample.rest(model, start, 50)
+    assert found.params.K == 5
+    new = sample.births(model, found, 3, True, np.random.default_rng(0))
+    assert len(new) == 0
+
+
+def test_complete_columns_of_a_sample():
+    X = np.arange(12.0).reshape(3, 4)
+    X[1, 0] = np.nan
+    np.testing.assert_array_equal(Sample(X).complete, X[:, 1:])
+    X[0, 1:] = np.nan
+    filled = Sample(X).complete
+    assert filled.shape == (3, 4)
+    assert np.all(np.isfinite(filled))
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+
+
+# ------------------------------------------------------------------- the driver
+
+
+@pytest.mark.parametrize("init", ["auto", "ica", "nmf", "random"])
+@pytest.mark.parametrize("block_rows", [37, 300])
+def test_every_start_ends_well(init, block_rows):
+    X, _, A = planted()
+    found = fit_of(X, a_spec(init=init), block_rows=block_rows)
+    assert found.params.K == 5
+    assert found.converged
+    assert np.all(np.diff(found.history) >= -1e-9 * np.abs(found.history[-1]))
+    assert found.sums.weight == 300
+    distances = np.abs(found.params.factors.mean[:, None] - A[None]).mean(axis=2)
+    assert np.all(distances.min(axis=0) < 0.15)
+
+
+def test_more_rows_than_a_sample():
+    X, Z, _ = planted(N=7000, D=20, K=4)
+    found = fit_of(X, block_rows=1000)
+    assert found.params.K == 4
+    assert np.sort(found.sums.counts) == pytest.approx(np.sort(Z.sum(axis=0)), rel=0.1)
+    job = make_job(ArrayBlocks(X, 900), None, np.random.default_rng(0), n_threads=2)
+    bits = choose(job, found.params)
+    assert bits.shape == (7000, 4)
+    # In a fit, a row keeps what it had if its search from nothing ends lower.
+    np.testing.assert_allclose(bits.sum(axis=0), found.sums.counts, rtol=1e-3)
+
+
+def test_given_scales_are_kept():
+    X, _, _ = planted()
+    found = fit_of(X, a_spec(alpha=2.0, noise=0.3, spread=0.7))
+    assert found.params.alpha == 2.0
+    assert found.params.noise == 0.3
+    assert found.params.spread == 0.7
+
+
+@pytest.mark.parametrize("most", [1, 3, 5, 50])
+@pytest.mark.parametrize("init", ["auto", "random"])
+def test_never_more_than_the_most(most, init):
+    X, _, _ = planted()
+    expected = min(most, 5)
+    found = fit_of(X, a_spec(most=most, init=init)).params
+    np.testing.assert_equal(found.K, expected)
