@@ -167,7 +167,7 @@ def killed(mutant: Mutant, tests: list[str], seconds: float) -> bool:
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
     signal.alarm(30 * limit)  # waiting for a lock takes no time of the processor
     for name, module in list(sys.modules.items()):  # all that knows it as it was
-        ours = name.startswith("kplus") and not name.startswith("kplus.kernels")
+        ours = name.startswith("kplus") and not name.startswith("kplus.core.kernels")
         if ours or str(getattr(module, "__file__", "")).startswith(f"{ROOT}/tests/"):
             del sys.modules[name]
     sys.meta_path.insert(0, changed := Changed(mutant, tests))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.core.kernels import fast_kernel, inlined, kernel
 
 __all__ = [
     "Categories",

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, fast_nsz_kernel, inlined, kernel
+from kplus.core.kernels import fast_kernel, fast_nsz_kernel, inlined, kernel
 from kplus.linear.kernels_algebra import sq_dist
 
 __all__ = [

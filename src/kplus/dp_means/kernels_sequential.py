@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.core.kernels import kernel
 from kplus.linear.kernels_algebra import sq_dist
 
 __all__ = ["Live", "collapsed_pass", "nearest_centers", "serial_pass", "tally_rows"]

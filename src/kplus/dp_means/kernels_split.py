@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_nsz_kernel, kernel
+from kplus.core.kernels import fast_nsz_kernel, kernel
 
 __all__ = ["Groups", "Splits", "group_rows", "split_cluster", "split_clusters"]
 

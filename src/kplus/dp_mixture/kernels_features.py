@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.core.kernels import fast_kernel, kernel
 
 __all__ = ["add_features", "score_candidates"]
 

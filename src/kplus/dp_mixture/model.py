@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from kplus.core.kernels_uniform import uniform_of_rows
 from kplus.core.types import Array, Block, IntArray
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.kernels_posterior import (
@@ -27,7 +28,6 @@ from kplus.dp_mixture.sticks import (
     mean_log_weights,
     stick_evidence,
 )
-from kplus.kernels.uniform import uniform_of_rows
 
 __all__ = ["DPMixtureModel", "StochasticModel", "Support"]
 

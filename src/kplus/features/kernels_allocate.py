@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.core.kernels import fast_kernel, inlined, kernel
 from kplus.linear.kernels_algebra import dot
 
 __all__ = ["Allocated", "Factored", "allocate_gaps", "allocate_rows", "factor"]

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined, kernel
+from kplus.core.kernels import fast_kernel, inlined, kernel
 from kplus.linear.kernels_algebra import dot, times_bits
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "Fit", "improve", "leftovers", "refit"]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, inlined, kernel
 from kplus.features.kernels_collapsed import Fit, leftovers, refit
-from kplus.kernels import fast_kernel, inlined, kernel
 
 __all__ = ["seed_columns"]
 

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, kernel
 from kplus.ibp.kernels_tails import excess
-from kplus.kernels import fast_kernel, kernel
 
 __all__ = ["Moments", "refresh"]
 

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, kernel
+from kplus.core.kernels import fast_kernel, kernel
 
 __all__ = ["ascend_rows", "exact_marginals", "seed_rows"]
 

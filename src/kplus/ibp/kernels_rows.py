@@ -14,6 +14,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, kernel
 from kplus.ibp.kernels_submodular import (
     Objective,
     double_greedy,
@@ -24,7 +25,6 @@ from kplus.ibp.kernels_submodular import (
     sums_beside_diagonal,
 )
 from kplus.ibp.kernels_tails import entropy_cut, truncated
-from kplus.kernels import fast_kernel, kernel
 
 __all__ = [
     "DOUBLE_GREEDY",

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import fast_kernel, inlined
-from kplus.kernels.uniform import scramble, uniform
+from kplus.core.kernels import fast_kernel, inlined
+from kplus.core.kernels_uniform import scramble, uniform
 
 __all__ = [
     "ROUNDING",

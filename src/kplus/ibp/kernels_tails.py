@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.core.kernels import kernel
 
 __all__ = ["entropy_cut", "erfcx", "excess", "truncated"]
 

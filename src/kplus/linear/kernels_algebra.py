@@ -1,6 +1,6 @@
 """Small products that kernels of several models share."""
 
-from kplus.kernels import fast_kernel, fast_nsz_kernel
+from kplus.core.kernels import fast_kernel, fast_nsz_kernel
 
 __all__ = ["dot", "sq_dist", "times_bits"]
 

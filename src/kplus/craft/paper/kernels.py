@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.core.kernels import kernel
 
 __all__ = [
     "Clusters",

@@ -12,6 +12,7 @@ import math
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, inlined
 from kplus.ibp.gibbs.kernels_draws import bit_is_on, count_singles, draw_number, shuffle
 from kplus.ibp.gibbs.kernels_posterior import (
     add_to_sums,
@@ -21,7 +22,6 @@ from kplus.ibp.gibbs.kernels_posterior import (
     without_singles,
     work_for,
 )
-from kplus.kernels import fast_kernel, inlined
 from kplus.linear.kernels_algebra import dot, times_bits
 
 __all__ = ["sweep_accelerated"]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kplus.kernels import inlined, kernel
+from kplus.core.kernels import inlined, kernel
 
 __all__ = [
     "Law",

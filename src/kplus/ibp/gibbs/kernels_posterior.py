@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kplus.core.kernels import inlined, kernel
 from kplus.ibp.gibbs.kernels_draws import move_last_column
-from kplus.kernels import inlined, kernel
 from kplus.linear.kernels_algebra import times_bits
 
 __all__ = [

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, kernel
 from kplus.ibp.gibbs.kernels_draws import shuffle
-from kplus.kernels import fast_kernel, kernel
 
 __all__ = ["draw_factors", "evidence_of_feature", "positive_normal"]
 

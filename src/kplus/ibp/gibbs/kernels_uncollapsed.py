@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kplus.core.kernels import fast_kernel, inlined, kernel
 from kplus.ibp.gibbs.kernels_draws import (
     bit_is_on,
     count_singles,
@@ -18,7 +19,6 @@ from kplus.ibp.gibbs.kernels_draws import (
     shuffle,
 )
 from kplus.ibp.gibbs.kernels_truncated import evidence_of_feature, positive_normal
-from kplus.kernels import fast_kernel, inlined, kernel
 from kplus.linear.kernels_algebra import dot
 
 __all__ = ["Factors", "sweep_gaussian", "sweep_nonnegative"]

@@ -5,7 +5,7 @@ What is drawn for a row is then the same however the table is cut into blocks.
 
 import numpy as np
 
-from kplus.kernels import kernel
+from kplus.core.kernels import kernel
 
 __all__ = ["scramble", "uniform", "uniform_of_rows"]
 

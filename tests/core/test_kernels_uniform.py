@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kplus.kernels.uniform import uniform, uniform_of_rows
+from kplus.core.kernels_uniform import uniform, uniform_of_rows
 
 MASK = 2**64 - 1
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-import kplus.kernels
+import kplus.core.kernels
 from kplus.dp_means import kernels_sequential as sequential
 from kplus.dp_means import kernels_split as split
 
@@ -16,7 +16,7 @@ MODULES = [m.name for m in pkgutil.iter_modules(kplus.kernels.__path__)]
 
 @pytest.mark.parametrize("name", MODULES)
 def test_no_kernel_assumes_that_all_numbers_are_finite(name):
-    module = importlib.import_module(f"kplus.kernels.{name}")
+    module = importlib.import_module(f"kplus.core.kernels.{name}")
     for function in vars(module).values():
         if isinstance(function, Dispatcher):
             flags = function.targetoptions.get("fastmath", False)
