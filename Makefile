@@ -59,12 +59,13 @@ test-benchmarks: $(VENV)/.test ## run the tests of the benchmark scripts
 # Compiled loops do not notice an index out of range; this compilation does.
 test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 -q \
-		-m "not slow" tests/kernels tests/models tests/search
+		-m "not slow" $(patsubst %,tests/%, dp_means dp_mixture linear features craft ibp)
 
 # Compiled lines cannot be seen: kernels are counted where small fits and their own tests
 # run without the compiler, which does not warn of what a division by 0 gives.
-UNCOMPILED := tests/test_small_fits.py $(patsubst %,tests/kernels/test_%.py, \
-	craft_paper features_kernel ibp_sweep submodular tails)
+UNCOMPILED := tests/test_small_fits.py tests/craft/test_paper_kernels.py \
+	tests/dp_mixture/test_kernels_features.py \
+	$(patsubst %,tests/ibp/test_kernels_%.py, rows submodular tails)
 coverage: $(VENV)/.test $(VENV)/.coverage ## count the lines that tests execute, kernels included
 	$(BIN)/coverage erase
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -q -W ignore::RuntimeWarning $(UNCOMPILED)

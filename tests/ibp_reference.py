@@ -116,7 +116,7 @@ def bounds_of_rows(X, Z, n, *rest, **more):
 
 
 def set_function(lin, Q, fresh, base):
-    """f of `kernels/submodular.py` for all 2^K sets."""
+    """f of `ibp/kernels_submodular.py` for all 2^K sets."""
     off = Q - np.diag(np.diag(Q))
     found = []
     for z in all_bits(len(lin)):
@@ -133,7 +133,7 @@ def share_of_range(found, values):
 
 
 def one_by_one(X, kernel):
-    """X for `kernels/ibp_sweep.py` with a group a column and a pattern a row."""
+    """X for `ibp/kernels_rows.py` with a group a column and a pattern a row."""
     N, D = X.shape
     seen = ~np.isnan(X)
     filled = np.where(seen, X, 0.0)

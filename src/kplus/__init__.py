@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
-    "BPMeans": "kplus.estimators",
-    "CRAFT": "kplus.estimators",
-    "DPMeans": "kplus.estimators",
-    "DPMixture": "kplus.estimators",
-    "IBPGibbs": "kplus.estimators",
-    "IBPVariational": "kplus.estimators",
-    "KFeatures": "kplus.estimators",
-    "MEIBP": "kplus.estimators",
-    "penalty_for": "kplus.estimators",
-    "penalty_path": "kplus.estimators",
+    "BPMeans": "kplus.features.bp_means",
+    "CRAFT": "kplus.craft.estimator",
+    "DPMeans": "kplus.dp_means.estimator",
+    "DPMixture": "kplus.dp_mixture.estimator",
+    "IBPGibbs": "kplus.ibp.gibbs.estimator",
+    "IBPVariational": "kplus.ibp.ibp_variational",
+    "KFeatures": "kplus.features.k_features",
+    "MEIBP": "kplus.ibp.meibp",
+    "penalty_for": "kplus.dp_means.penalty",
+    "penalty_path": "kplus.dp_means.penalty",
     "resources": "kplus.engine.resources",
     "open_files": "kplus.data.files",
     "Blocks": "kplus.core.types",
@@ -76,21 +76,18 @@ if TYPE_CHECKING:
         WorkersError,
     )
     from kplus.core.types import Blocks
+    from kplus.craft.estimator import CRAFT
     from kplus.data.convert import convert
     from kplus.data.files import open_files
+    from kplus.dp_means.estimator import DPMeans
+    from kplus.dp_means.penalty import penalty_for, penalty_path
+    from kplus.dp_mixture.estimator import DPMixture
     from kplus.engine.resources import resources
-    from kplus.estimators import (
-        CRAFT,
-        MEIBP,
-        BPMeans,
-        DPMeans,
-        DPMixture,
-        IBPGibbs,
-        IBPVariational,
-        KFeatures,
-        penalty_for,
-        penalty_path,
-    )
+    from kplus.features.bp_means import BPMeans
+    from kplus.features.k_features import KFeatures
+    from kplus.ibp.gibbs.estimator import IBPGibbs
+    from kplus.ibp.ibp_variational import IBPVariational
+    from kplus.ibp.meibp import MEIBP
     from kplus.persist.save import inspect, load, save
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import reference
 from kplus import DPMeans, penalty_for, penalty_path
-from kplus.estimators import PenaltyPath
+from kplus.dp_means.penalty_path import PenaltyPath
 
 
 @pytest.mark.parametrize("K", [1, 2, 3, 8])

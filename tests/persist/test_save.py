@@ -293,7 +293,7 @@ def test_inspect_does_not_import_scikit_learn(saved, tmp_path):
     code = (
         "import sys, kplus.persist; from kplus.core import storable;"
         "storable.ESTIMATORS['StubModel'] = 'nowhere';"
-        f"kplus.io.inspect({str(saved)!r}); assert 'sklearn' not in sys.modules"
+        f"kplus.persist.inspect({str(saved)!r}); assert 'sklearn' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

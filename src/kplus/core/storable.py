@@ -18,13 +18,16 @@ __all__ = [
     "name_of",
 ]
 
-ESTIMATORS = dict.fromkeys(
-    (
-        *("BPMeans", "CRAFT", "DPMeans", "DPMixture"),
-        *("IBPGibbs", "IBPVariational", "KFeatures", "MEIBP"),
-    ),
-    "kplus.estimators",
-)
+ESTIMATORS = {
+    "BPMeans": "kplus.features.bp_means",
+    "CRAFT": "kplus.craft.estimator",
+    "DPMeans": "kplus.dp_means.estimator",
+    "DPMixture": "kplus.dp_mixture.estimator",
+    "IBPGibbs": "kplus.ibp.gibbs.estimator",
+    "IBPVariational": "kplus.ibp.ibp_variational",
+    "KFeatures": "kplus.features.k_features",
+    "MEIBP": "kplus.ibp.meibp",
+}
 
 # Dataclasses of plain values that fitted attributes may hold. A file of a stranger may
 # give them one array any number of times: constructors that copy do not belong here.

@@ -1,1 +1,1 @@
-"""craft."""
+"""CRAFT: clusters of mixed tables, each with features of its own."""

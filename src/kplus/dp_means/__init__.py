@@ -1,1 +1,1 @@
-"""dp_means."""
+"""DP-means: clusters by a penalty or by number (MAD-Bayes, sections 2 to 4)."""

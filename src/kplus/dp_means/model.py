@@ -37,8 +37,8 @@ _FEW = 16384  # so many distances in a block are sooner measured than bounded
 class RowState:
     """Per-row state of a block: nearest centres, and bounds of the distances.
 
-    See `kplus.dp_means.kernels_lloyd.Bounds`; `travel` is that of the centres at the last
-    visit, NaN for those born since.
+    See `kernels_lloyd.Bounds`; `travel` is that of the centres at the last visit, NaN
+    for those born since.
     """
 
     shapes: ClassVar[dict[str, str]] = {

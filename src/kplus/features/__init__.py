@@ -1,1 +1,1 @@
-"""features."""
+"""BPMeans and KFeatures: binary features X ≈ ZA (MAD-Bayes, section 5)."""

@@ -1,1 +1,1 @@
-"""ibp."""
+"""The Indian buffet process: MEIBP, IBPVariational, and IBPGibbs in `gibbs/`."""

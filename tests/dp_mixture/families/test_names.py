@@ -30,7 +30,7 @@ def test_a_family_is_everywhere(name, cases):
     assert name == "mixed" or f"\n| `{cls}` | " in GUIDE, "its settings"
     assert cls in API
     assert f'"{name}"' in DPMixture.__doc__
-    assert name in cases, "no laws: tests/observations/conftest"
+    assert name in cases, "no laws: tests/dp_mixture/families/conftest"
     assert name in MIXTURES, "no bound by brute force: tests/mixture_reference"
 
 

@@ -1,1 +1,1 @@
-"""paper."""
+"""CRAFT as published: rows one after the other, in their order."""

@@ -2,7 +2,7 @@
 
 Column d of a row holds a number where ``first[d] < 0``; otherwise a code 0, 1, ...
 whose place in one list of all categories of all columns is ``first[d]`` plus the code.
-NaN is missing. `search/craft/paper.py` says what was decided where the paper is silent.
+NaN is missing. `algorithm.py` says what was decided where the paper is silent.
 """
 
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""gibbs."""
+"""IBPGibbs: chains of samples of the Indian buffet process."""
