@@ -90,7 +90,7 @@ class CraftLaws(Laws):
             params.shares[of],
             params.gains[of],
             params.chosen[of],
-            params.cluster_costs[of],
+            params.prices[of],
         )
 
     def scale(self, params, table):
@@ -242,7 +242,7 @@ def test_one_cluster_costs_its_penalty_alone():
     clusters = model.of(sums_of(model, X, weights, np.zeros(60, int), 1))
     np.testing.assert_allclose(clusters.gains, 0.0, atol=1e-9)
     assert not clusters.chosen.any()
-    assert clusters.cluster_costs[0] == pytest.approx(0.5 * np.log(weights.sum()))
+    assert clusters.prices[0] == pytest.approx(0.5 * np.log(weights.sum()))
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_units_do_not_matter():
     X, weights, z = mixed_rows()
     other = X * [1e-6, 1, 1e5, 1] + [1e3, 0, -7, 0]
     cluster_costs = [
-        m.of(sums_of(m, x, weights, z, 3)).cluster_costs
+        m.of(sums_of(m, x, weights, z, 3)).prices
         for x in (X, other)
         for m in [model_of(x, weights)]
     ]

@@ -123,9 +123,7 @@ class CraftModel:
             joined = self.alone.clusters(
                 sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], penalties
             )
-            changes.append(
-                joined.cluster_costs - cluster_costs[k + 1 :] - cluster_costs[k]
-            )
+            changes.append(joined.prices - cluster_costs[k + 1 :] - cluster_costs[k])
         return pairs, np.concatenate(changes)
 
     def of(self, total: ClusterSums) -> Clusters:
@@ -163,7 +161,7 @@ class CraftModel:
 
     def objective(self, params: Clusters, total: ClusterSums) -> float:
         """J of the partition, its clusters at their best."""
-        return float(self.of(total).cluster_costs.sum())
+        return float(self.of(total).prices.sum())
 
     def converged(self, total: ClusterSums) -> bool:
         return total.changed == 0

@@ -44,15 +44,15 @@ class JoinClusters:
         model, total, updated = at.model, at.total, at.updated
         if not at.converged or total.K < 2:
             return None
-        now = float(updated.cluster_costs.sum())
+        now = float(updated.prices.sum())
         penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
         pairs, changes = model.join_changes(
-            total.sums, total.counts, updated.cluster_costs, penalties
+            total.sums, total.counts, updated.prices, penalties
         )
         first, second = pairs[np.argmin(changes)]
         old_to_new = joined(total.K, first, second)
         proposal = _regrouped(model, total, old_to_new, total.K - 1)
-        if float(proposal.params.cluster_costs.sum()) >= now - 1e-9 * abs(now):
+        if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
             return None
         return proposal
 

@@ -65,8 +65,9 @@ class Clusters:
         What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
     chosen : (K, D)
         Which features count.
-    cluster_costs : (K,)
-        What each cluster costs; their sum is the objective.
+    prices : (K,)
+        What each cluster costs; their sum is the objective. Model files have this
+        name.
     """
 
     shapes: ClassVar[dict[str, str]] = {
@@ -81,7 +82,7 @@ class Clusters:
     shares: Array
     gains: Array
     chosen: NDArray[np.bool_]
-    cluster_costs: Array
+    prices: Array
 
     @property
     def K(self) -> int:
@@ -94,5 +95,5 @@ class Clusters:
             self.shares[kept],
             self.gains[kept],
             self.chosen[kept],
-            self.cluster_costs[kept],
+            self.prices[kept],
         )
