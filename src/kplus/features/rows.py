@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array
 from kplus.features.kernels_collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
+from kplus.linear.pursuit import strengths
 from kplus.linear.sums import solve
 
 __all__ = ["MAX_SWEEPS", "Bits", "Found", "Rows", "View"]
@@ -78,10 +79,7 @@ class Rows:
     @cached_property
     def strengths(self) -> Array:
         """Squared singular values of the centred, weighted rows, falling."""
-        X = self.centred.X * np.sqrt(self.weights)[:, None]
-        gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
-        values: Array = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
-        return values
+        return strengths(self.centred.X, self.weights)
 
     def least_error(self, K: int) -> float:
         """No K features, with or without a base among them, leave less than that."""

@@ -85,7 +85,7 @@ def pursued(rows: Rows, K: int, rng: np.random.Generator) -> tuple[Found, bool] 
     Also whether there is no doubt about them. None where the rows have too few
     directions, or columns depend on each other.
     """
-    columns = binary_columns(rows.centred, K, rng)
+    columns = binary_columns(rows.centred.X, rows.weights, K, rng)
     if columns is None:
         return None
     found = rows.polish(_with_base(columns[0]), True)
@@ -94,7 +94,7 @@ def pursued(rows: Rows, K: int, rng: np.random.Generator) -> tuple[Found, bool] 
 
 def pursued_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found | None:
     """A base and K − 1 columns that projections of the rows show."""
-    columns = binary_columns(rows.centred, K - 1, rng)
+    columns = binary_columns(rows.centred.X, rows.weights, K - 1, rng)
     return None if columns is None else Found(_with_base(columns[0]), True, np.nan)
 
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array
-from kplus.features.rows import Rows, View
 
-__all__ = ["binary_columns", "fill_gaps", "noise_rank", "two_valued"]
+__all__ = ["binary_columns", "fill_gaps", "noise_rank", "strengths", "two_valued"]
 
 _MAX_ROUNDS = 6
 _MAX_STEPS = 25
@@ -39,9 +38,17 @@ def noise_rank(values: Array, N: int, D: int, rest: float = 0.0) -> tuple[int, f
     return min(N - 1, D, len(values)), variance
 
 
-def _directions(view: View, K: int) -> tuple[Array, Array]:
+def strengths(centred: Array, weights: Array) -> Array:
+    """Squared singular values of centred, weighted rows, falling."""
+    X = centred * np.sqrt(weights)[:, None]
+    gram = X @ X.T if X.shape[0] < X.shape[1] else X.T @ X
+    values: Array = np.maximum(np.linalg.eigvalsh(gram)[::-1], 0.0)
+    return values
+
+
+def _directions(centred: Array, weights: Array, K: int) -> tuple[Array, Array]:
     """The K largest squared singular values, falling, and their right vectors."""
-    X = view.X * np.sqrt(view.weights)[:, None]
+    X = centred * np.sqrt(weights)[:, None]
     if X.shape[0] < X.shape[1]:
         values, left = np.linalg.eigh(X @ X.T)
         right = X.T @ left / np.sqrt(np.maximum(values, 1e-300))
@@ -58,30 +65,30 @@ def fill_gaps(X: Array, gaps: NDArray[np.bool_], weights: Array) -> Array:
     filled = np.where(gaps, means, X)
     for _ in range(_FILLINGS):
         mean = weights @ filled / weights.sum()
-        view = View(filled - mean, weights, 1)
-        rank, _ = noise_rank(Rows(filled, weights).strengths, *X.shape)
+        centred = filled - mean
+        rank, _ = noise_rank(strengths(centred, weights), *X.shape)
         rank = min(rank, min(X.shape) // 2)
-        _, right = _directions(view, rank)
-        filled = np.where(gaps, mean + (view.X @ right) @ right.T, X)
+        _, right = _directions(centred, weights, rank)
+        filled = np.where(gaps, mean + (centred @ right) @ right.T, X)
     return filled
 
 
 def binary_columns(
-    view: View, K: int, rng: np.random.Generator
+    centred: Array, weights: Array, K: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.bool_], bool] | None:
     """K columns of two values, as far as projections of the rows show them.
 
     Also whether all are pure, so that there is no doubt about them; None where the
     rows have fewer than K directions.
     """
-    if not 1 <= K <= min(view.X.shape):
+    if not 1 <= K <= min(centred.shape):
         return None
-    values, right = _directions(view, K)
-    N = view.weights.sum()
+    values, right = _directions(centred, weights, K)
+    N = weights.sum()
     if values[-1] <= 1e-10 * values[0]:
         return None
-    Y = view.X @ (right * np.sqrt(N / values))
-    columns, clear = two_valued(Y, view.weights / N, rng)
+    Y = centred @ (right * np.sqrt(N / values))
+    columns, clear = two_valued(Y, weights / N, rng)
     return columns, clear == K
 
 
