@@ -2,6 +2,7 @@
 
     python tools/digests.py before.json            # write them down
     python tools/digests.py after.json before.json # and compare
+    python tools/digests.py after.json before.json --only CRAFT  # one class
 
 Every estimator is fitted in several settings to several kinds of input, through the
 public names only, so that the same script runs before and after modules have moved.
@@ -9,6 +10,7 @@ Digests depend on the processor and on the versions of BLAS and the compiler: co
 those of one machine.
 """
 
+import argparse
 import hashlib
 import json
 import subprocess
@@ -219,11 +221,13 @@ def digest(work: Callable[[], Any]) -> str:
     return hashlib.blake2b(value, digest_size=8).hexdigest()
 
 
-def digests(folder: Path) -> dict[str, str]:
+def digests(folder: Path, only: str) -> dict[str, str]:
     from sklearn.base import clone
 
     found = {}
     for name, model, kind in estimators():
+        if only not in ("", type(model).__name__):
+            continue
         for form, (X, settings) in inputs(kind, folder).items():
             settings = dict(settings)
             weights = settings.pop("sample_weight", None)
@@ -259,6 +263,8 @@ def digests(folder: Path) -> dict[str, str]:
                 return fitted(one)
 
             found[f"{name} | stream"] = digest(stream)
+    if only:
+        return found
     X = blobs()
     found["penalty_path"] = digest(
         lambda: kplus.penalty_path(kplus.DPMeans(random_state=0), X)
@@ -295,18 +301,24 @@ def command_line(folder: Path) -> dict[str, str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("before", type=Path, nargs="?")
+    parser.add_argument("--only", default="", help="a class")
+    asked = parser.parse_args()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
-        found = digests(Path(folder))
-    Path(sys.argv[1]).write_text(json.dumps(found, indent=1))
+        found = digests(Path(folder), asked.only)
+    asked.after.write_text(json.dumps(found, indent=1))
     errors = sum(len(value) != 16 for value in found.values())
     print(f"{len(found)} digests, {errors} of them errors")
-    if len(sys.argv) > 2:
-        before = json.loads(Path(sys.argv[2]).read_text())
-        changed = [key for key in before if found.get(key) != before[key]]
+    if asked.before is not None:
+        before = json.loads(asked.before.read_text())
+        keys = found if asked.only else before
+        changed = [key for key in keys if found.get(key) != before.get(key)]
         for key in changed:
-            print(f"  {key}: {before[key]} -> {found.get(key)}")
-        print(f"{len(changed)} of {len(before)} differ")
+            print(f"  {key}: {before.get(key)} -> {found.get(key)}")
+        print(f"{len(changed)} of {len(keys)} differ")
         sys.exit(bool(changed))
 
 
