@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linear_sum_assignment
 from sklearn.exceptions import ConvergenceWarning
-from test_laws import tables
 
+from core.test_laws import tables
 from kplus import MEIBP
 from kplus.datasets import make_binary_features, make_nonnegative_features
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
-from test_laws import Laws, Table, law, tables
 
 import meibp_reference as obvious
+from core.test_laws import Laws, Table, law, tables
 from kplus.core import loop
 from kplus.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered
