@@ -40,7 +40,7 @@ class IBPParams:
         would cost more than the slopes tell. None: there are none.
     """
 
-    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "lasting": "K"}
+    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K"}
 
     factors: Factors
     noise: float
