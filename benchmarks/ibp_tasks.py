@@ -127,7 +127,7 @@ def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
     from kplus.data.blocks import ArrayBlocks
     from kplus.engine import SerialEngine
     from kplus.ibp.meibp_model import MEIBPModel
-    from kplus.ibp.rows_in_memory import Sample, Scales
+    from kplus.ibp.meibp_sample import Sample, Scales
 
     rows, _, Z, _ = synthetic(*arguments["shape"], 0)
     model, sample = MEIBPModel(), Sample(rows)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kplus.ibp.moments import truncated_moments
+from kplus.ibp.factors import truncated_moments
 
 ALIKE = 0.95  # cosine from which on a factor counts as recovered
 

@@ -315,7 +315,7 @@ def test_limits_of_synthetic_data():
 def test_factors_at_a_fixed_allocation_maximise_each_other():
     """Each mean is that of its conditional given the others, observed entries only."""
     truth = importlib.import_module("ibp_truth")
-    moments = importlib.import_module("kplus.ibp.moments")
+    moments = importlib.import_module("kplus.ibp.factors")
     rng = np.random.default_rng(0)
     X, Z = rng.normal(size=(30, 4)) + 1, rng.integers(0, 2, size=(30, 3)).astype(float)
     X[20:, 1] = np.nan

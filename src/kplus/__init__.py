@@ -15,7 +15,7 @@ _HOMES = {
     "DPMeans": "kplus.dp_means.estimator",
     "DPMixture": "kplus.dp_mixture.estimator",
     "IBPGibbs": "kplus.ibp.gibbs.estimator",
-    "IBPVariational": "kplus.ibp.ibp_variational",
+    "IBPVariational": "kplus.ibp.variational",
     "KFeatures": "kplus.features.k_features",
     "MEIBP": "kplus.ibp.meibp",
     "penalty_for": "kplus.dp_means.penalty",
@@ -86,8 +86,8 @@ if TYPE_CHECKING:
     from kplus.features.bp_means import BPMeans
     from kplus.features.k_features import KFeatures
     from kplus.ibp.gibbs.estimator import IBPGibbs
-    from kplus.ibp.ibp_variational import IBPVariational
     from kplus.ibp.meibp import MEIBP
+    from kplus.ibp.variational import IBPVariational
     from kplus.persist.save import inspect, load, save
 
 

@@ -23,11 +23,11 @@ from kplus.dp_mixture import estimator as _dp_mixture
 from kplus.dp_mixture.families.names import NAMES
 from kplus.features import estimator as _features
 from kplus.features import search as features_driver
-from kplus.ibp import ibp_variational as _ibp_variational
 from kplus.ibp import meibp as _meibp
 from kplus.ibp import meibp_search as ibp_driver
+from kplus.ibp import variational as _ibp_variational
 from kplus.ibp import variational_search as variational
-from kplus.ibp.gibbs import chains as gibbs
+from kplus.ibp.gibbs import estimator as gibbs
 from loop_fits import FITS, features
 
 _MODULES = _craft, _dp_means, _dp_mixture, _features, _ibp_variational, _meibp
@@ -114,11 +114,13 @@ CHAINS = {
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("data", [features, with_gaps])
 def test_chains_go_on_to_the_same_bits(name, data, monkeypatch):
-    X, plain = data()[:80], gibbs.run
+    X, plain = data()[:80], gibbs.run_chain
     model = CHAINS[name].set_params(random_state=0)
 
     def fitted(diary):
-        monkeypatch.setattr(gibbs, "run", lambda *given: plain(*given[:-1], diary))
+        monkeypatch.setattr(
+            gibbs, "run_chain", lambda *given: plain(*given[:-1], diary)
+        )
         return vars(clone(model).fit(X))
 
     whole = Diary()

@@ -8,9 +8,9 @@ from scipy.special import gammaln, logsumexp
 
 import feature_reference
 import ibp_reference as obvious
+from kplus.ibp import kernels_factors as tails
 from kplus.ibp import kernels_rows as ibp_sweep
 from kplus.ibp import kernels_submodular as submodular
-from kplus.ibp import kernels_tails as tails
 from kplus.ibp.meibp_rows import RowSettings, fit_rows, start_at_random
 from kplus.ibp.prior import log_prior, log_prior_left_ordered
 

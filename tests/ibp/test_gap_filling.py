@@ -5,8 +5,8 @@ import pytest
 
 from kplus.datasets import make_binary_features
 from kplus.features.rows import Rows
-from kplus.ibp import gap_filling as gaps_module
-from kplus.ibp.gap_filling import fill_with_noise
+from kplus.ibp import table as gaps_module
+from kplus.ibp.table import fill_with_noise
 from kplus.linear.pursuit import noise_rank
 
 

@@ -9,10 +9,14 @@ import pytest
 from scipy.stats import gamma, halfnorm, invgamma, norm
 
 from gibbs_reference import class_of, log_evidence, log_prior, posterior, surprise
-from kplus.ibp.gibbs.bits import expected_bits
-from kplus.ibp.gibbs.chain import Settings
-from kplus.ibp.gibbs.chains import Start, draw_ibp, make_chain, run, tidy
-from kplus.ibp.gibbs.factors import Posteriors, draw_nonnegative, observe
+from kplus.ibp.gibbs.chain import Settings, Start, run_chain
+from kplus.ibp.gibbs.conditionals import (
+    Posteriors,
+    draw_nonnegative,
+    expected_bits,
+    observe,
+)
+from kplus.ibp.gibbs.samplers import make_chain
 from kplus.ibp.gibbs.scales import (
     Hyperprior,
     Scales,
@@ -21,6 +25,7 @@ from kplus.ibp.gibbs.scales import (
     draw_collapsed_scales,
     draw_variance,
 )
+from kplus.ibp.gibbs.start import draw_ibp, tidy
 from kplus.ibp.prior import harmonic
 
 KINDS = {
@@ -359,7 +364,7 @@ def a_chain(kind="accelerated", seed=0):
 
 @every_kind
 def test_what_a_run_notes(kind):
-    found = run(a_chain(kind), n_samples=4, burn_in=3, thin=2, store=True)
+    found = run_chain(a_chain(kind), n_samples=4, burn_in=3, thin=2, store=True)
     assert len(found.history) == 3 + 4 * 2
     kept = slice(4, None, 2)  # sweeps 5, 7, 9 and 11
     np.testing.assert_array_equal(found.sizes, found.numbers[kept])
@@ -380,7 +385,7 @@ def test_runs_end_when_told():
         seen.append((info.iteration, info.objective, info.params.K))
         return info.iteration == 3
 
-    found = run(a_chain(), 10, 10, 1, store=True, callback=callback)
+    found = run_chain(a_chain(), 10, 10, 1, store=True, callback=callback)
     assert len(seen) == len(found.history) == 3
     assert found.log_joint == found.history[-1]
     assert found.samples is None

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from kplus.ibp.kernels_factor_updates import Moments, refresh
+from kplus.ibp.kernels_factors import Moments, refresh
 
 
 def a_problem(seed, N=15, D=4, K=3, gaps=0.0):

@@ -10,17 +10,19 @@ from scipy.stats import chisquare, kstest, norm, poisson, truncnorm
 
 from gibbs_reference import allocations, class_of, log_prior, posterior, surprise
 from kplus.ibp.gibbs import kernels_draws as gibbs_draws
-from kplus.ibp.gibbs.bits import mean_field
-from kplus.ibp.gibbs.factors import observe
+from kplus.ibp.gibbs.conditionals import mean_field, observe
 from kplus.ibp.gibbs.kernels_accelerated import sweep_accelerated
 from kplus.ibp.gibbs.kernels_collapsed import sweep_collapsed
-from kplus.ibp.gibbs.kernels_draws import Law, bit_is_on, draw_number, shuffle
-from kplus.ibp.gibbs.kernels_posterior import Posterior
-from kplus.ibp.gibbs.kernels_truncated import (
+from kplus.ibp.gibbs.kernels_draws import (
+    Law,
+    bit_is_on,
     draw_factors,
+    draw_number,
     evidence_of_feature,
     positive_normal,
+    shuffle,
 )
+from kplus.ibp.gibbs.kernels_posterior import Posterior
 from kplus.ibp.gibbs.kernels_uncollapsed import (
     Factors,
     sweep_gaussian,

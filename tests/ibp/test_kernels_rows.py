@@ -10,7 +10,7 @@ from scipy.integrate import quad
 import ibp_reference as obvious
 from kplus.ibp import kernels_rows as kernel
 from kplus.ibp import kernels_submodular as submodular
-from kplus.ibp.kernels_tails import truncated
+from kplus.ibp.kernels_factors import truncated
 
 PRIORS = pytest.mark.parametrize("nonnegative", [True, False])
 GAPS = pytest.mark.parametrize("gaps", [0.0, 0.3])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from kplus.ibp.kernels_tails import erfcx, excess
+from kplus.ibp.kernels_factors import erfcx, excess
 from meibp_reference import BEYOND
 
 GRID = np.concatenate([[0.0], np.logspace(-300, 0, 50), np.linspace(0, 40, 4001),

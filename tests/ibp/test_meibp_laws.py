@@ -9,8 +9,13 @@ import meibp_reference as obvious
 from core.test_laws import Laws, Table, law, tables
 from kplus.core import loop
 from kplus.ibp.factors import GaussianFactors, TruncatedFactors
-from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered
-from kplus.ibp.moves import DropEmpty, DropFeature
+from kplus.ibp.meibp_model import (
+    DropEmpty,
+    DropFeature,
+    IBPParams,
+    MEIBPModel,
+    renumbered,
+)
 from kplus.linear.bits import regroup_columns
 
 

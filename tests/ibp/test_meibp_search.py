@@ -9,10 +9,17 @@ from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_nonnegative_features
 from kplus.ibp.meibp_model import MEIBPModel
+from kplus.ibp.meibp_sample import (
+    Sample,
+    Scales,
+    Spectrum,
+    parts,
+    projections,
+    random_bits,
+    with_births,
+)
 from kplus.ibp.meibp_search import IBPSpec, choose, fit
-from kplus.ibp.rows_in_memory import Sample, Scales, with_births
-from kplus.ibp.start import Spectrum, parts, projections, random_bits
-from kplus.ibp.survey import survey
+from kplus.ibp.table import survey
 
 seeds = st.integers(0, 2**20)
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplus.ibp.moments import truncated_entropy, truncated_moments
+from kplus.ibp.factors import truncated_entropy, truncated_moments
 from kplus.ibp.prior import (
     count_slopes,
     harmonic,

@@ -10,8 +10,14 @@ from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 from kplus.ibp.factors import GaussianFactors, TruncatedFactors
-from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered, sums_of
-from kplus.ibp.moves import DropEmpty, DropFeature
+from kplus.ibp.meibp_model import (
+    DropEmpty,
+    DropFeature,
+    IBPParams,
+    MEIBPModel,
+    renumbered,
+    sums_of,
+)
 from kplus.ibp.prior import count_slopes
 from kplus.linear.gaps import Gaps, whole
 

@@ -5,8 +5,13 @@ import pytest
 
 from kplus.core.regroup import without
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered, sums_of
-from kplus.ibp.moves import removal_upper_bounds
+from kplus.ibp.meibp_model import (
+    IBPParams,
+    MEIBPModel,
+    removal_upper_bounds,
+    renumbered,
+    sums_of,
+)
 from kplus.linear.gaps import whole
 
 FIXED = MEIBPModel(infer_noise=False, infer_spread=False, infer_alpha=False)

@@ -8,9 +8,8 @@ import pytest
 from kplus.core.types import Block
 from kplus.data.blocks import ArrayBlocks
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.mean_field import MeanField
-from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
-from kplus.ibp.variational_model import VariationalModel
+from kplus.ibp.prior import FiniteIBP, InfiniteIBP
+from kplus.ibp.variational_model import MeanField, VariationalModel
 
 both_kinds = pytest.mark.parametrize("kind", [FiniteIBP, InfiniteIBP])
 noises = pytest.mark.parametrize("noise", [0.05, 0.5, 4.0])

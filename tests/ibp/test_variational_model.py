@@ -12,9 +12,8 @@ from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine, ThreadEngine
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.mean_field import MeanField
-from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
-from kplus.ibp.variational_model import VariationalModel
+from kplus.ibp.prior import FiniteIBP, InfiniteIBP
+from kplus.ibp.variational_model import MeanField, VariationalModel
 
 KINDS = [FiniteIBP, InfiniteIBP]
 both_kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.mean_field import MeanField
 from kplus.ibp.meibp_model import sums_of
-from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
-from kplus.ibp.variational_model import VariationalModel
+from kplus.ibp.prior import FiniteIBP, InfiniteIBP
+from kplus.ibp.variational_model import MeanField, VariationalModel
 from kplus.linear.gaps import Gaps
 
 PATTERNS = [

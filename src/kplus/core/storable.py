@@ -24,7 +24,7 @@ ESTIMATORS = {
     "DPMeans": "kplus.dp_means.estimator",
     "DPMixture": "kplus.dp_mixture.estimator",
     "IBPGibbs": "kplus.ibp.gibbs.estimator",
-    "IBPVariational": "kplus.ibp.ibp_variational",
+    "IBPVariational": "kplus.ibp.variational",
     "KFeatures": "kplus.features.k_features",
     "MEIBP": "kplus.ibp.meibp",
 }
@@ -98,13 +98,13 @@ STATES = {
     "FeatureSums": "kplus.features.stats",
     "IBPParams": "kplus.ibp.meibp_model",
     "ibp.RowState": "kplus.ibp.meibp_model",
-    "IBPSums": "kplus.ibp.stats",
+    "IBPSums": "kplus.ibp.factors",
     "GaussianFactors": "kplus.ibp.factors",
     "TruncatedFactors": "kplus.ibp.factors",
-    "FiniteIBP": "kplus.ibp.sticks",
-    "InfiniteIBP": "kplus.ibp.sticks",
-    "MeanField": "kplus.ibp.mean_field",
-    "BernoulliSums": "kplus.ibp.mean_field",
+    "FiniteIBP": "kplus.ibp.prior",
+    "InfiniteIBP": "kplus.ibp.prior",
+    "MeanField": "kplus.ibp.variational_model",
+    "BernoulliSums": "kplus.ibp.variational_model",
     "Scales": "kplus.ibp.gibbs.scales",
 }
 RECORDS_AND_STATES = ChainMap(RECORDS, STATES)

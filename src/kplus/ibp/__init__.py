@@ -1,1 +1,21 @@
-"""The Indian buffet process: MEIBP, IBPVariational, and IBPGibbs in `gibbs/`."""
+"""The Indian buffet process (IBP): MEIBP, IBPVariational, and IBPGibbs in `gibbs/`.
+
+In reading order:
+
+- `estimator`: what the three estimators share.
+- `table`: one pass over a new table, and missing entries filled in.
+- `prior`: the IBP prior of Z, its finite form and its stick-breaking form.
+- `factors`: q(A) for either prior, and the sums over rows that it needs.
+- `meibp`: the estimator MEIBP.
+- `meibp_search`: from a table to features, on a sample first.
+- `meibp_sample`: starts, and fits of rows in memory.
+- `meibp_model`: parameters, model and moves of the loop.
+- `meibp_rows`: the paper's own algorithm, row by row.
+- `variational`: the estimator IBPVariational.
+- `variational_search`: from a table to a variational posterior.
+- `variational_model`: parameters, sums and model of the loop.
+- `kernels_submodular`: maximisers of the objective of a row.
+- `kernels_rows`: sweeps of the paper's own algorithm.
+- `kernels_factors`: moments and updates of nonnegative factors.
+- `kernels_marginals`: probabilities of the bits of a row.
+"""

@@ -27,7 +27,7 @@ from kplus.core.errors import DataError
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.data.wrapped import ShiftedBlocks
-from kplus.ibp.survey import Survey, survey
+from kplus.ibp.table import Survey, survey
 
 __all__ = ["BuffetFeatures", "as_array", "given"]
 

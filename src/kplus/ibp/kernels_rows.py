@@ -15,6 +15,7 @@ from collections import namedtuple
 import numpy as np
 
 from kplus.core.kernels import fast_kernel, kernel
+from kplus.ibp.kernels_factors import entropy_cut, truncated
 from kplus.ibp.kernels_submodular import (
     Objective,
     double_greedy,
@@ -24,7 +25,6 @@ from kplus.ibp.kernels_submodular import (
     row_slack,
     sums_beside_diagonal,
 )
-from kplus.ibp.kernels_tails import entropy_cut, truncated
 
 __all__ = [
     "DOUBLE_GREEDY",

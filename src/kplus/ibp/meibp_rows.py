@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 from kplus.ibp import kernels_rows as kernel
+from kplus.ibp.factors import truncated_moments
 from kplus.ibp.kernels_submodular import rows_local_search
-from kplus.ibp.moments import truncated_moments
 from kplus.ibp.prior import harmonic, log_prior
 from kplus.linear.gaps import Gaps
 

@@ -9,8 +9,15 @@ from kplus.core.job import Job, draw
 from kplus.core.runs import answers, negated, run_job
 from kplus.core.types import Array, Callback, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.ibp.factors import Factors, GaussianFactors, TruncatedFactors
-from kplus.ibp.meibp_model import IBPParams, MEIBPModel, renumbered, sums_of
+from kplus.ibp.factors import Factors, GaussianFactors, IBPSums, TruncatedFactors
+from kplus.ibp.meibp_model import (
+    DropEmpty,
+    DropFeature,
+    IBPParams,
+    MEIBPModel,
+    renumbered,
+    sums_of,
+)
 from kplus.ibp.meibp_rows import (
     RowFit,
     RowSettings,
@@ -19,12 +26,19 @@ from kplus.ibp.meibp_rows import (
     start_at_random,
     start_from_features,
 )
-from kplus.ibp.moves import DropEmpty, DropFeature
+from kplus.ibp.meibp_sample import (
+    MOSTLY,
+    Found,
+    Sample,
+    Scales,
+    Spectrum,
+    parts,
+    projections,
+    random_bits,
+    with_births,
+)
 from kplus.ibp.prior import count_slopes
-from kplus.ibp.rows_in_memory import Found, Sample, Scales, with_births
-from kplus.ibp.start import MOSTLY, Spectrum, parts, projections, random_bits
-from kplus.ibp.stats import IBPSums
-from kplus.ibp.survey import Survey
+from kplus.ibp.table import Survey
 from kplus.linear.bits import Allocation
 from kplus.linear.gaps import Gaps
 

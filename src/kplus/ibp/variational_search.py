@@ -13,11 +13,9 @@ from kplus.engine.blas import SINGLE_THREAD
 from kplus.features import number
 from kplus.features.rows import Rows
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.gap_filling import fill_with_noise
-from kplus.ibp.mean_field import BernoulliSums, MeanField
-from kplus.ibp.prior import harmonic
-from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
-from kplus.ibp.variational_model import VariationalModel
+from kplus.ibp.prior import FiniteIBP, InfiniteIBP, harmonic
+from kplus.ibp.table import fill_with_noise
+from kplus.ibp.variational_model import BernoulliSums, MeanField, VariationalModel
 from kplus.linear.pursuit import noise_rank
 
 __all__ = ["VariationalFit", "VariationalSpec", "expected_bits", "fit"]

@@ -13,10 +13,9 @@ from kplus.base.estimator import AT_LEAST_ONE, Table
 from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
 from kplus.ibp.estimator import BuffetFeatures, as_array
-from kplus.ibp.gibbs import chains as gibbs
-from kplus.ibp.gibbs.bits import expected_bits
-from kplus.ibp.gibbs.chain import Bits, Settings
-from kplus.ibp.gibbs.factors import observe
+from kplus.ibp.gibbs.chain import Bits, GibbsFit, Settings, run_chain
+from kplus.ibp.gibbs.conditionals import expected_bits, observe
+from kplus.ibp.gibbs.samplers import make_chain
 from kplus.ibp.gibbs.scales import Scales
 from kplus.ibp.gibbs.start import hyperprior, start_of
 
@@ -226,14 +225,14 @@ class IBPGibbs(BuffetFeatures):
 
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
-    ) -> gibbs.GibbsFit:
+    ) -> GibbsFit:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
         deviation = table.survey.deviation
         start = start_of(self, table.X, table.source.n_rows, deviation, rng)
         rows = observe(as_array(table.source))
-        return gibbs.run(
-            gibbs.make_chain(rows, _settings(self, deviation), start, rng),
+        return run_chain(
+            make_chain(rows, _settings(self, deviation), start, rng),
             self.n_samples,
             self.burn_in,
             self.thin,
@@ -242,7 +241,7 @@ class IBPGibbs(BuffetFeatures):
             reporter.journal,
         )
 
-    def _attributes(self, found: gibbs.GibbsFit) -> dict[str, Any]:
+    def _attributes(self, found: GibbsFit) -> dict[str, Any]:
         return {
             **_of_sample(found.Z, found.components, found.scales),
             "log_joint_": found.log_joint,
@@ -258,7 +257,7 @@ class IBPGibbs(BuffetFeatures):
         kept = params.keep()
         return _of_sample(kept[0], params.mean_factors(kept), kept[1])
 
-    def _warn_more(self, found: gibbs.GibbsFit, table: Table) -> None:
+    def _warn_more(self, found: GibbsFit, table: Table) -> None:
         """A chain does not come to rest."""
 
     def _expected_bits(self, source: Blocks) -> Array:

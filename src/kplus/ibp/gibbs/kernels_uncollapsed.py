@@ -14,11 +14,12 @@ from kplus.ibp.gibbs.kernels_draws import (
     bit_is_on,
     count_singles,
     draw_number,
+    evidence_of_feature,
     move_last_column,
     poisson,
+    positive_normal,
     shuffle,
 )
-from kplus.ibp.gibbs.kernels_truncated import evidence_of_feature, positive_normal
 from kplus.linear.kernels_algebra import dot
 
 __all__ = ["Factors", "sweep_gaussian", "sweep_nonnegative"]

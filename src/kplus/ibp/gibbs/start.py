@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array
 from kplus.ibp.estimator import given
-from kplus.ibp.gibbs.chain import Bits
-from kplus.ibp.gibbs.chains import Start, draw_ibp, tidy
+from kplus.ibp.gibbs.chain import Bits, Start
 from kplus.ibp.gibbs.scales import LEAST_RATIO, Hyperprior, Scales
 
-__all__ = ["hyperprior", "start_of"]
+__all__ = ["draw_ibp", "hyperprior", "start_of", "tidy"]
 
 _LEAST = LEAST_RATIO**0.5
 _SMALL_NOISE = 0.01  # of the variance of the data: where the prior of the noise lies
@@ -117,3 +116,29 @@ def _checked(init: Any, n_rows: int) -> Bits:
     if not np.isin(Z, (0, 1)).all():
         raise ValueError("init must hold zeros and ones: which features each row has.")
     return Z.astype(np.uint8)
+
+
+def draw_ibp(N: int, alpha: float, most: int | None, rng: np.random.Generator) -> Bits:
+    """Draw Z from the Indian buffet process; features beyond the limit are left out."""
+    columns: list[Bits] = []
+    counts = np.empty(0)
+    for n in range(N):
+        for k in np.flatnonzero(rng.random(len(counts)) < counts / (n + 1)):
+            columns[k][n] = 1
+            counts[k] += 1
+        new = int(rng.poisson(alpha / (n + 1)))
+        if most is not None:
+            new = min(new, most - len(columns))
+        for _ in range(new):
+            columns.append(np.zeros(N, dtype=np.uint8))
+            columns[-1][n] = 1
+        counts = np.append(counts, np.ones(new))
+    return np.column_stack(columns) if columns else np.zeros((N, 0), dtype=np.uint8)
+
+
+def tidy(Z: Bits, A: Array | None, most: int | None) -> tuple[Bits, Array | None]:
+    """Without features that no row has, and the rarest beyond the limit."""
+    counts = Z.sum(axis=0, dtype=np.int64)
+    order = np.argsort(-counts, kind="stable")[:most]
+    kept = np.sort(order[counts[order] > 0])
+    return np.ascontiguousarray(Z[:, kept]), None if A is None else A[kept]

@@ -1,4 +1,4 @@
-"""The factors A given Z and what was observed: means, draws, evidence.
+"""A given Z and what was observed (means, draws, evidence), and E[Z] of rows given A.
 
 Columns with gaps in the same rows have the same ZᵀZ over the rows that were observed;
 such a group of columns is a *pattern*. Without gaps there is one.
@@ -8,11 +8,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kplus.core.types import Array, IntArray
-from kplus.ibp.gibbs.kernels_draws import Table
-from kplus.ibp.gibbs.kernels_truncated import draw_factors
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks, IntArray
+from kplus.ibp.gibbs.kernels_draws import Table, draw_factors
+from kplus.ibp.kernels_marginals import ascend_rows, exact_marginals, seed_rows
 
-__all__ = ["Observed", "Posteriors", "draw_nonnegative", "grams_of", "observe"]
+__all__ = [
+    "EXACT_BITS",
+    "Observed",
+    "Posteriors",
+    "draw_nonnegative",
+    "expected_bits",
+    "grams_of",
+    "mean_field",
+    "observe",
+]
+
+EXACT_BITS = 12  # up to so many features, all 2^K patterns are summed over
 
 
 @dataclass(frozen=True)
@@ -151,3 +163,54 @@ def draw_nonnegative(
         draw_factors(At, T, grams, data.pattern, noise, noise / factor, rng)
         total += At
     return np.ascontiguousarray(At.T), np.ascontiguousarray(total.T / sweeps)
+
+
+# ------------------------------------------------------------------------- E[Z] given A
+
+
+def expected_bits(source: Blocks, A: Array, shares: Array, noise: float) -> Array:
+    """E[Z] of all rows: exact for few features, else by mean field.
+
+    Parameters
+    ----------
+    source : Blocks
+        NaN where a value is missing.
+    A : (K, D)
+    shares : (K,)
+        How probable each feature is before a row is seen.
+    noise : float
+        The variance σx².
+    """
+    odds = np.log(shares) - np.log1p(-shares)
+    found = [_of_block(X, A / noise, A, odds) for _, X in read_blocks(source)]
+    return np.concatenate(found)
+
+
+def _of_block(X: Array, scaled: Array, A: Array, odds: Array) -> Array:
+    """Rows with gaps in the same columns share their Gram matrix."""
+    missing = np.isnan(X)
+    c = np.where(missing, 0.0, X) @ scaled.T + odds
+    out = np.empty_like(c)
+    masks, group = np.unique(missing, axis=0, return_inverse=True)
+    for i, mask in enumerate(masks):
+        rows = np.flatnonzero(group.ravel() == i)
+        G = scaled[:, ~mask] @ A[:, ~mask].T
+        out[rows] = _marginals(c[rows], G)
+    return out
+
+
+def _marginals(c: Array, G: Array) -> Array:
+    if len(G) > EXACT_BITS:
+        return mean_field(c, G)
+    out = np.empty_like(c)
+    exact_marginals(c, G, out)
+    return out
+
+
+def mean_field(c: Array, G: Array, most_sweeps: int = 200, tol: float = 1e-9) -> Array:
+    """Independent bits that fit best, from the best z that flips of one bit find."""
+    nu, rest = np.zeros_like(c), c.copy()
+    which, no_odds = np.zeros(len(c), np.int64), np.zeros(len(G))
+    seed_rows(rest, G[None], which, no_odds, 1.0, nu)
+    ascend_rows(rest, G[None], which, no_odds, 1.0, most_sweeps, tol, nu)
+    return nu

@@ -1,11 +1,14 @@
-"""Missing entries filled in as if they had been observed, noise included."""
+"""What a table holds, from one pass over its blocks; and how its gaps are filled."""
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks
 
-__all__ = ["fill_with_noise"]
+__all__ = ["Survey", "fill_with_noise", "survey"]
 
 _ROUNDS = 30
 _SMALL = 256  # rows or columns: all directions are found at once
@@ -13,6 +16,80 @@ _FIRST_DIRECTIONS = 64  # so many are sought first in larger tables
 _TURNS = 4  # towards the strongest directions, from random ones
 _STILL = 1e-2  # of the noise: how much filled values may move at the end
 _KNOWN = 1e-3  # or the share by which the variance of the noise may still fall
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts, extremes and spread of the observed values.
+
+    Attributes
+    ----------
+    finite : bool
+        Whether values and the sum of their squares are finite.
+    rows : int
+    observed : int
+        Number of entries that are not missing.
+    means, lowest : (D,)
+        Mean and minimum of each column.
+    deviation : float
+        Standard deviation of entries about the mean of their column.
+    empty_rows : list of int
+        Numbers of the rows without any value.
+    """
+
+    finite: bool
+    rows: int
+    observed: int
+    means: Array
+    lowest: Array
+    deviation: float
+    empty_rows: list[int]
+
+    @property
+    def variance(self) -> float:
+        """What a variance may be in the units of the data; above zero."""
+        level = float(np.mean(self.means**2))
+        return self.deviation**2 or level or 1.0
+
+
+def survey(source: Blocks) -> Survey:
+    """Look at every block once."""
+    D = source.n_features
+    lowest, origin = np.full(D, np.inf), np.zeros(D)
+    known, sums, squares = np.zeros(D), np.zeros(D), np.zeros(D)
+    empty: list[int] = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for first, block in read_blocks(source):
+            rows = block.astype(np.float64, copy=False)
+            lowest = np.fmin(lowest, np.fmin.reduce(rows, axis=0))
+            # Sums about a value of the column keep their digits.
+            origin = np.where(known > 0.0, origin, np.where(lowest < np.inf, lowest, 0))
+            values = rows - origin
+            if np.isnan(values.sum()):
+                missing = np.isnan(rows)
+                values = np.where(missing, 0.0, values)
+                known += np.count_nonzero(~missing, axis=0)
+                empty += (first + np.flatnonzero(missing.all(axis=1))).tolist()
+            else:
+                known += len(rows)
+            sums += values.sum(axis=0)
+            squares += np.einsum("nd,nd->d", values, values)
+        finite = bool(np.isfinite(squares.sum()))
+        count = np.maximum(known, 1.0)
+        spread = squares - sums * sums / count if finite else np.zeros(D)
+    variance = max(float(spread.sum()), 0.0) / max(float(known.sum()), 1.0)
+    return Survey(
+        finite=finite,
+        rows=source.n_rows,
+        observed=int(known.sum()),
+        means=origin + sums / count,
+        lowest=lowest,
+        deviation=float(np.sqrt(variance)),
+        empty_rows=empty,
+    )
+
+
+# ---------------------------------------------------------------------- missing entries
 
 
 def fill_with_noise(

@@ -13,8 +13,8 @@ from kplus.core.types import Array, Blocks, IntArray
 from kplus.ibp import variational_search as search
 from kplus.ibp.estimator import BuffetFeatures, given
 from kplus.ibp.factors import GaussianFactors
-from kplus.ibp.mean_field import MeanField
-from kplus.ibp.sticks import FiniteIBP, InfiniteIBP
+from kplus.ibp.prior import FiniteIBP, InfiniteIBP
+from kplus.ibp.variational_model import MeanField
 from kplus.ibp.variational_search import VariationalFit, VariationalSpec
 
 __all__ = ["IBPVariational"]
