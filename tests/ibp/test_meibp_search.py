@@ -160,11 +160,11 @@ def test_births_are_worth_their_price(nonnegative, gaps):
     model = MEIBPModel()
     scales = Scales(0.25, 1.0, 1.0, nonnegative)
     start = sample.begin(model, Z[:, :3].astype(np.uint8), scales)
-    found = sample.rest(model, start, 50)
+    found = sample.converge(model, start)
     rng = np.random.default_rng(0)
     new = sample.births(model, found, 4, nonnegative, rng)
     assert 1 <= len(new) <= 4
-    born = sample.rest(model, with_births(found.params, new), 50)
+    born = sample.converge(model, with_births(found.params, new))
     assert born.bound > found.bound
     assert len(sample.births(model, found, 0, nonnegative, rng)) == 0
 
@@ -175,7 +175,7 @@ def test_nothing_is_born_from_noise():
     sample = Sample(X)
     model = MEIBPModel()
     start = sample.begin(model, Z.astype(np.uint8), Scales(0.25, 1.0, 1.0, True))
-    found = sample.rest(model, start, 50)
+    found = sample.converge(model, start)
     assert found.params.K == 5
     new = sample.births(model, found, 3, True, np.random.default_rng(0))
     assert len(new) == 0

@@ -15,6 +15,7 @@ from kplus.ibp import meibp_search as search
 from kplus.ibp.estimator import BuffetFeatures, given
 from kplus.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.ibp.meibp_model import IBPParams
+from kplus.ibp.meibp_rows import fit_by_rows
 from kplus.ibp.meibp_search import IBPFit, IBPSpec
 
 __all__ = ["MEIBP"]
@@ -202,8 +203,8 @@ class MEIBP(BuffetFeatures):
     ) -> IBPFit:
         spec = _spec(self)
         job = job_of(self, table.source, weights, reporter)
-        by = search.fit if self.sweep == "blocks" else search.fit_by_rows
-        return by(job, spec, table.survey, _start(self, spec))
+        fit = search.fit if self.sweep == "blocks" else fit_by_rows
+        return fit(job, spec, table.survey, _start(self, spec))
 
     def _attributes(self, found: IBPFit) -> dict[str, Any]:
         return {

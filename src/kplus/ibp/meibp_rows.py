@@ -6,17 +6,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array, IntArray
+from kplus.core.job import Job
+from kplus.core.types import Array, Callback, IntArray, PassInfo
+from kplus.engine.blas import SINGLE_THREAD
 from kplus.ibp import kernels_rows as kernel
-from kplus.ibp.factors import truncated_moments
+from kplus.ibp.factors import (
+    Factors,
+    GaussianFactors,
+    TruncatedFactors,
+    truncated_moments,
+)
 from kplus.ibp.kernels_submodular import rows_local_search
-from kplus.ibp.prior import harmonic, log_prior
+from kplus.ibp.meibp_model import IBPParams, renumbered, sums_of
+from kplus.ibp.meibp_sample import Sample, Spectrum
+from kplus.ibp.meibp_search import IBPFit, IBPSpec, best_start, draw_sample
+from kplus.ibp.prior import count_slopes, harmonic, log_prior
+from kplus.ibp.table import Survey
 from kplus.linear.gaps import Gaps
 
 __all__ = [
     "RowFit",
     "RowSettings",
     "RowStart",
+    "fit_by_rows",
     "fit_rows",
     "start_at_random",
     "start_from_bits",
@@ -315,3 +327,82 @@ class _State:
             changed=changed,
             converged=converged,
         )
+
+
+# ------------------------------------------------------------ from a table to features
+
+
+def fit_by_rows(
+    job: Job, spec: IBPSpec, survey: Survey, start: IBPParams | None = None
+) -> IBPFit:
+    """Find features as in the paper: rows one by one, in memory."""
+    sample = draw_sample(job, job.source.n_rows, 0)
+    row_start = _row_start(job, spec, survey, sample, start)
+    settings = RowSettings(
+        alpha=spec.alpha,
+        noise_scale=None if spec.noise is None else np.sqrt(spec.noise),
+        factor_scale=None if spec.spread is None else np.sqrt(spec.spread),
+        nonnegative=spec.nonnegative,
+        maximizer="local_search" if spec.greedy is None else "double_greedy",
+        max_iter=job.max_iter,
+        tol=job.tol,
+    )
+    with SINGLE_THREAD:
+        callback = _on_sweep(job.callback, spec, sample.gaps)
+        row_fit = fit_rows(sample.table, row_start, settings, job.rng, callback)
+    return _as_fit(sample, row_fit, spec)
+
+
+def _row_start(
+    job: Job, spec: IBPSpec, survey: Survey, sample: Sample, start: IBPParams | None
+) -> RowStart:
+    if start is None and spec.init == "random":
+        K = spec.most or max(2 * Spectrum.of(sample.complete, len(sample.X)).rank, 1)
+        return start_at_random(sample.table, K, job.rng, spec.nonnegative)
+    if start is None:
+        with SINGLE_THREAD:
+            start = best_start(job, spec, survey).params
+    return start_from_features(sample.table, start.factors.mean, np.sqrt(start.noise))
+
+
+def _on_sweep(
+    callback: Callback | None, spec: IBPSpec, gaps: Gaps
+) -> Callable[[int, RowFit], bool] | None:
+    """A callback of the loop as one of sweeps over rows."""
+    if callback is None:
+        return None
+
+    def on_sweep(sweep: int, row_fit: RowFit) -> bool:
+        params = _as_params(row_fit, spec, gaps)
+        return callback(PassInfo(sweep, row_fit.history[-1], params))
+
+    return on_sweep
+
+
+def _as_params(row_fit: RowFit, spec: IBPSpec, gaps: Gaps) -> IBPParams:
+    """The parameters of a fit by rows, as those of a fit by blocks."""
+    factors: Factors
+    if spec.nonnegative:
+        factors = TruncatedFactors(row_fit.mu, row_fit.scale)
+    else:
+        factors = GaussianFactors.independent(row_fit.mu, row_fit.scale, gaps.group)
+    counts = row_fit.Z.sum(axis=0, dtype=np.float64)
+    return IBPParams(
+        factors,
+        row_fit.noise_scale**2,
+        row_fit.factor_scale**2,
+        row_fit.alpha,
+        count_slopes(counts, len(row_fit.Z)),
+    )
+
+
+def _as_fit(sample: Sample, row_fit: RowFit, spec: IBPSpec) -> IBPFit:
+    """A fit by rows as one by blocks, features by falling number of rows."""
+    params = _as_params(row_fit, spec, sample.gaps)
+    order = np.argsort(-row_fit.Z.sum(axis=0, dtype=np.int64), kind="stable")
+    old_to_new = np.argsort(order)
+    params = renumbered(params, old_to_new, len(old_to_new), params.factors.mean[:0])
+    sums = sums_of(
+        sample.X, sample.missing, sample.gaps, row_fit.Z[:, order], params.factors.mean
+    )
+    return IBPFit(params, sums, np.array(row_fit.history), row_fit.converged)

@@ -33,8 +33,8 @@ from kplus.linear.pursuit import noise_rank, two_valued
 __all__ = [
     "MOSTLY",
     "Bits",
-    "Found",
     "Sample",
+    "SampleFit",
     "Scales",
     "Spectrum",
     "parts",
@@ -50,6 +50,7 @@ _POWER_STEPS = 6
 _LEVEL = 10.0  # times what noise and K features make of a level that is not there
 MOSTLY = 0.8  # so many clear projections leave no doubt about the others
 _CANDIDATES = 4
+_MAX_PASSES = 50
 _TOL = 1e-5  # nats a value
 _RIDGE = 1e-6  # of a row: features may depend on each other
 
@@ -65,12 +66,16 @@ class Scales:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Where a fit of the rows in memory came to rest."""
+class SampleFit:
+    """The converged fit of rows in memory."""
 
     params: IBPParams
     Z: Bits
     bound: float
+
+    @property
+    def bound_per_row(self) -> float:
+        return self.bound / len(self.Z)
 
 
 @dataclass(frozen=True)
@@ -137,30 +142,30 @@ class Sample:
         """By how much the bound rises where it is worth while to go on."""
         return _TOL * self.gaps.observed
 
-    def rest(self, model: MEIBPModel, params: IBPParams, max_iter: int) -> Found:
-        """Pass over the rows until nothing much changes."""
+    def converge(self, model: MEIBPModel, params: IBPParams) -> SampleFit:
+        """Pass over the rows until the bound rises by less than `step`."""
         source = ArrayBlocks(self.table, max(len(self.table), 1))
         with make_engine(source, None, 1) as engine:
             result = loop.run(
                 model, engine, params, moves=[DropEmpty(), DropFeature()],
-                max_iter=max_iter, tol=1e-11, step=self.step,
+                max_iter=_MAX_PASSES, tol=1e-11, step=self.step,
             )  # fmt: skip
             Z = next(iter(engine.locals())).unpack()
-        return Found(result.params, Z, -result.history[-1])
+        return SampleFit(result.params, Z, -result.history[-1])
 
-    def without_one(self, found: Found) -> IBPParams:
+    def without_one(self, fitted: SampleFit) -> IBPParams:
         """Parameters without the feature that is missed least."""
-        K, A = found.params.K, found.params.factors.mean
-        sums = sums_of(self.X, self.missing, self.gaps, found.Z, A)
+        K, A = fitted.params.K, fitted.params.factors.mean
+        sums = sums_of(self.X, self.missing, self.gaps, fitted.Z, A)
         old_to_new = without(
-            K, int(np.argmax(removal_upper_bounds(found.params, sums)))
+            K, int(np.argmax(removal_upper_bounds(fitted.params, sums)))
         )
-        return renumbered(found.params, old_to_new, K - 1, A[:0])
+        return renumbered(fitted.params, old_to_new, K - 1, A[:0])
 
     def births(
         self,
         model: MEIBPModel,
-        found: Found,
+        fitted: SampleFit,
         most: int,
         nonnegative: bool,
         rng: np.random.Generator,
@@ -169,14 +174,14 @@ class Sample:
 
         Each is worth its price even if nothing else follows.
         """
-        R = self.X - found.Z.astype(np.float64) @ found.params.factors.mean
+        R = self.X - fitted.Z.astype(np.float64) @ fitted.params.factors.mean
         if self.missing is not None:
             R[self.missing] = 0.0
         new: list[Array] = []
         for _ in range(most):
             tried = [_shared(R, nonnegative, rng) for _ in range(_CANDIDATES)]
             _, held, a = max(tried, key=lambda one: one[0])
-            if not held.any() or not self._pays(model, found.params, R, held):
+            if not held.any() or not self._pays(model, fitted.params, R, held):
                 break
             new.append(a)
             R[held] -= a
@@ -326,7 +331,7 @@ def _strongest(gram: Array, m: int) -> tuple[Array, Array]:
 
 
 def projections(
-    found: Spectrum, most: int, nonnegative: bool, rng: np.random.Generator
+    spectrum: Spectrum, most: int, nonnegative: bool, rng: np.random.Generator
 ) -> tuple[Bits, float]:
     """Columns of Z that projections of the rows show, and the share that is clear.
 
@@ -334,24 +339,26 @@ def projections(
     taken: where the sum over columns is positive. What all rows have in common beside
     them, if it is more than noise, is one feature more.
     """
-    n = len(found.X)
-    K = max(found.rank, int(found.values[0] > 0.0))
+    n = len(spectrum.X)
+    K = max(spectrum.rank, int(spectrum.values[0] > 0.0))
     columns, clear = np.zeros((n, 0), np.bool_), 0
     if K:
-        columns, clear = two_valued(found.whitened(K), np.full(n, 1.0 / n), rng, MOSTLY)
+        columns, clear = two_valued(
+            spectrum.whitened(K), np.full(n, 1.0 / n), rng, MOSTLY
+        )
     Z = columns.astype(np.uint8)
     ones = columns - columns.mean(axis=0)
     gram = ones.T @ ones
-    slopes = np.linalg.pinv(gram, hermitian=True) @ (ones.T @ found.X)
+    slopes = np.linalg.pinv(gram, hermitian=True) @ (ones.T @ spectrum.X)
     turned = slopes.sum(axis=1) < 0.0
     if not nonnegative:
         turned = columns.mean(axis=0) > 0.5
     Z[:, turned] ^= 1
     slopes[turned] *= -1.0
-    level = found.mean - Z.mean(axis=0) @ slopes
+    level = spectrum.mean - Z.mean(axis=0) @ slopes
     if nonnegative:
         level = np.maximum(level, 0.0)
-    if level @ level * n > _LEVEL * (K + 1) * found.noise * len(level):
+    if level @ level * n > _LEVEL * (K + 1) * spectrum.noise * len(level):
         Z = np.column_stack([np.ones(n, np.uint8), Z])
     return Z[:, :most], clear / max(K, 1)
 
