@@ -392,7 +392,7 @@ def test_runs_end_when_told():
     assert len(found.sizes) == 0
 
 
-def test_MB_15_the_buffet_has_alpha_harmonic_features():
+def test_MB_15_the_prior_has_alpha_harmonic_features():
     rng = np.random.default_rng(11)
     draws = [draw_ibp(5, 1.5, None, rng) for _ in range(3000)]
     assert np.mean([Z.shape[1] for Z in draws]) == pytest.approx(

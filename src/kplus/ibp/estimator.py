@@ -29,13 +29,13 @@ from kplus.core.types import Array, Blocks, PassInfo
 from kplus.data.wrapped import ShiftedBlocks
 from kplus.ibp.table import Survey, survey
 
-__all__ = ["BuffetFeatures", "as_array", "given"]
+__all__ = ["IBPEstimator", "as_array", "given"]
 
 _HIGH = 1e6  # levels so much larger than the deviations leave too few digits
 _SCALE = [Interval(Real, 1e-100, 1e100, closed="both"), StrOptions({"infer"})]
 
 
-class BuffetFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """X = ZA + noise with binary Z; subclasses infer Z, A, scales and alpha.
 
     A subclass sets `components_`, `n_components_`, `feature_counts_`, `alpha_`,

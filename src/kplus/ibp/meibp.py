@@ -12,7 +12,7 @@ from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
 from kplus.ibp import meibp_search as search
-from kplus.ibp.estimator import BuffetFeatures, given
+from kplus.ibp.estimator import IBPEstimator, given
 from kplus.ibp.factors import Factors, GaussianFactors, TruncatedFactors
 from kplus.ibp.meibp_model import IBPParams
 from kplus.ibp.meibp_rows import fit_by_rows
@@ -21,7 +21,7 @@ from kplus.ibp.meibp_search import IBPFit, IBPSpec
 __all__ = ["MEIBP"]
 
 
-class MEIBP(BuffetFeatures):
+class MEIBP(IBPEstimator):
     """Latent features with an Indian buffet process prior, by maximisation.
 
     Every row is the sum of the features it has plus noise: X = ZA + E, where Z holds
@@ -142,7 +142,7 @@ class MEIBP(BuffetFeatures):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
-        **BuffetFeatures._parameter_constraints,
+        **IBPEstimator._parameter_constraints,
         "prior": [StrOptions({"nonnegative", "gaussian"})],
         "maximizer": [StrOptions({"local_search", "double_greedy"})],
         "sweep": [StrOptions({"blocks", "rows"})],

@@ -11,7 +11,7 @@ from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.ibp import variational_search as search
-from kplus.ibp.estimator import BuffetFeatures, given
+from kplus.ibp.estimator import IBPEstimator, given
 from kplus.ibp.factors import GaussianFactors
 from kplus.ibp.prior import FiniteIBP, InfiniteIBP
 from kplus.ibp.variational_model import MeanField
@@ -22,7 +22,7 @@ __all__ = ["IBPVariational"]
 _FEWEST = 0.5  # rows that are expected to have a feature, for it to be reported
 
 
-class IBPVariational(BuffetFeatures):
+class IBPVariational(IBPEstimator):
     """Latent features by variational inference for the Indian buffet process.
 
     Every row is the sum of the features it has, plus noise: X = Z A + ε, where Z holds
@@ -136,7 +136,7 @@ class IBPVariational(BuffetFeatures):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
-        **BuffetFeatures._parameter_constraints,
+        **IBPEstimator._parameter_constraints,
         "process": [StrOptions({"finite", "infinite"})],
         "init": [StrOptions({"auto", "random"})],
     }

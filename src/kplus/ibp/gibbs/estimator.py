@@ -1,4 +1,4 @@
-"""IBPGibbs: samples from the posterior of features with a buffet process prior."""
+"""IBPGibbs: samples from the posterior of features with an IBP prior."""
 
 from numbers import Integral
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from kplus.base.checks import check_shapes
 from kplus.base.estimator import AT_LEAST_ONE, Table
 from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
-from kplus.ibp.estimator import BuffetFeatures, as_array
+from kplus.ibp.estimator import IBPEstimator, as_array
 from kplus.ibp.gibbs.chain import Bits, GibbsFit, Settings, run_chain
 from kplus.ibp.gibbs.conditionals import expected_bits, observe
 from kplus.ibp.gibbs.samplers import make_chain
@@ -22,7 +22,7 @@ from kplus.ibp.gibbs.start import hyperprior, start_of
 __all__ = ["IBPGibbs"]
 
 
-class IBPGibbs(BuffetFeatures):
+class IBPGibbs(IBPEstimator):
     """Samples of latent features with an Indian buffet process prior.
 
     Every row is the sum of the features it has plus noise: X = ZA + E, where Z holds
@@ -33,8 +33,8 @@ class IBPGibbs(BuffetFeatures):
     Parameters
     ----------
     max_components : int or None, default=None
-        Never more features than that. The prior is the buffet process given that it
-        does not exceed them.
+        Never more features than that. The prior is the Indian buffet
+        process given that it does not exceed them.
     sampler : {"accelerated", "collapsed", "uncollapsed"}, default="accelerated"
         "collapsed" integrates the factors A out [1]_. "accelerated" draws from the same
         distribution and is faster: it keeps what all other rows say of A while a row is
@@ -154,7 +154,7 @@ class IBPGibbs(BuffetFeatures):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **BuffetFeatures._parameter_constraints,
+        **IBPEstimator._parameter_constraints,
         "sampler": [StrOptions({"accelerated", "collapsed", "uncollapsed"})],
         "prior": [StrOptions({"gaussian", "nonnegative"})],
         "n_samples": [AT_LEAST_ONE],
