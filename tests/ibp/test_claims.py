@@ -63,7 +63,7 @@ def test_ME_1_sums_to_one_and_expects_alpha_harmonic_features(alpha):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_ME_1_either_prior_leaves_the_same_bits(seed):
-    """Where a fit by shifted classes rests, no row is better by left-ordered ones."""
+    """Where shifted classes converged, no row is better by left-ordered ones."""
     X, _, _ = obvious.planted(25, 12, 3, seed, noise=0.3)
     fixed = {**FIXED, "noise_scale": 0.3}
     fit = fitted(X, 3, seed, refresh=1, tol=1e-10, max_iter=500, **fixed)
@@ -195,10 +195,10 @@ def test_ME_6_a_signed_factor_breaks_it(seed):
 # ------------------------------------------------------- ME-7, ME-8: the maximisers
 
 
-def objectives(N, D, K, seed, at_rest, rows):
-    """Row objectives on data as in section 3.6, after one sweep or at rest."""
+def objectives(N, D, K, seed, converged, rows):
+    """Row objectives on data as in section 3.6, after one sweep or converged."""
     X, _, _ = obvious.planted(N, D, K, seed, noise=1.0)
-    fit = fitted(X, K, seed, max_iter=100 if at_rest else 1)
+    fit = fitted(X, K, seed, max_iter=100 if converged else 1)
     table = obvious.one_by_one(X, ibp_sweep)
     model = ibp_sweep.Model(fit.noise_scale**2, fit.factor_scale**2, fit.alpha, True)
     factors = ibp_sweep.Factors(
@@ -226,10 +226,10 @@ def drawn(lin, Q, fresh, base, seed):
     return submodular.random_double_greedy(objective, seed, 0, z, w, high)
 
 
-@pytest.mark.parametrize("at_rest", [False, True])
+@pytest.mark.parametrize("converged", [False, True])
 @pytest.mark.parametrize("K", [4, 8, 12])
-def test_ME_7_a_third_of_the_range_in_every_row_half_of_it_on_average(K, at_rest):
-    for values, row in objectives(60, 20, K, 0, at_rest, 12):
+def test_ME_7_a_third_of_the_range_in_every_row_half_of_it_on_average(K, converged):
+    for values, row in objectives(60, 20, K, 0, converged, 12):
         assert obvious.share_of_range(searched(*row), values) >= 1.0 / 3.0
         shares = [
             obvious.share_of_range(drawn(*row, seed), values) for seed in range(40)
@@ -237,31 +237,31 @@ def test_ME_7_a_third_of_the_range_in_every_row_half_of_it_on_average(K, at_rest
         assert np.mean(shares) >= 0.5
 
 
-def figure_1(K, seed, at_rest, rows, N=500, D=50):
+def figure_1(K, seed, converged, rows, N=500, D=50):
     """Shares of rows: optimal, within 95 % of the range; of random bits within 95 %."""
     found = []
     rng = np.random.default_rng(seed)
-    for values, row in objectives(N, D, K, seed, at_rest, rows):
+    for values, row in objectives(N, D, K, seed, converged, rows):
         share = obvious.share_of_range(searched(*row), values)
         chance = obvious.share_of_range(values[rng.integers(len(values))], values)
         found.append((share >= 1.0 - 1e-9, share >= 0.95, chance >= 0.95))
     return np.mean(found, axis=0)
 
 
-@pytest.mark.parametrize("at_rest", [False, True])
-def test_ME_8_nearly_all_rows_within_95_percent(at_rest):
+@pytest.mark.parametrize("converged", [False, True])
+def test_ME_8_nearly_all_rows_within_95_percent(converged):
     """Confirmed in small: also K = 12 and after one sweep; random bits hardly ever."""
     for K in (2, 6, 10, 12):
-        _, within, chance = figure_1(K, 1, at_rest, 25)
+        _, within, chance = figure_1(K, 1, converged, 25)
         assert within >= 0.96
         assert chance < within
 
 
-@pytest.mark.parametrize("at_rest", [False, True])
-def test_ME_8_all_rows_are_optimal_for_two_features_most_for_twelve(at_rest):
+@pytest.mark.parametrize("converged", [False, True])
+def test_ME_8_all_rows_are_optimal_for_two_features_most_for_twelve(converged):
     """About 70 % at K = 12 in the paper; dense factors, as here, leave local optima."""
     two, twelve = (
-        np.mean([figure_1(K, seed, at_rest, 40)[0] for seed in range(4)])
+        np.mean([figure_1(K, seed, converged, 40)[0] for seed in range(4)])
         for K in (2, 12)
     )
     assert two == 1.0

@@ -1,4 +1,4 @@
-"""How factors that are not negative come to rest."""
+"""How nonnegative factors converge."""
 
 from dataclasses import replace
 

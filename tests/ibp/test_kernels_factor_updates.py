@@ -71,7 +71,7 @@ def test_equals_the_equations(gaps, seed, noise, prior):
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
-def test_rounds_come_to_rest(gaps):
+def test_rounds_converge(gaps):
     X, Z, known, mean = a_problem(0, N=60, gaps=gaps)
     for _ in range(200):
         mean, _, _, moved, _ = refreshed(X, Z, known, 0.1, 1.0, mean)

@@ -184,7 +184,7 @@ class MEIBPLaws(Laws):
 
     @law
     @given(tables())
-    def test_ME_17_rows_come_to_rest(self, table):
+    def test_ME_17_rows_converge(self, table):
         """ME-17: at some point no row changes any more."""
         model, result, _ = self.fit(table)
         with self.engine(table) as engine:

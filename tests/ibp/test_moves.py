@@ -50,7 +50,7 @@ def summed(X, Z, A):
 
 
 def fitted(prior, X, Z, rounds=8):
-    """Parameters for given bits, at rest but for rows."""
+    """Parameters for given bits, converged but for rows."""
     K, D = Z.shape[1], X.shape[1]
     start = KINDS[prior].near(np.ones((K, D)), 0.1)
     params = IBPParams(start, 0.1, 1.0, 1.0, np.zeros(K))

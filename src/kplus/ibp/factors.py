@@ -29,7 +29,7 @@ _LOG_2PIE = float(np.log(2.0 * np.pi * np.e))
 _MAX_ROUNDS = 10
 _FIRST_ROUNDS = 3
 _FEW = 0.02
-_AT_REST = 1e-3  # change of a mean, in standard deviations of the noise
+_CONVERGED = 1e-3  # change of a mean, in standard deviations of the noise
 
 
 class Factors(Protocol):
@@ -137,7 +137,7 @@ class TruncatedFactors:
         for _ in range(_FIRST_ROUNDS if far_off else _MAX_ROUNDS):
             found = Moments(mu, variance, mean)
             moved = refresh(sums.S, starts, T, noise, spread, found, step)
-            if moved < _AT_REST:
+            if moved < _CONVERGED:
                 break
         back = np.argsort(order, kind="stable")
         return type(self)(mu.take(back, axis=1), variance.take(back, axis=1))

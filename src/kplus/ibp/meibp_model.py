@@ -306,7 +306,7 @@ class DropEmpty:
 
 
 class DropFeature:
-    """At rest, drop a feature if the bound is higher without it, all else refitted.
+    """Once converged, drop a feature if that raises the bound, all else refitted.
 
     Rows keep their other features, so that the sums tell the bound exactly.
     """

@@ -181,13 +181,13 @@ def fit_rows(
             if callback(iteration + 1, here):
                 break
         step = settings.tol * state.gaps.observed
-        converged = changed[-1] == 0 and _rests(history, step)
+        converged = changed[-1] == 0 and _converged(history, step)
         if converged:
             break
     return state.result(history, changed, converged)
 
 
-def _rests(history: list[float], step: float) -> bool:
+def _converged(history: list[float], step: float) -> bool:
     return len(history) > 1 and history[-1] - history[-2] <= step
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 _LEAST, _MOST = 1e-8, 1e8  # of alpha
 _MAX_STEPS = 20  # in one update; the next one goes on from there
-_REST = 1e-6  # of the parameters: sticks that change by less stand still
+_CONVERGED = 1e-6  # of the parameters: sticks that change by less have converged
 
 
 def harmonic(N: float) -> float:
@@ -204,7 +204,7 @@ class InfiniteIBP:
             last, sticks = sticks.tau, sticks.with_sticks(counts, N)
             if infer_alpha:
                 sticks = sticks.with_alpha()
-            if np.all(np.abs(sticks.tau - last) <= _REST * last):
+            if np.all(np.abs(sticks.tau - last) <= _CONVERGED * last):
                 break
         return sticks
 

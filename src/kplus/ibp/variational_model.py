@@ -117,7 +117,7 @@ class VariationalModel:
     most_sweeps : int
         Rounds over the features of a row in a pass.
     tol : float
-        A row rests when no probability changes by more.
+        A row has converged when no probability changes by more.
     """
 
     infer_alpha: bool = True
@@ -215,7 +215,7 @@ class VariationalModel:
         return -self.bound(params, total)
 
     def converged(self, total: BernoulliSums) -> bool:
-        return False  # probabilities never stand quite still
+        return False  # probabilities always change a little
 
     def regroup_local(self, local: Any, old_to_new: IntArray, K: int) -> Array:
         raise NotImplementedError("The number of features is the truncation.")

@@ -70,7 +70,7 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
             passes = min(_SAMPLE_PASSES, job.max_iter)
             few = job.on_sample(ArrayBlocks(sample), max_iter=passes)
             start = _best_of(few, starts).params
-            return _to_rest(job, starts.model, start)
+            return _converge(job, starts.model, start)
         return _best_of(job, starts)
 
 
@@ -80,7 +80,7 @@ def _best_of(job: Job, starts: "_Starts") -> VariationalFit:
 
     def one(part: Job, again: bool) -> VariationalFit:
         start = starts.draw(part.rng.spawn(1)[0], spec.random_start or again)
-        return _to_rest(part, starts.model, start)
+        return _converge(part, starts.model, start)
 
     return best_of(spec.n_init, job, one, lambda end: -float(end.history[-1]))
 
@@ -189,8 +189,8 @@ def _as_rows(X: Array) -> Rows:
 # ------------------------------------------------------------------- the passes
 
 
-def _to_rest(job: Job, model: VariationalModel, start: MeanField) -> VariationalFit:
-    """Pass until the bound rests; then go on with rows that also start from nothing.
+def _converge(job: Job, model: VariationalModel, start: MeanField) -> VariationalFit:
+    """Pass until the bound converges; then let rows also start from nothing.
 
     So their probabilities are those that the same rows would get in another table,
     except where these are worse.

@@ -258,7 +258,7 @@ class IBPGibbs(IBPEstimator):
         return _of_sample(kept[0], params.mean_factors(kept), kept[1])
 
     def _warn_more(self, found: GibbsFit, table: Table) -> None:
-        """A chain does not come to rest."""
+        """A chain does not converge to one state: there is nothing to warn of."""
 
     def _expected_bits(self, source: Blocks) -> Array:
         shares = self.feature_counts_ / (self._n_rows + 1.0)
