@@ -91,21 +91,25 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _surveyed(self, X: Any, source: Blocks) -> Table:
         """Refuse what the model has no place for, shift what is to be shifted."""
         refuse_empty_columns(self, source, None)
-        found = survey(source)
-        if not found.finite:
+        summary = survey(source)
+        if not summary.finite:
             raise describe_infinite(self, source)
-        if found.empty_rows:
-            raise DataError(_empty_rows(found.empty_rows))
+        if summary.empty_rows:
+            raise DataError(_empty_rows(summary.empty_rows))
         if self._nonnegative and self.negative == "shift":
-            source = ShiftedBlocks(source, found.lowest)
-            return Table(X, source, survey=survey(source), offset=found.lowest)
-        if self._nonnegative and self.negative == "error" and found.lowest.min() < 0.0:
-            raise DataError(_negative_values(self, found.lowest))
-        if np.abs(found.means).max() > _HIGH * found.deviation > 0.0:
-            raise DataError(_high_level(self, found))
-        return Table(X, source, survey=found, offset=np.zeros(source.n_features))
+            source = ShiftedBlocks(source, summary.lowest)
+            return Table(X, source, survey=survey(source), offset=summary.lowest)
+        if (
+            self._nonnegative
+            and self.negative == "error"
+            and summary.lowest.min() < 0.0
+        ):
+            raise DataError(_negative_values(self, summary.lowest))
+        if np.abs(summary.means).max() > _HIGH * summary.deviation > 0.0:
+            raise DataError(_high_level(self, summary))
+        return Table(X, source, survey=summary, offset=np.zeros(source.n_features))
 
-    def _attributes(self, found: Any) -> dict[str, Any]:
+    def _attributes(self, fit: Any) -> dict[str, Any]:
         """What users see of a fit."""
         raise NotImplementedError
 
@@ -113,22 +117,22 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """What they see of parameters in mid-fit."""
         raise NotImplementedError
 
-    def _store(self, found: Any, table: Table) -> None:
-        for name, value in {**self._attributes(found), **_of_table(table)}.items():
+    def _store(self, fit: Any, table: Table) -> None:
+        for name, value in {**self._attributes(fit), **_of_table(table)}.items():
             setattr(self, name, value)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         attributes = self._attributes_of(info.params, table.source.n_rows)
         return {**attributes, **_of_table(table)}
 
-    def _warn(self, found: Any, table: Table) -> None:
+    def _warn(self, fit: Any, table: Table) -> None:
         if self.n_components_ == 0:
             why, remedy = self._none_found
             warn(
                 f"{type(self).__name__} found no feature {why}: n_components_ is 0, "
                 f"and transform returns no columns.{remedy}"
             )
-        super()._warn(found, table)
+        super()._warn(fit, table)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=False)  # `init` may be an estimator
@@ -315,15 +319,15 @@ def given(value: Any) -> float | None:
     return None if isinstance(value, str) else float(value)
 
 
-def _high_level(model: Any, found: Survey) -> str:
-    j = int(np.argmax(np.abs(found.means)))
+def _high_level(model: Any, summary: Survey) -> str:
+    j = int(np.argmax(np.abs(summary.means)))
     remedy = "take off the column means first"
     if model._nonnegative:
         remedy = "use negative='shift' to take off the minimum of each column"
     return (
-        f"The values of {column_name(model, j)} lie about {found.means[j]:.6g}, but "
-        f"values differ by {found.deviation:.3g} only: float64 has too few digits for "
-        f"both; {remedy}."
+        f"The values of {column_name(model, j)} lie about {summary.means[j]:.6g}, but "
+        f"values differ by {summary.deviation:.3g} only: float64 has too few digits "
+        f"for both; {remedy}."
     )
 
 

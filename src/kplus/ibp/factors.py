@@ -135,8 +135,8 @@ class TruncatedFactors:
         # While many rows change their features, precise factors are of no use.
         far_off = sums.changed > _FEW * sums.weight
         for _ in range(_FIRST_ROUNDS if far_off else _MAX_ROUNDS):
-            found = Moments(mu, variance, mean)
-            moved = refresh(sums.S, starts, T, noise, spread, found, step)
+            moments = Moments(mu, variance, mean)
+            moved = refresh(sums.S, starts, T, noise, spread, moments, step)
             if moved < _CONVERGED:
                 break
         back = np.argsort(order, kind="stable")

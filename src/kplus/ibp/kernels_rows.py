@@ -268,12 +268,12 @@ def _visit(n, table, Z, counts, factors, model, schedule, work):
     objective = Objective(lin, Q, grams.beside[s], fresh, base)
     slack = row_slack(lin, Q)
     if schedule.maximizer == LOCAL_SEARCH:
-        found = local_search(objective, slack, z, w, other)
+        f_z = local_search(objective, slack, z, w, other)
     elif schedule.maximizer == DOUBLE_GREEDY:
-        found = double_greedy(objective, z, w, other)
+        f_z = double_greedy(objective, z, w, other)
     else:
-        found = random_double_greedy(objective, schedule.seed, n, z, w, other)
-    return keep_better(objective, slack, z, found, Z[n], w)
+        f_z = random_double_greedy(objective, schedule.seed, n, z, w, other)
+    return keep_better(objective, slack, z, f_z, Z[n], w)
 
 
 @fast_kernel

@@ -366,7 +366,7 @@ def _row_gains(b, offset, Q, lin):
 
 
 @fast_kernel
-def keep_better(objective, slack, z, found, old, w):
+def keep_better(objective, slack, z, f_z, old, w):
     """Write z over a row's old bits if it is better; return how many bits changed.
 
     f(z) > f(old).
@@ -377,7 +377,7 @@ def keep_better(objective, slack, z, found, old, w):
         bits += z[k] != old[k]
     if bits == 0:
         return 0
-    if not found > value(lin, Q, fresh, base, old, w) + slack:
+    if not f_z > value(lin, Q, fresh, base, old, w) + slack:
         return 0
     for k in range(len(z)):
         old[k] = z[k]
@@ -441,10 +441,10 @@ def rows_local_search(B, linear, Qs, pattern, Z):
         _row_gains(B[n], linear[p], Q, lin)
         slack = row_slack(lin, Q)
         objective = Objective(lin, Q, sums[p], fresh, NONE)
-        found = local_search(objective, slack, z, w, held)
+        f_z = local_search(objective, slack, z, w, held)
         _gains(lin, Q, z, w)
-        found += exchange(Q, overlaps[p], slack, z, w)
-        changed += keep_better(objective, slack, z, found, Z[n], w) > 0
+        f_z += exchange(Q, overlaps[p], slack, z, w)
+        changed += keep_better(objective, slack, z, f_z, Z[n], w) > 0
     return changed
 
 
@@ -468,6 +468,6 @@ def rows_double_greedy(B, linear, Qs, pattern, Z, seed, numbers):
         _row_gains(B[n], linear[p], Q, lin)
         slack = row_slack(lin, Q)
         objective = Objective(lin, Q, sums[p], fresh, NONE)
-        found = random_double_greedy(objective, seed, numbers[n], z, w, high)
-        changed += keep_better(objective, slack, z, found, Z[n], w) > 0
+        f_z = random_double_greedy(objective, seed, numbers[n], z, w, high)
+        changed += keep_better(objective, slack, z, f_z, Z[n], w) > 0
     return changed

@@ -206,11 +206,11 @@ class MEIBP(IBPEstimator):
         fit = search.fit if self.sweep == "blocks" else fit_by_rows
         return fit(job, spec, table.survey, _start(self, spec))
 
-    def _attributes(self, found: IBPFit) -> dict[str, Any]:
+    def _attributes(self, fit: IBPFit) -> dict[str, Any]:
         return {
-            **self._attributes_of(found.params, int(found.sums.weight)),
-            "feature_counts_": found.sums.counts,
-            "converged_": found.converged,
+            **self._attributes_of(fit.params, int(fit.sums.weight)),
+            "feature_counts_": fit.sums.counts,
+            "converged_": fit.converged,
         }
 
     def _attributes_of(self, params: IBPParams, n_rows: int) -> dict[str, Any]:

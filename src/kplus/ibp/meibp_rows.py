@@ -87,7 +87,7 @@ class RowStart:
 
 @dataclass(frozen=True, slots=True)
 class RowFit:
-    """What `fit_rows` found.
+    """The result of `fit_rows`.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ def fit_rows(
     rng : Generator
         For shuffled rows and the double greedy.
     callback : callable, optional
-        Told the number of each sweep and where the fit is; ends it by returning True.
+        Called with the number of each sweep and the fit so far; returns True to stop.
     """
     state = _State(X, start, settings)
     history: list[float] = []
@@ -177,8 +177,8 @@ def fit_rows(
         state.update()
         history.append(state.bound())
         if callback is not None:
-            here = state.result(history, changed, False)
-            if callback(iteration + 1, here):
+            so_far = state.result(history, changed, False)
+            if callback(iteration + 1, so_far):
                 break
         step = settings.tol * state.gaps.observed
         converged = changed[-1] == 0 and _converged(history, step)

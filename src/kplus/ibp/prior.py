@@ -126,9 +126,10 @@ class FiniteIBP:
             return -float(terms.sum())
 
         limits = (np.log(_LEAST), np.log(_MOST))
-        found = minimize_scalar(cost, bounds=limits, method="bounded").x
-        known = float(np.log(self.alpha))
-        return self.alpha if cost(known) <= cost(found) else float(np.exp(found))
+        log_best = minimize_scalar(cost, bounds=limits, method="bounded").x
+        log_now = float(np.log(self.alpha))
+        keep = cost(log_now) <= cost(log_best)
+        return self.alpha if keep else float(np.exp(log_best))
 
     @cached_property
     def log_odds(self) -> Array:

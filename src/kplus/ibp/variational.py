@@ -187,9 +187,9 @@ class IBPVariational(IBPEstimator):
     ) -> VariationalFit:
         return search.fit(job_of(self, table.source, weights, reporter), _spec(self))
 
-    def _attributes(self, found: VariationalFit) -> dict[str, Any]:
-        counts = found.sums.counts
-        return {**_reported(found.params, counts), "converged_": found.converged}
+    def _attributes(self, fit: VariationalFit) -> dict[str, Any]:
+        counts = fit.sums.counts
+        return {**_reported(fit.params, counts), "converged_": fit.converged}
 
     def _attributes_of(self, params: MeanField, n_rows: int) -> dict[str, Any]:
         return _reported(params, params.ibp.probabilities * n_rows)

@@ -75,7 +75,7 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
 
 
 def _best_of(job: Job, starts: "_Starts") -> VariationalFit:
-    """The fit with the highest bound; the first start is as asked, others random."""
+    """The fit with the highest bound; all starts but the first are random."""
     spec = starts.spec
 
     def one(part: Job, again: bool) -> VariationalFit:
@@ -130,8 +130,8 @@ class _Starts:
         params = model.with_scales(model.with_factors(params, sums), sums)
         if model.infer_factor and active:
             # Inactive features would hold on to the variance they began with.
-            found = float(np.mean(params.factors.mean[:active] ** 2))
-            params = replace(params, factor=max(found, model.floor))
+            variance = float(np.mean(params.factors.mean[:active] ** 2))
+            params = replace(params, factor=max(variance, model.floor))
         return model.update(params, sums)
 
     def _searched(self, rng: np.random.Generator) -> NDArray[np.uint8]:
@@ -147,10 +147,10 @@ class _Starts:
         if 2 * (rank + 1) <= D:
             # In so many columns features and a base are hardly ever dependent.
             most = min(most, rank + 1)
-        found = number.by_penalty(rows, floor, most, _EFFORT, rng)
-        if found.base:  # it takes over what most rows have: others may be complemented
-            found.Z[:, 1:] ^= found.Z[:, 1:].mean(axis=0) > 0.5
-        return found.Z
+        features = number.by_penalty(rows, floor, most, _EFFORT, rng)
+        if features.base:  # it has what most rows have: others may be complemented
+            features.Z[:, 1:] ^= features.Z[:, 1:].mean(axis=0) > 0.5
+        return features.Z
 
     def _random_bits(self, rng: np.random.Generator) -> NDArray[np.uint8]:
         """Bits drawn evenly; by default one feature more than directions are strong."""

@@ -182,8 +182,8 @@ def expected_bits(source: Blocks, A: Array, shares: Array, noise: float) -> Arra
         The variance σx².
     """
     odds = np.log(shares) - np.log1p(-shares)
-    found = [_of_block(X, A / noise, A, odds) for _, X in read_blocks(source)]
-    return np.concatenate(found)
+    parts = [_of_block(X, A / noise, A, odds) for _, X in read_blocks(source)]
+    return np.concatenate(parts)
 
 
 def _of_block(X: Array, scaled: Array, A: Array, odds: Array) -> Array:

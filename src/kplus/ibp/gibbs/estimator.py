@@ -241,23 +241,23 @@ class IBPGibbs(IBPEstimator):
             reporter.journal,
         )
 
-    def _attributes(self, found: GibbsFit) -> dict[str, Any]:
+    def _attributes(self, fit: GibbsFit) -> dict[str, Any]:
         return {
-            **_of_sample(found.Z, found.components, found.scales),
-            "log_joint_": found.log_joint,
-            "n_components_history_": found.numbers,
-            "alpha_history_": found.alphas,
-            "noise_scale_history_": found.noises,
-            "factor_scale_history_": found.factors,
-            "_samples": found.samples,
-            "_sizes": found.sizes,
+            **_of_sample(fit.Z, fit.components, fit.scales),
+            "log_joint_": fit.log_joint,
+            "n_components_history_": fit.numbers,
+            "alpha_history_": fit.alphas,
+            "noise_scale_history_": fit.noises,
+            "factor_scale_history_": fit.factors,
+            "_samples": fit.samples,
+            "_sizes": fit.sizes,
         }
 
     def _attributes_of(self, params: Any, n_rows: int) -> dict[str, Any]:
         kept = params.keep()
         return _of_sample(kept[0], params.mean_factors(kept), kept[1])
 
-    def _warn_more(self, found: GibbsFit, table: Table) -> None:
+    def _warn_more(self, fit: GibbsFit, table: Table) -> None:
         """A chain does not converge to one state: there is nothing to warn of."""
 
     def _expected_bits(self, source: Blocks) -> Array:

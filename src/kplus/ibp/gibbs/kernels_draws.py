@@ -87,11 +87,11 @@ def shuffle(order, K, rng):
 @kernel
 def count_singles(z, counts, K):
     """Σ_k z_k [m_k = 1], the features that only this row has."""
-    found = 0
+    singles = 0
     for k in range(K):
         if z[k] and counts[k] == 1:
-            found += 1
-    return found
+            singles += 1
+    return singles
 
 
 @kernel
@@ -119,15 +119,15 @@ def poisson(rate, rng):
     P(j) = rate^j e^−rate/j!. The same as numpy's for smaller rates; those beyond would
     take long to compile.
     """
-    found = 0
+    count = 0
     while rate > 0.0:
         piece = min(rate, 10.0)
         rate -= piece
         least, product = math.exp(-piece), rng.random()
         while product > least:
-            found += 1
+            count += 1
             product *= rng.random()
-    return found
+    return count
 
 
 @kernel

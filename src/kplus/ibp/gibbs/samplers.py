@@ -214,7 +214,7 @@ class UncollapsedChain(Chain):
         bits, noise, factor = Z.astype(np.float64), scales.noise, scales.factor
         if not self.settings.nonnegative:
             return Posteriors(bits, self.data, noise, factor).mean()
-        rng = np.random.default_rng(0)  # the chain goes on as if nobody had asked
+        rng = np.random.default_rng(0)  # that of the chain stays as it is
         return draw_nonnegative(A, bits, self.data, noise, factor, rng, _MEAN_DRAWS)[1]
 
     def _floats(self) -> Array:
