@@ -182,7 +182,7 @@ def test_whatever_is_dropped_raises_the_bound(prior, seed):
 @settings(max_examples=40)
 @given(st.integers(0, 2**20))
 def test_nothing_is_left_whose_loss_would_pay(prior, infer, seed):
-    """No hope misses one: to drop any and refit lowers the bound."""
+    """No upper bound misses one: to drop any and refit lowers the bound."""
     rng = np.random.default_rng(seed)
     X, Z = planted(seed, N=int(rng.integers(4, 30)), noise=rng.uniform(0.1, 2.0))
     params, total = fitted(prior, X, Z)

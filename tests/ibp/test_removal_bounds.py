@@ -38,7 +38,9 @@ def gain_of_dropping(params, total, k):
 
 @pytest.mark.parametrize("size", [0.0, 0.05, 1.0])
 @pytest.mark.parametrize("seed", range(4))
-def test_hopes_are_gains_but_for_the_uncertainty_of_the_factor(size, seed):
+def test_removal_upper_bounds_are_gains_but_for_the_uncertainty_of_the_factor(
+    size, seed
+):
     """Which is at most half a nat a column; a feature of nothing tells it all."""
     rng = np.random.default_rng(seed)
     Z = (rng.random((60, 3)) < 0.4).astype(np.uint8)

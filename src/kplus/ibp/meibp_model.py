@@ -26,8 +26,8 @@ __all__ = [
     "sums_of",
 ]
 
-_REFITTED = 3  # of the features that are missed least
-_SLACK = 10.0  # what scales that follow may add to a hope, in nats
+_REFITTED = 3  # features with the highest removal upper bounds
+_SLACK = 10.0  # nats that refitted scales may add to a removal upper bound
 _NEVER = -1e30
 _PATTERNS = 256  # rows of so many patterns are handled at a time
 
