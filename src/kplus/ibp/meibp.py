@@ -117,7 +117,8 @@ class MEIBP(IBPEstimator):
     row pays for feature k if no other row has it; and it then pays ln N!, too.
 
     Rows choose all at once, by the tangent of the prior at the last counts. The prior
-    is convex in the counts, so that the bound rises by no less than the rows promise.
+    is convex in the counts, so that the bound rises by at least the sum of the gains
+    that the rows compute.
 
     References
     ----------

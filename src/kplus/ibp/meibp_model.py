@@ -48,7 +48,7 @@ class IBPParams:
         What the log-prior gains for one more row with each feature.
     keep_alive : (K,) or None
         Features of which a block must keep a row that has them: to lose the last one
-        would cost more than the slopes tell. None: there are none.
+        would cost more than the slopes imply. None: there are none.
     """
 
     shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K"}
@@ -82,8 +82,8 @@ class MEIBPModel:
 
     Rows choose all at once. The IBP prior couples them through the counts m_k, in which
     it is convex: its tangent at the last counts bounds it from below, so that rows
-    which choose by the tangent raise the bound by no less than they believe. What is
-    left for each row is quadratic, and submodular for nonnegative factors.
+    which choose by the tangent raise the bound by at least the gains they compute. The
+    objective of each row is quadratic, and submodular for nonnegative factors.
 
     Attributes
     ----------
@@ -126,7 +126,7 @@ class MEIBPModel:
     def _visit(
         self, params: IBPParams, X: Array, gaps: Gaps, Z: Any, first: int
     ) -> int:
-        """Let rows choose, but for the last ones with a feature that is to last."""
+        """Let rows choose; a block keeps one row of each feature to be kept alive."""
         if params.keep_alive is None:
             return self.choose(params, X, gaps, Z, first)
         before = Z.copy()
@@ -178,7 +178,7 @@ class MEIBPModel:
     # -------------------------------------------------------------- parameters
 
     def update(self, params: IBPParams, total: IBPSums) -> IBPParams:
-        """q(A), then the scales and alpha, each as good as the bound wants them."""
+        """q(A), then the scales and alpha, each the best given the others."""
         factors = params.factors.refreshed(total, params.noise, params.spread)
         noise, spread, alpha = params.noise, params.spread, params.alpha
         sums = total.about(factors.mean)
@@ -277,15 +277,15 @@ def _keep_alive(
 ) -> NDArray[np.bool_] | None:
     """Features for which the tangent of the prior may be too high where no row is left.
 
-    There the bound loses the whole worth of a feature, which is no more than that in
-    the prior of Z, as q(A) costs something; of ln K! it wins at least the average
-    feature's share. It takes very few rows or a large alpha.
+    There the bound loses all that a feature adds, which is at most its term in the
+    prior of Z, as q(A) has a cost; of ln K! it gains at least the share of an average
+    feature. This takes very few rows or a large alpha.
     """
     N, K = total.weight, total.K
     counts = np.maximum(total.counts, 1.0)
     columns = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
-    worth = columns + np.log(alpha) - gammaln(K + 1.0) / max(K, 1)
-    keep_alive: NDArray[np.bool_] = (worth > counts * slopes) & (total.counts > 0.0)
+    added = columns + np.log(alpha) - gammaln(K + 1.0) / max(K, 1)
+    keep_alive: NDArray[np.bool_] = (added > counts * slopes) & (total.counts > 0.0)
     return keep_alive if keep_alive.any() else None
 
 
@@ -308,7 +308,7 @@ class DropEmpty:
 class DropFeature:
     """Once converged, drop a feature if that raises the bound, all else refitted.
 
-    Rows keep their other features, so that the sums tell the bound exactly.
+    Rows keep their other features, so that the bound follows exactly from the sums.
     """
 
     def propose(self, at: Position[MEIBPModel, IBPParams, IBPSums]) -> Proposal | None:

@@ -64,7 +64,7 @@ def count_slopes(counts: Array, N: float) -> Array:
     """How fast the log-prior rises with the count of each feature.
 
     The log-prior is convex in the counts: its tangent lies below it. So if all rows
-    choose at once by these slopes, it rises by at least what they were promised.
+    choose at once by these slopes, it rises by at least the sum of their linear gains.
     """
     slopes: Array = digamma(counts) - digamma(N - counts + 1.0)
     return slopes
