@@ -152,7 +152,7 @@ def test_parts_and_random_bits():
 
 @pytest.mark.parametrize("nonnegative", [True, False])
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
-def test_births_are_worth_their_price(nonnegative, gaps):
+def test_births_raise_the_bound(nonnegative, gaps):
     """From fewer features than there are: the bound rises with those born."""
     X, Z, _ = planted()
     hidden = np.random.default_rng(1).random(X.shape) < gaps

@@ -3,8 +3,8 @@
 For one row, f(z) = Σ_k u_k z_k − ½ zᵀQz − ln[(K₊ + c)!/K₊!], where c is the number of
 `fresh` features chosen (those that no other row has), less f(∅) = 0. Written with
 ``lin = u − diag(Q)/2``, the gain of feature k given the others is
-``w_k = lin_k − Σ_{j≠k} Q_kj z_j``, less the price of a fresh one: O(1) a flip tried,
-O(K) a flip made. For Q ≥ 0 the objective is submodular, and
+``w_k = lin_k − Σ_{j≠k} Q_kj z_j``, less the cost of a fresh one: O(1) per flip tried,
+O(K) per flip made. For Q ≥ 0 the objective is submodular, and
 
 - a local optimum A, or V∖A if that is better, reaches 1/3 of the range of f;
 - the double greedy of Buchbinder et al. (2012) reaches 1/3, and 1/2 in expectation if

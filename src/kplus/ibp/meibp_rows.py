@@ -63,7 +63,8 @@ class RowSettings:
         Visit the rows in a random order, another in each sweep.
     max_iter : int
     tol : float
-        Stop when no bit changed and the bound rose by less than that, in nats a value.
+        Stop when no bit changed and the bound rose by less than that, in nats
+        per value.
     """
 
     alpha: float | None = None

@@ -51,7 +51,7 @@ _LEVEL = 10.0  # times what noise and K features make of a level that is not the
 MOSTLY = 0.8  # so many clear projections leave no doubt about the others
 _CANDIDATES = 4
 _MAX_PASSES = 50
-_TOL = 1e-5  # nats a value
+_TOL = 1e-5  # nats per value
 _RIDGE = 1e-6  # of a row: features may depend on each other
 
 

@@ -221,7 +221,7 @@ class GibbsFit:
     numbers, alphas, noises, factors : (n_iter,)
         Features, α, σx and σa after each sweep.
     samples : (⌈N/8⌉, columns) uint8 or None
-        The columns of all samples kept, eight rows a byte.
+        The columns of all samples kept, eight rows per byte.
     sizes : (n_kept,)
         Number of features of each sample kept.
     """

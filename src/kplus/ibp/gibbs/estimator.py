@@ -68,7 +68,7 @@ class IBPGibbs(IBPEstimator):
         `BPMeans`, `KFeatures` or `IBPVariational` finds in X (and from its scales, if
         it has them), from a Z of zeros and ones, or from a draw of the prior.
     store_samples : bool, default=False
-        Keep Z of every sample, eight rows a byte, for `comembership`.
+        Keep Z of every sample, eight rows per byte, for `comembership`.
     negative : {"error", "shift", "noise"}, default="error"
         What to do if X has negative values while features are nonnegative: refuse; take
         off the minimum of each column, kept as `offset_`; or take them as noise.

@@ -2,7 +2,7 @@
 
 A is integrated out, but only over what the other rows say of it: with row n taken out,
 its entries are independent with means zA and variance σx²(1 + zHz). In Gram form
-(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); a row O(KD + K²).
+(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); O(KD + K²) per row.
 
 Missing entries of a row are integrated out while its bits are drawn, and drawn afresh
 after that, so that later rows find them filled.

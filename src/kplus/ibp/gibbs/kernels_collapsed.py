@@ -2,7 +2,7 @@
 
 A is integrated out: log p(X | Z) is −½D log|ZᵀZ + ratio| + tr(TᵀHT)/(2σx²) and terms
 without Z. A bit is tried by what it makes of determinant and trace, which follow from H
-without the row by a rank-one update: O(K²) a bit.
+without the row by a rank-one update: O(K²) per bit.
 
 Missing entries are treated as in the accelerated sampler.
 """

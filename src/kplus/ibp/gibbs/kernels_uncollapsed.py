@@ -1,7 +1,7 @@
 """Gibbs sampling of Z given A, and of nonnegative A given Z.
 
-Residuals are zero where a row has no value, so that gaps are left out of everything. A
-row costs O(KD).
+Residuals are zero where a row has no value, so that gaps are left out of everything.
+The cost is O(KD) per row.
 """
 
 import math
