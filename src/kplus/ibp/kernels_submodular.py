@@ -83,7 +83,7 @@ def _shift(w, Q, k, sign):
 
 
 @fast_kernel
-def _price(c, base):
+def _cost(c, base):
     """ln[(base + c)!/base!].
 
     MEIBP Eq. 20.
@@ -111,7 +111,7 @@ def value(lin, Q, fresh, base, z, w):
         if z[k]:
             total += w[k]
             c += fresh[k]
-    return total - _price(c, base)
+    return total - _cost(c, base)
 
 
 @inlined
@@ -127,11 +127,11 @@ def _complement_value(lin, sums, fresh, base, c, free, held):
         if fresh[k] and held[k] == np.inf:
             total -= np.log(base + c + 1.0)
             rest += 1
-    return 0.5 * total - _price(rest, base)
+    return 0.5 * total - _cost(rest, base)
 
 
 @inlined
-def _reprice(moved, fresh, base, before, after, free, held):
+def _update_costs(moved, fresh, base, before, after, free, held):
     """Let the gains of fresh features follow when the number of those chosen changes.
 
     Eq. 20 as c changes: ln(base + c + 1). A free one would be number c + 1, a held one
@@ -200,7 +200,7 @@ def _climb(Q, fresh, base, slack, free, held):
             rise -= _move(k, Q, -1.0, held, free, np.inf)
             after = c - fresh[k]
         if after != c:
-            _reprice(k, fresh, base, c, after, free, held)
+            _update_costs(k, fresh, base, c, after, free, held)
             c = after
 
 

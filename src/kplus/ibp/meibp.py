@@ -103,7 +103,7 @@ class MEIBP(IBPEstimator):
     --------
     IBPGibbs : Samples from the posterior of the same model.
     IBPVariational : A distribution over Z as well.
-    BPMeans : The limit of small noise, with a price for each feature.
+    BPMeans : The limit of small noise, with a penalty for each feature.
 
     Notes
     -----

@@ -139,7 +139,7 @@ class Sample:
 
     @property
     def step(self) -> float:
-        """By how much the bound rises where it is worth while to go on."""
+        """The rise of the bound below which a fit has converged."""
         return _TOL * self.gaps.observed
 
     def converge(self, model: MEIBPModel, params: IBPParams) -> SampleFit:
@@ -172,7 +172,7 @@ class Sample:
     ) -> Array:
         """Features that some of the residuals have in common, (up to most, D).
 
-        Each is worth its price even if nothing else follows.
+        Each raises the bound by itself.
         """
         R = self.X - fitted.Z.astype(np.float64) @ fitted.params.factors.mean
         if self.missing is not None:
@@ -231,11 +231,11 @@ def _shared(
     """
     squares = np.einsum("nd,nd->n", R, R)
     total = squares.sum()
-    nobody = np.zeros(len(R), np.bool_)
+    no_row = np.zeros(len(R), np.bool_)
     if not total > 0.0:
-        return 0.0, nobody, R[0]
+        return 0.0, no_row, R[0]
     a = R[int(rng.choice(len(R), p=squares / total))]
-    held = nobody
+    held = no_row
     for turn in range(6):
         if nonnegative:
             a = np.maximum(a, 0.0)
