@@ -65,7 +65,7 @@ test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
 # run without the compiler, which does not warn of what a division by 0 gives.
 UNCOMPILED := tests/test_small_fits.py tests/craft/test_paper_kernels.py \
 	tests/dp_mixture/test_kernels_features.py \
-	$(patsubst %,tests/ibp/test_kernels_%.py, rows submodular tails)
+	$(patsubst %,tests/ibp/test_kernels_%.py, factors rows submodular)
 coverage: $(VENV)/.test $(VENV)/.coverage ## count the lines that tests execute, kernels included
 	$(BIN)/coverage erase
 	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -q -W ignore::RuntimeWarning $(UNCOMPILED)

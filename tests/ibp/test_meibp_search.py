@@ -1,8 +1,7 @@
-"""Starts and growth of MEIBP, and what a survey of a table says."""
+"""Starts and growth of MEIBP on a sample, then on all rows."""
 
 import numpy as np
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs import make_job
@@ -44,48 +43,6 @@ def fit_of(X, spec=None, **more):
 
 def planted(N=300, D=40, K=5, noise=0.5, seed=0):
     return make_nonnegative_features(N, D, K, noise=noise, random_state=seed)
-
-
-# ---------------------------------------------------------------------- a survey
-
-
-@given(seeds, st.integers(1, 40), st.booleans())
-def test_survey_equals_the_obvious(seed, block_rows, gaps):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(30, 4)) + rng.choice([0.0, 1e8])
-    if gaps:
-        X[rng.random(X.shape) < 0.4] = np.nan
-        X[:, np.isnan(X).all(axis=0)] = 1.0
-    found = survey(ArrayBlocks(X, block_rows))
-    assert found.finite
-    assert found.rows == 30
-    assert found.observed == np.count_nonzero(~np.isnan(X))
-    about = np.nanmean(X, axis=0)
-    np.testing.assert_allclose(found.means, about, rtol=1e-12)
-    deviation = np.sqrt(np.nanmean((X - about) ** 2))
-    assert found.deviation == pytest.approx(deviation, rel=1e-6, abs=1e-7)
-    np.testing.assert_array_equal(found.lowest, np.nanmin(X, axis=0))
-    assert found.empty_rows == np.flatnonzero(np.isnan(X).all(axis=1)).tolist()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("values", [[np.inf], [-np.inf], [np.inf, -np.inf],
-                                    [np.nan, np.inf]])  # fmt: skip
-def test_survey_of_infinite_values(values, dtype):
-    X = np.ones((9, 3), dtype)
-    X[4, : len(values)] = values
-    assert not survey(ArrayBlocks(X, 3)).finite
-
-
-def test_survey_of_large_numbers():
-    assert not survey(ArrayBlocks(np.array([[1e200], [-1e200]]), 2)).finite
-    large = np.full((4, 2), 3e38, np.float32)
-    assert survey(ArrayBlocks(large, 2)).finite
-    np.testing.assert_array_equal(survey(ArrayBlocks(large, 2)).lowest, large[0])
-    nothing = survey(ArrayBlocks(np.full((3, 2), np.nan), 2))
-    assert nothing.observed == 0
-    assert nothing.deviation == 0.0
-    assert nothing.empty_rows == [0, 1, 2]
 
 
 # ------------------------------------------------------------------------ starts
@@ -195,19 +152,6 @@ def test_complete_columns_of_a_sample():
 # ------------------------------------------------------------------- the driver
 
 
-@pytest.mark.parametrize("init", ["auto", "ica", "nmf", "random"])
-@pytest.mark.parametrize("block_rows", [37, 300])
-def test_every_start_ends_well(init, block_rows):
-    X, _, A = planted()
-    found = fit_of(X, a_spec(init=init), block_rows=block_rows)
-    assert found.params.K == 5
-    assert found.converged
-    assert np.all(np.diff(found.history) >= -1e-9 * np.abs(found.history[-1]))
-    assert found.sums.weight == 300
-    distances = np.abs(found.params.factors.mean[:, None] - A[None]).mean(axis=2)
-    assert np.all(distances.min(axis=0) < 0.15)
-
-
 def test_more_rows_than_a_sample():
     X, Z, _ = planted(N=7000, D=20, K=4)
     found = fit_of(X, block_rows=1000)
@@ -218,20 +162,3 @@ def test_more_rows_than_a_sample():
     assert bits.shape == (7000, 4)
     # In a fit, a row keeps what it had if its search from nothing ends lower.
     np.testing.assert_allclose(bits.sum(axis=0), found.sums.counts, rtol=1e-3)
-
-
-def test_given_scales_are_kept():
-    X, _, _ = planted()
-    found = fit_of(X, a_spec(alpha=2.0, noise=0.3, spread=0.7))
-    assert found.params.alpha == 2.0
-    assert found.params.noise == 0.3
-    assert found.params.spread == 0.7
-
-
-@pytest.mark.parametrize("most", [1, 3, 5, 50])
-@pytest.mark.parametrize("init", ["auto", "random"])
-def test_never_more_than_the_most(most, init):
-    X, _, _ = planted()
-    expected = min(most, 5)
-    found = fit_of(X, a_spec(most=most, init=init)).params
-    np.testing.assert_equal(found.K, expected)

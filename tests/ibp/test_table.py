@@ -1,12 +1,15 @@
-"""Gaps filled in for the search for features."""
+"""What a survey of a table says, and how gaps are filled."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_binary_features
 from kplus.features.rows import Rows
 from kplus.ibp import table as gaps_module
-from kplus.ibp.table import fill_with_noise
+from kplus.ibp.table import fill_with_noise, survey
 from kplus.linear.pursuit import noise_rank
 
 
@@ -54,3 +57,48 @@ def test_large_tables_are_filled_as_by_all_their_directions(shape, rank, monkeyp
     exact = fill_with_noise(X, gaps, np.random.default_rng(1))
     np.testing.assert_array_equal(quick[~gaps], truth[~gaps])
     assert np.mean((quick - exact)[gaps] ** 2) < 0.01**2  # of the noise, which is 1
+
+
+# --------------------------------------------------------------------------- the survey
+
+
+seeds = st.integers(0, 2**20)
+
+
+@given(seeds, st.integers(1, 40), st.booleans())
+def test_survey_equals_the_obvious(seed, block_rows, gaps):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 4)) + rng.choice([0.0, 1e8])
+    if gaps:
+        X[rng.random(X.shape) < 0.4] = np.nan
+        X[:, np.isnan(X).all(axis=0)] = 1.0
+    found = survey(ArrayBlocks(X, block_rows))
+    assert found.finite
+    assert found.rows == 30
+    assert found.observed == np.count_nonzero(~np.isnan(X))
+    about = np.nanmean(X, axis=0)
+    np.testing.assert_allclose(found.means, about, rtol=1e-12)
+    deviation = np.sqrt(np.nanmean((X - about) ** 2))
+    assert found.deviation == pytest.approx(deviation, rel=1e-6, abs=1e-7)
+    np.testing.assert_array_equal(found.lowest, np.nanmin(X, axis=0))
+    assert found.empty_rows == np.flatnonzero(np.isnan(X).all(axis=1)).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("values", [[np.inf], [-np.inf], [np.inf, -np.inf],
+                                    [np.nan, np.inf]])  # fmt: skip
+def test_survey_of_infinite_values(values, dtype):
+    X = np.ones((9, 3), dtype)
+    X[4, : len(values)] = values
+    assert not survey(ArrayBlocks(X, 3)).finite
+
+
+def test_survey_of_large_numbers():
+    assert not survey(ArrayBlocks(np.array([[1e200], [-1e200]]), 2)).finite
+    large = np.full((4, 2), 3e38, np.float32)
+    assert survey(ArrayBlocks(large, 2)).finite
+    np.testing.assert_array_equal(survey(ArrayBlocks(large, 2)).lowest, large[0])
+    nothing = survey(ArrayBlocks(np.full((3, 2), np.nan), 2))
+    assert nothing.observed == 0
+    assert nothing.deviation == 0.0
+    assert nothing.empty_rows == [0, 1, 2]
