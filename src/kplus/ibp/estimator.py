@@ -78,8 +78,8 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     # --------------------------------------------------------- steps of a fit
 
     def _open(self, X: Any, *, reset: bool) -> Table:
-        """Rows in the units of the components; a new fit looks at them first."""
-        # Samplers, which hold all rows, have no say in how many are read at a time.
+        """Rows in the units of the components; a new fit surveys them first."""
+        # Samplers hold all rows: they have no batch_size.
         block_rows = getattr(self, "batch_size", None)
         source = open_table(self, X, reset=reset, block_rows=block_rows)
         if reset:
@@ -89,7 +89,7 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return Table(X, ShiftedBlocks(source, self.offset_), offset=self.offset_)
 
     def _surveyed(self, X: Any, source: Blocks) -> Table:
-        """Refuse what the model has no place for, shift what is to be shifted."""
+        """Refuse values that the model cannot represent; shift columns if required."""
         refuse_empty_columns(self, source, None)
         summary = survey(source)
         if not summary.finite:
@@ -110,11 +110,11 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return Table(X, source, survey=summary, offset=np.zeros(source.n_features))
 
     def _attributes(self, fit: Any) -> dict[str, Any]:
-        """What users see of a fit."""
+        """The fitted attributes."""
         raise NotImplementedError
 
     def _attributes_of(self, params: Any, n_rows: int) -> dict[str, Any]:
-        """What they see of parameters in mid-fit."""
+        """The same from the parameters of a pass, in mid-fit."""
         raise NotImplementedError
 
     def _store(self, fit: Any, table: Table) -> None:
@@ -203,7 +203,7 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return check_features_of_rows(self, X) @ self.components_ + self.offset_
 
     def impute(self, X: Any) -> Array:
-        """Fill in missing entries with what the features of their rows say.
+        """Fill in missing entries from the features of their rows.
 
         Parameters
         ----------

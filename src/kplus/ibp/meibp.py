@@ -110,8 +110,9 @@ class MEIBP(IBPEstimator):
     Missing values (NaN) are left out of the likelihood, exactly. `impute` fills them
     in, `score` tells how well.
 
-    `transform` searches the features of each row from nothing. In `fit`, a row keeps
-    what it had before if that is better, so that now and then one differs.
+    `transform` starts the search for the features of each row from none. In `fit`, a
+    row keeps its features of the pass before if these are better: a few rows may
+    differ.
 
     Three misprints of the paper matter: Eq. 6 has the scale of the noise; in Eq. 19 a
     row pays for feature k if no other row has it; and it then pays ln N!, too.
@@ -249,7 +250,7 @@ class MEIBP(IBPEstimator):
         return kept
 
     def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        """Restore what `_to_state` kept; refuse parts that do not fit together."""
         K, D = self.n_components_, self.n_features_in_
         expected = {"mu": (K, D), "variance": (K, D), "group": (D,), "slopes": (K,)}
         if "group" in state:
@@ -267,7 +268,7 @@ class MEIBP(IBPEstimator):
 
 
 def _spec(model: MEIBP) -> IBPSpec:
-    """What the parameters ask of a search."""
+    """The settings of a search, from the parameters."""
     noise, spread = given(model.noise_scale), given(model.factor_scale)
     greedy = None
     if model.maximizer == "double_greedy":

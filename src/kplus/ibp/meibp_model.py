@@ -34,7 +34,7 @@ _PATTERNS = 256  # rows of so many patterns are handled at a time
 
 @dataclass(frozen=True)
 class IBPParams:
-    """What rows need to know to choose their features.
+    """Parameters by which rows choose their features.
 
     Attributes
     ----------
@@ -266,7 +266,7 @@ def renumbered(
 
 
 def _slopes(total: IBPSums) -> Array:
-    """Slopes of the prior at the counts. Features that no row has are not to be had."""
+    """Slopes of the prior at the counts. Features that no row has are excluded."""
     held = total.counts > 0.0
     slopes = count_slopes(np.where(held, total.counts, 1.0), total.weight)
     return np.where(held, slopes, _NEVER)

@@ -1,6 +1,6 @@
 """Rows in memory: starts are made and improved here before all rows are seen.
 
-Starts are columns of Z. How good the end is depends on the start more than on anything
+Starts are columns of Z. The quality of a fit depends on its start more than on anything
 else.
 """
 
@@ -31,7 +31,7 @@ from kplus.linear.gaps import Gaps, columns_of, whole
 from kplus.linear.pursuit import noise_rank, two_valued
 
 __all__ = [
-    "MOSTLY",
+    "CLEAR_SHARE",
     "Bits",
     "Sample",
     "SampleFit",
@@ -48,7 +48,7 @@ _MOST_DIRECTIONS = 200
 _PART_STEPS = 30
 _POWER_STEPS = 6
 _LEVEL = 10.0  # times what noise and K features make of a level that is not there
-MOSTLY = 0.8  # so many clear projections leave no doubt about the others
+CLEAR_SHARE = 0.8  # of projections; where so many are clear, all are trusted
 _CANDIDATES = 4
 _MAX_PASSES = 50
 _TOL = 1e-5  # nats per value
@@ -57,7 +57,7 @@ _RIDGE = 1e-6  # of a row: features may depend on each other
 
 @dataclass(frozen=True)
 class Scales:
-    """Hyperparameters to begin with, as variances, and the kind of factors."""
+    """Initial hyperparameters, as variances, and the kind of factors."""
 
     noise: float
     spread: float
@@ -154,7 +154,7 @@ class Sample:
         return SampleFit(result.params, Z, -result.history[-1])
 
     def without_one(self, fitted: SampleFit) -> IBPParams:
-        """Parameters without the feature that is missed least."""
+        """Parameters without the feature of the highest removal upper bound."""
         K, A = fitted.params.K, fitted.params.factors.mean
         sums = sums_of(self.X, self.missing, self.gaps, fitted.Z, A)
         old_to_new = without(
@@ -179,9 +179,9 @@ class Sample:
             R[self.missing] = 0.0
         new: list[Array] = []
         for _ in range(most):
-            tried = [_shared(R, nonnegative, rng) for _ in range(_CANDIDATES)]
+            tried = [_common_feature(R, nonnegative, rng) for _ in range(_CANDIDATES)]
             _, held, a = max(tried, key=lambda one: one[0])
-            if not held.any() or not self._pays(model, fitted.params, R, held):
+            if not held.any() or not self._raises_bound(model, fitted.params, R, held):
                 break
             new.append(a)
             R[held] -= a
@@ -189,7 +189,7 @@ class Sample:
                 R[self.missing] = 0.0
         return np.array(new).reshape(-1, self.table.shape[1])
 
-    def _pays(
+    def _raises_bound(
         self, model: MEIBPModel, params: IBPParams, R: Array, held: NDArray[np.bool_]
     ) -> bool:
         """Whether one more feature for some rows raises the bound of the residuals."""
@@ -213,7 +213,7 @@ class Sample:
 
 
 def _least_squares(sums: IBPSums) -> Array:
-    """Features that explain most, for sums about zero."""
+    """Least-squares features, for sums about zero."""
     K, D = sums.T.shape
     A = np.zeros((K, D))
     for S, own in zip(sums.S, columns_of(sums.group, len(sums.S)), strict=True):
@@ -222,10 +222,10 @@ def _least_squares(sums: IBPSums) -> Array:
     return A
 
 
-def _shared(
+def _common_feature(
     R: Array, nonnegative: bool, rng: np.random.Generator
 ) -> tuple[float, NDArray[np.bool_], Array]:
-    """A feature that the residual of a row drawn at random leads to.
+    """A feature that residuals share, from that of a row drawn at random.
 
     The rows that are nearer to the feature than to nothing, and their mean, in turns.
     """
@@ -344,7 +344,7 @@ def projections(
     columns, clear = np.zeros((n, 0), np.bool_), 0
     if K:
         columns, clear = two_valued(
-            spectrum.whitened(K), np.full(n, 1.0 / n), rng, MOSTLY
+            spectrum.whitened(K), np.full(n, 1.0 / n), rng, CLEAR_SHARE
         )
     Z = columns.astype(np.uint8)
     ones = columns - columns.mean(axis=0)
@@ -370,12 +370,12 @@ def parts(X: Array, K: int, rng: np.random.Generator) -> Bits:
     drawn far apart.
     """
     n = len(X)
-    H = np.maximum(X[_apart(X, K, rng)], 0.0) + 1e-9
+    H = np.maximum(X[_distant_rows(X, K, rng)], 0.0) + 1e-9
     W = np.zeros((n, len(H)))
     for _ in range(_PART_STEPS):
         _descend(W, X @ H.T, H @ H.T)
         _descend(H.T, X.T @ W, W.T @ W)
-    return _much(W)
+    return _cut_in_two(W)
 
 
 def _descend(W: Array, products: Array, gram: Array) -> None:
@@ -387,7 +387,7 @@ def _descend(W: Array, products: Array, gram: Array) -> None:
             np.maximum(W[:, k], 0.0, out=W[:, k])
 
 
-def _much(W: Array) -> Bits:
+def _cut_in_two(W: Array) -> Bits:
     """Cut each column in two where 2-means would."""
     Z = np.empty(W.shape, np.uint8)
     for k, w in enumerate(W.T):
@@ -401,8 +401,8 @@ def _much(W: Array) -> Bits:
     return Z
 
 
-def _apart(X: Array, K: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows drawn by what the rows drawn before leave of them."""
+def _distant_rows(X: Array, K: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Rows drawn in proportion to their residuals given the rows drawn before."""
     R = X.copy()
     chosen: list[int] = []
     for _ in range(min(K, len(X))):

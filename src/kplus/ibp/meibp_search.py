@@ -17,7 +17,7 @@ from kplus.ibp.meibp_model import (
     renumbered,
 )
 from kplus.ibp.meibp_sample import (
-    MOSTLY,
+    CLEAR_SHARE,
     Sample,
     SampleFit,
     Scales,
@@ -42,7 +42,7 @@ _LEAST = 1e-8  # least variance of the noise, as a share of that of the data
 
 @dataclass(frozen=True)
 class IBPSpec:
-    """What the parameters of MEIBP ask for.
+    """Settings of a search.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class IBPSpec:
         return survey.observed * max(tol, rounding)
 
     def scales(self, survey: Survey) -> Scales:
-        """Hyperparameters to begin with: half of the deviation is taken as noise."""
+        """Initial hyperparameters: half of the deviation is taken as noise."""
         variance = survey.variance
         return Scales(
             noise=self.noise or variance / 4.0,
@@ -203,7 +203,7 @@ class _SampleSearch:
         most = self.spec.most or len(sample.table)
         spectrum = Spectrum.of(sample.complete, most)
         Z, clear = projections(spectrum, most, self.spec.nonnegative, self.rng)
-        if clear < MOSTLY:
+        if clear < CLEAR_SHARE:
             return None
         params = sample.begin(self.model, Z, self.scales)
         start = sample.converge(self.model, params)

@@ -14,8 +14,8 @@ _ROUNDS = 30
 _SMALL = 256  # rows or columns: all directions are found at once
 _FIRST_DIRECTIONS = 64  # so many are sought first in larger tables
 _TURNS = 4  # towards the strongest directions, from random ones
-_STILL = 1e-2  # of the noise: how much filled values may move at the end
-_KNOWN = 1e-3  # or the share by which the variance of the noise may still fall
+_STILL = 1e-2  # converged: filled values move by less than that share of the noise
+_KNOWN = 1e-3  # or the variance of the noise falls by less than that share
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Survey:
 
 
 def survey(source: Blocks) -> Survey:
-    """Look at every block once."""
+    """Read every block once."""
     D = source.n_features
     lowest, origin = np.full(D, np.inf), np.zeros(D)
     known, sums, squares = np.zeros(D), np.zeros(D), np.zeros(D)

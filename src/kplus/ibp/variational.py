@@ -219,7 +219,7 @@ class IBPVariational(IBPEstimator):
         return state
 
     def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        """Restore what `_to_state` kept; refuse parts that do not fit together."""
         K, D = len(state["mean"]), self.n_features_in_
         covs, group, order = state["covs"], state["group"], state.get("order")
         reported = self.n_components_

@@ -35,15 +35,15 @@ _ROUNDS = 2  # of factors and scales, for the same sums
 
 @dataclass(frozen=True)
 class MeanField:
-    """All of q but the rows' part, and the scales.
+    """q(A), q(π) and the scales: all of q but q(Z).
 
     Attributes
     ----------
     noise, factor : float
         Variances of the noise and of the features.
     fresh : bool
-        Whether rows also try the way from nothing, as rows of a new table do, and keep
-        what is better.
+        Whether rows also start from zeros, as rows of a new table do, and keep the
+        better result.
     """
 
     factors: GaussianFactors
@@ -287,7 +287,7 @@ class _Tile:
         return products
 
     def seed(self) -> Array:
-        """Zeros and ones, found from nothing."""
+        """Zeros and ones, by flips from zeros."""
         nu = np.zeros((len(self.X), self.params.K))
         odds, precision = self.params.ibp.log_odds, 1.0 / self.params.noise
         seed_rows(self.rest(nu), self.gram, self.pattern, odds, precision, nu)

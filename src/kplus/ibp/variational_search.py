@@ -29,7 +29,7 @@ _PATIENT = VariationalModel(most_sweeps=1_000, tol=1e-10)
 
 @dataclass(frozen=True)
 class VariationalSpec:
-    """What is wanted; None where a value is to be inferred or chosen.
+    """Settings of a search; None where a value is to be inferred or chosen.
 
     `noise_scale` and `factor_scale` are standard deviations.
     """
@@ -43,8 +43,8 @@ class VariationalSpec:
     n_init: int
 
     @property
-    def looks_first(self) -> bool:
-        """Whether a start depends on what the rows are like."""
+    def needs_rows(self) -> bool:
+        """Whether a start depends on the values of the rows."""
         return not self.random_start or self.max_components is None
 
 
@@ -63,7 +63,7 @@ def fit(job: Job, spec: VariationalSpec) -> VariationalFit:
     with SINGLE_THREAD:
         drawn = draw(job.source, None, _SAMPLE_ROWS, job.rng)
         sample = np.ascontiguousarray(drawn.rows, dtype=np.float64)
-        table = _table(sample, job.rng) if spec.looks_first else None
+        table = _table(sample, job.rng) if spec.needs_rows else None
         starts = _Starts(spec, _model(spec, sample), sample, table)
         whole = drawn.share == 1.0
         if not whole:

@@ -129,7 +129,7 @@ class Chain:
         raise NotImplementedError
 
     def _restore(self, state: dict[str, Any]) -> None:
-        """Take up what `_own_state` gave."""
+        """Restore what `_own_state` gave."""
         raise NotImplementedError
 
     def sweep(self) -> None:
@@ -137,9 +137,9 @@ class Chain:
         raise NotImplementedError
 
     def draw_first_scales(self) -> None:
-        """Draw scales that go with the first Z; else rows would first pay for those.
+        """Draw scales that go with the first Z.
 
-        With too little noise every row begins with features of its own.
+        With too little noise every row would begin with features of its own.
         """
         raise NotImplementedError
 
@@ -313,7 +313,7 @@ def _sweep(
     callback: Callback | None,
     checkpointer: Checkpointer | None,
 ) -> None:
-    """Let the chain go from where it stands; `sampled` tells which sweeps count."""
+    """Run the sweeps that are left; `sampled` are the numbers of those to keep."""
 
     def restore(done: Any) -> int:
         check(done, int, {}, "the number of sweeps")

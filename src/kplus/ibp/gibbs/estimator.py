@@ -306,7 +306,7 @@ class IBPGibbs(IBPEstimator):
         return kept
 
     def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        """Restore what `_to_state` kept; refuse parts that do not fit together."""
         N, K = int(state["n_rows"]), self.n_components_
         sizes, samples = state["sizes"], state.get("samples")
         shapes = {
