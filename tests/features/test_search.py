@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
-from test_laws import tables
+from kplus.features.seeds import by_splits, plus_plus, without_base
 
 import feature_reference as obvious
+from core.test_laws import tables
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
 from kplus.features.rows import Found, Rows
 from kplus.features.search import FeatureSpec, allocate, fit, stream
-from kplus.features.seeds import by_splits, plus_plus, without_base
 
 INITS = ["auto", "++", "split", "ica", "random"]
 PLAIN = FeatureSpec(
