@@ -34,10 +34,8 @@ from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
 from kplus.features import model as feature_model
-from kplus.features import stats as feature_stats
-from kplus.features.model import FeatureModel
+from kplus.features.model import FeatureModel, Features
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.features.params import Features
 from workers import two_workers
 
 CLUSTER_LIST, FEATURE_LIST = 512, 32
@@ -337,8 +335,7 @@ def test_features_with_a_cap(room, weigh):
 @every_table
 @every_weight
 def test_no_row_is_left_without_a_feature(weigh, table, engine, monkeypatch):
-    for module in (feature_stats, feature_model):
-        monkeypatch.setattr(module, "MOST_CANDIDATES", 3)
+    monkeypatch.setattr(feature_model, "MOST_CANDIDATES", 3)
     X, penalty = table(1, 60), 6.0
     weights = weigh(1, len(X))
     with ENGINES[engine](X, weights) as cut:

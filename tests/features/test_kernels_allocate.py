@@ -10,7 +10,7 @@ from kplus.features.kernels_allocate import (
     allocate_rows,
     factor,
 )
-from kplus.features.params import Features
+from kplus.features.model import Features
 
 STEPS = 10**9  # as many as an exact search needs
 KINDS = ["plain", "dependent", "equal", "zero", "opposite", "uneven"]

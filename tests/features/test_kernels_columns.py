@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.features.columns import add_column, replace_columns
 from kplus.features.kernels_columns import seed_columns
+from kplus.features.local_search import add_column, replace_columns
 
 
 def draws(*shape, seed=0):

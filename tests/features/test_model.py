@@ -5,12 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from kplus.features.params import Features
-from kplus.features.stats import (
-    MOST_CANDIDATES,
-    Candidates,
-    FeatureSums,
-)
 
 import feature_reference as obvious
 from core.test_laws import Laws, law, tables
@@ -18,7 +12,13 @@ from kplus.core import loop
 from kplus.core.errors import NotFiniteError
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.features.model import FeatureModel
+from kplus.features.model import (
+    MOST_CANDIDATES,
+    Candidates,
+    FeatureModel,
+    Features,
+    FeatureSums,
+)
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
 from kplus.linear.bits import Allocation, regroup_columns
 from kplus.linear.sums import as_groups, by_columns, regroup_features, solve

@@ -8,10 +8,8 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.features.model import FeatureModel
+from kplus.features.model import Candidates, FeatureModel, Features, FeatureSums
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.features.params import Features
-from kplus.features.stats import Candidates, FeatureSums
 from kplus.linear.bits import regroup_columns
 from kplus.linear.sums import as_groups
 

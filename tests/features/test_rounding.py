@@ -5,8 +5,7 @@ import pytest
 
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
-from kplus.features.model import FeatureModel
-from kplus.features.params import Features
+from kplus.features.model import FeatureModel, Features
 
 
 def candidates(X, A, penalty):

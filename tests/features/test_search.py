@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as profile
-from kplus.features.seeds import by_splits, plus_plus, without_base
 
 import feature_reference as obvious
 from core.test_laws import tables
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
+from kplus.features.local_search import by_splits, plus_plus, without_base
 from kplus.features.rows import Found, Rows
-from kplus.features.search import FeatureSpec, allocate, fit, stream
+from kplus.features.search import FeatureSpec, allocate, fit, run_passes
 
 INITS = ["auto", "++", "split", "ica", "random"]
 PLAIN = FeatureSpec(
@@ -36,6 +36,12 @@ def job_of(X, weights=None, seed=0, block_rows=11, n_threads=1, max_iter=300):
 def found(X, weights=None, seed=0, block_rows=11, n_threads=1, **settings):
     job = job_of(X, weights, seed, block_rows, n_threads)
     return fit(job, spec_of(**settings))
+
+
+def streamed(job, spec, first):
+    """A batch added to a fit of which only the sums are known."""
+    penalty = spec.penalty or 0.0
+    return run_passes(job, spec, first.sums.A, penalty, first.sums)
 
 
 def rows_of(X, weights=None):
@@ -314,7 +320,7 @@ def test_a_stream_is_the_sums_over_all_rows():
     X, _, _ = obvious.planted(90, 5, 3, noise=0.4)
     spec = spec_of(penalty=None, n_components=3)
     first = fit(job_of(X[:60]), spec)
-    after = stream(job_of(X[60:]), spec, first.sums)
+    after = streamed(job_of(X[60:]), spec, first)
     Z = _followed(X[:60], X[60:], first, after)
     S, T, error, counts = obvious.sums(X, Z, after.components)
     np.testing.assert_allclose(after.sums.counts, counts)
@@ -341,7 +347,7 @@ def test_a_stream_opens_features_that_pay_and_drops_none_of_earlier_rows():
     strange = np.vstack([X[:10], X[:10]])
     strange[10:, 2] += 30.0
     job = job_of(strange)
-    after = stream(job, spec_of(penalty=4.0), first.sums)
+    after = streamed(job, spec_of(penalty=4.0), first)
     assert len(after.components) > len(first.components)
     assert after.sums.weight == 80.0
     assert after.history[-1] < first.history[-1] + 10 * 30.0**2
@@ -353,7 +359,7 @@ def test_gaps_in_a_later_batch():
     spec = spec_of(penalty=None, n_components=3)
     first = fit(job_of(X[:60]), spec)
     later = obvious.with_gaps(X[60:], 0.2)
-    after = stream(job_of(later), spec, first.sums)
+    after = streamed(job_of(later), spec, first)
     Z = _followed(X[:60], later, first, after)
     error = obvious.error(np.vstack([X[:60], later]), Z, after.components)
     assert after.sums.error == pytest.approx(error, rel=1e-8)

@@ -28,9 +28,8 @@ from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
 from kplus.features import search
-from kplus.features.params import EXACT_FEATURES
+from kplus.features.model import EXACT_FEATURES, FeatureSums
 from kplus.features.search import FeatureFit, FeatureSpec
-from kplus.features.stats import FeatureSums
 from kplus.linear.sums import as_groups
 
 __all__ = ["LatentFeatures"]
@@ -167,7 +166,8 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         self, table: Table, weights: Array | None, watch: Watch
     ) -> FeatureFit:
         job = job_of(self, table.source, weights, watch)
-        found = search.stream(job, _spec_of_stream(self), self._sums)
+        spec, sums = _spec_of_stream(self), self._sums
+        found = search.run_passes(job, spec, sums.A, spec.penalty or 0.0, sums)
         return replace(found, path=getattr(self, "path_", None))
 
     def _store(self, found: FeatureFit, table: Table) -> None:

@@ -1,21 +1,120 @@
-"""BP-means and K-features as a model of the loop."""
+"""BP-means and K-features as a model of the loop: parameters, sums, objective."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
-from kplus.features.kernels_allocate import Allocated, allocate_gaps, allocate_rows
-from kplus.features.params import Features
-from kplus.features.stats import MOST_CANDIDATES, Candidates, FeatureSums
+from kplus.features.kernels_allocate import (
+    Allocated,
+    Factored,
+    allocate_gaps,
+    allocate_rows,
+    factor,
+)
 from kplus.linear.bits import Allocation
-from kplus.linear.sums import as_groups
+from kplus.linear.sums import LinearSums, as_groups
 
-__all__ = ["FeatureModel"]
+__all__ = [
+    "EXACT_FEATURES",
+    "MOST_CANDIDATES",
+    "Candidates",
+    "FeatureModel",
+    "FeatureSums",
+    "Features",
+]
 
+EXACT_FEATURES = 25  # up to so many, the best z of all 2^K is found fast enough
+MOST_CANDIDATES = 32
 _ROUNDING = 1e-18
+
+
+@dataclass(frozen=True)
+class Features:
+    """K features (rows of A), and what finding a row's z needs of them.
+
+    Attributes
+    ----------
+    exact : bool
+        Find the best z of all 2^K; otherwise flip single bits until none helps.
+    most_steps : int
+        Steps of that search allowed for a row; beyond, the best so far is taken. Only
+        rows that many patterns fit about equally well need so many.
+    """
+
+    shapes: ClassVar[dict[str, str]] = {"A": "K D"}
+
+    A: Array
+    exact: bool = False
+    most_steps: int = 10_000
+
+    @property
+    def K(self) -> int:
+        return len(self.A)
+
+    @cached_property
+    def G(self) -> Array:
+        """AAᵀ."""
+        gram: Array = np.ascontiguousarray(self.A @ self.A.T)
+        return gram
+
+    @cached_property
+    def factored(self) -> Factored:
+        """A and G, with the order and the factor that an exact search uses."""
+        order, R = np.empty(0, np.int64), np.empty((0, 0))
+        if self.exact:
+            order, R = factor(self.G)
+        return Factored(self.A, self.G, order, R)
+
+
+@dataclass
+class Candidates:
+    """The costliest rows of a pass: their numbers, costs and residuals."""
+
+    shapes: ClassVar[dict[str, str]] = {
+        "rows": "c",
+        "costs": "c",
+        "residuals": "c d",
+    }
+
+    rows: IntArray
+    costs: Array
+    residuals: Array
+
+    @classmethod
+    def none(cls, n_columns: int) -> Self:
+        return cls(np.empty(0, np.int64), np.empty(0), np.empty((0, n_columns)))
+
+    def merge(self, other: Self) -> Self:
+        """The costliest of both, ties by row number, in that order."""
+        rows = np.concatenate([self.rows, other.rows])
+        costs = np.concatenate([self.costs, other.costs])
+        first = np.lexsort((rows, -costs))[:MOST_CANDIDATES]
+        residuals = np.concatenate([self.residuals, other.residuals])
+        return type(self)(rows[first], costs[first], residuals[first])
+
+
+@dataclass
+class FeatureSums(LinearSums):
+    """Sums over rows, and the costliest rows of the last pass."""
+
+    candidates: Candidates = field(default_factory=lambda: Candidates.none(0))
+
+    def begin_pass(self) -> None:
+        super().begin_pass()
+        self.candidates = Candidates.none(self.A.shape[1])
+
+    def _plus(self, other: Self, sign: float) -> Self:
+        self.candidates = self.candidates.merge(other.candidates)
+        return super()._plus(other, sign)
+
+    def regroup(self, old_to_new: IntArray, K: int) -> Self:
+        none = Candidates.none(self.A.shape[1])
+        return replace(super().regroup(old_to_new, K), candidates=none)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ import numpy as np
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, Position, Proposal
-from kplus.features.model import FeatureModel
-from kplus.features.params import Features
-from kplus.features.stats import FeatureSums
+from kplus.features.model import FeatureModel, Features, FeatureSums
 from kplus.linear.sums import regroup_features
 
 __all__ = ["OpenFeatures", "RemoveFeature", "TidyFeatures"]

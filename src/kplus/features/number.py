@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kplus.features.local import iterate, rounds
-from kplus.features.rows import Found, Rows
-from kplus.features.seeds import (
+from kplus.features.local_search import (
     add_split,
     by_splits,
+    iterate,
     pursued,
+    rounds,
     without_base,
 )
+from kplus.features.rows import Found, Rows
 from kplus.linear.pursuit import noise_rank
 
 __all__ = [

@@ -1,5 +1,7 @@
 """From a table to features: search on rows in memory, then passes over all rows."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,24 +12,65 @@ from kplus.core.job import Job
 from kplus.core.runs import answers, run_job
 from kplus.core.types import Array, FitResult, Move, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.features import number
-from kplus.features.model import FeatureModel
+from kplus.features import local_search, number
+from kplus.features.model import EXACT_FEATURES, FeatureModel, Features, FeatureSums
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.features.params import EXACT_FEATURES, Features
-from kplus.features.rows import Found
-from kplus.features.spec import FeatureSpec
-from kplus.features.starts import best_start, collapsed
-from kplus.features.stats import FeatureSums
-from kplus.features.table import draw_rows
+from kplus.features.rows import Drawn, Found, Rows, draw_rows
 from kplus.linear.bits import Allocation
+from kplus.linear.sums import solve
 
-__all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "stream"]
+__all__ = ["FeatureFit", "FeatureSpec", "allocate", "fit", "run_passes"]
 
 _SAMPLE_ROWS = 5_000
 _ENDLESS = 2**62
 _STEP = np.dtype(
     [("n_components", np.int64), ("error", np.float64), ("objective", np.float64)]
 )
+_FILLINGS = 3
+_MAX_PASSES = 100
+
+
+@dataclass(frozen=True)
+class FeatureSpec:
+    """What is wanted.
+
+    Attributes
+    ----------
+    penalty : float or None
+        λ²; None: choose it.
+    n_components : int or None
+        Exactly so many; None: the penalty decides.
+    max_components : int or None
+        Never more.
+    stepwise : bool
+        Look for the number by K-features with K = 1, 2, ... until Eq. 6 rises.
+    collapsed : bool
+        End with a collapsed local search over all rows, in memory.
+    init : {"auto", "++", "split", "ica", "random"}
+    assignment : {"auto", "flips", "exact"}
+    effort : float
+        How long to search; 0: passes from the seed only, as in the paper.
+    n_init : int
+        Starts, of which the best is kept.
+    """
+
+    penalty: float | None
+    n_components: int | None
+    max_components: int | None
+    stepwise: bool
+    collapsed: bool
+    init: str
+    assignment: str
+    effort: float
+    n_init: int
+
+    @property
+    def most(self) -> int:
+        """The number of features allowed."""
+        wanted = [n for n in (self.n_components, self.max_components) if n is not None]
+        if self.assignment == "exact":
+            wanted.append(EXACT_FEATURES)
+        return min(wanted, default=10**6)
 
 
 @dataclass(frozen=True)
@@ -45,43 +88,26 @@ class FeatureFit:
 def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
     """Find features: from a search on a sample, or from those of an earlier fit."""
     with SINGLE_THREAD:
-        begin = _start(job, spec, start)
-        fitted = _over_all_rows(job, begin.spec, begin.A, begin.penalty, None)
-    return replace(fitted, path=begin.path)
-
-
-@dataclass(frozen=True)
-class _Begin:
-    """Features to begin with, the penalty, and the path by which it was chosen."""
-
-    spec: FeatureSpec
-    A: Array
-    penalty: float
-    path: NDArray[Any] | None
-
-
-def _start(job: Job, spec: FeatureSpec, start: Array | None) -> _Begin:
-    drawn = draw_rows(job, _SAMPLE_ROWS)
-    share = drawn.share
-    path: list[Found] | None = None
-    penalty = spec.penalty or 0.0
-    known = None
-    if spec.penalty is None and spec.n_components is None:
-        choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
-        penalty, path = choice.penalty / share, choice.path
-        known = min(path, key=lambda found: found.cost(choice.penalty))
-        if not choice.clear:
-            spec = replace(spec, max_components=1)
-    if start is None:
-        best = best_start(job, spec, drawn, penalty * share, known)
-        start, path = best.A, best.path or path
-    if spec.collapsed:
-        everything = draw_rows(job, job.source.n_rows)
-        found = collapsed(everything.rows, start / everything.scale)
-        if found is not None:
-            start = everything.features(found)
+        drawn = draw_rows(job, _SAMPLE_ROWS)
+        share, penalty = drawn.share, spec.penalty or 0.0
+        path: list[Found] | None = None
+        known = None
+        if spec.penalty is None and spec.n_components is None:
+            choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
+            penalty, path = choice.penalty / share, choice.path
+            known = min(path, key=lambda found: found.cost(choice.penalty))
+            if not choice.clear:
+                spec = replace(spec, max_components=1)
+        if start is None:
+            best = _best_start(job, spec, drawn, penalty * share, known)
+            start, path = best.A, best.path or path
+        if spec.collapsed:
+            drawn = draw_rows(job, job.source.n_rows)
+            found = _collapsed(drawn.rows, start / drawn.scale)
+            start = start if found is None else drawn.features(found)
+        fitted = run_passes(job, spec, start, penalty)
     steps = None if path is None else _as_steps(path, penalty, share)
-    return _Begin(spec, start, penalty, steps)
+    return replace(fitted, path=steps)
 
 
 def _as_steps(path: list[Found], penalty: float, share: float) -> NDArray[Any]:
@@ -92,25 +118,160 @@ def _as_steps(path: list[Found], penalty: float, share: float) -> NDArray[Any]:
     return np.array(steps, dtype=_STEP)
 
 
-def stream(job: Job, spec: FeatureSpec, earlier: FeatureSums) -> FeatureFit:
-    """Add rows to a fit of which only the sums are known.
+# ----------------------------------------------------- the search on a sample
 
-    Earlier rows keep their features; the features follow all rows.
+
+@dataclass(frozen=True)
+class _Start:
+    """Features to start from, what they cost on the sample, and a stepwise path."""
+
+    A: Array
+    cost: float
+    path: list[Found] | None = None
+
+
+def _best_start(
+    job: Job, spec: FeatureSpec, drawn: Drawn, penalty: float, known: Found | None
+) -> _Start:
+    """The best of `n_init` starts, the first among equals; side by side in threads.
+
+    `known` is what the choice of the penalty came upon: the first start of a full
+    search goes on from there.
     """
-    return _over_all_rows(job, spec, earlier.A, spec.penalty or 0.0, earlier)
+
+    def one(rng: np.random.Generator, known: Found | None = None) -> _Start:
+        if known is None or spec.init != "auto" or spec.effort == 0.0:
+            return _one_start(spec, drawn, penalty, rng)
+        found = number.improved(drawn.rows, known, penalty, spec.most, spec.effort, rng)
+        return _as_start(spec, drawn, found, penalty, rng)
+
+    first, *rngs = job.rng.spawn(spec.n_init)
+    starts = [one(first, known)]
+    if job.n_threads == 1:
+        starts += [one(rng) for rng in rngs]
+    else:
+        with ThreadPoolExecutor(job.n_threads) as pool:
+            starts += pool.map(one, rngs)
+    return min(starts, key=lambda start: start.cost)
 
 
-def _over_all_rows(
+def _one_start(
+    spec: FeatureSpec, drawn: Drawn, penalty: float, rng: np.random.Generator
+) -> _Start:
+    rows, K = drawn.rows, spec.n_components
+    if spec.effort == 0.0:
+        A, cost = _plain_passes(rows, _seed(spec, rows, penalty, rng), penalty)
+        found = _collapsed(rows, A) if spec.collapsed else None
+        if found is None:
+            return _Start(drawn.scale * A, cost)
+        return _Start(drawn.features(found), found.cost(penalty))
+    if spec.init == "auto" and K is None and spec.stepwise:
+        path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
+        found = min(path, key=lambda f: f.cost(penalty))
+        return replace(_as_start(spec, drawn, found, penalty, rng), path=path)
+    if spec.init != "auto":
+        found = _search_from_seed(spec, rows, penalty, rng)
+    elif K is not None:
+        found = number.by_number(rows, K, spec.effort, rng)
+    else:
+        found = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
+    return _as_start(spec, drawn, found, penalty, rng)
+
+
+def _as_start(
+    spec: FeatureSpec,
+    drawn: Drawn,
+    found: Found,
+    penalty: float,
+    rng: np.random.Generator,
+) -> _Start:
+    """Features of what was found.
+
+    Gaps first take the values that features give them, and the features follow.
+    """
+    for _ in range(0 if drawn.gaps is None else _FILLINGS):
+        drawn = drawn.refilled(found)
+        found = drawn.rows.polish(found.Z.copy(), found.base)
+        if spec.n_components is None:
+            found = number.converged(drawn.rows, found, penalty, spec.most, rng)
+    return _Start(drawn.features(found), found.cost(penalty))
+
+
+def _collapsed(rows: Rows, A: Array) -> Found | None:
+    """The collapsed local optimum next to features A, if these are independent."""
+    Z, _ = local_search.allocate(rows, A)
+    everywhere = np.flatnonzero(Z.sum(axis=0, dtype=np.int64) == len(Z))
+    if len(everywhere):  # a feature of every row goes in front: it is a base
+        order = np.append(everywhere[:1], np.delete(np.arange(len(A)), everywhere[0]))
+        Z = np.ascontiguousarray(Z[:, order])
+    found = rows.polish(Z, len(everywhere) > 0)
+    return found if np.isfinite(found.error) else None
+
+
+def _search_from_seed(
+    spec: FeatureSpec, rows: Rows, penalty: float, rng: np.random.Generator
+) -> Found:
+    """A local search from the seed that was asked for."""
+    found = _collapsed(rows, _seed(spec, rows, penalty, rng)) or rows.only_base()
+    found = local_search.iterate(
+        rows, found, local_search.rounds(rows, found.K, spec.effort), rng
+    )
+    if spec.n_components is None:
+        found = number.converged(rows, found, penalty, spec.most, rng)
+    return found
+
+
+def _seed(
+    spec: FeatureSpec, rows: Rows, penalty: float, rng: np.random.Generator
+) -> Array:
+    """Features of the seed, before any search."""
+    K = spec.n_components
+    if spec.init in ("auto", "++"):
+        return local_search.plus_plus(
+            rows, spec.most, penalty if K is None else 0.0, rng
+        )
+    if K is None:
+        K = max(number.likely_number(rows, penalty, spec.most), 1)
+    columns: dict[str, Callable[[], Found | None]] = {
+        "split": lambda: local_search.split_columns(rows, K, True, rng),
+        "ica": lambda: local_search.pursued_columns(rows, K, rng),
+        "random": lambda: local_search.random_columns(rows, K, rng),
+    }
+    found = columns[spec.init]()
+    if found is None:
+        return local_search.plus_plus(rows, K, 0.0, rng)
+    return rows.features(found)
+
+
+def _plain_passes(rows: Rows, A: Array, penalty: float) -> tuple[Array, float]:
+    """Algorithm 4: z given A by flips, then A given Z, until nothing changes."""
+    Z = np.zeros((len(rows.X), len(A)), np.uint8)
+    cost = np.inf
+    for _ in range(_MAX_PASSES):
+        error, changed, S, T = local_search.visit(rows, A, Z, exact=False)
+        cost = error + penalty * len(A)
+        if not changed:
+            break
+        A = A + solve(S, T)
+    return A, cost
+
+
+# ------------------------------------------------------ passes over all rows
+
+
+def run_passes(
     job: Job,
     spec: FeatureSpec,
     A: Array,
     penalty: float,
-    earlier: FeatureSums | None,
+    earlier: FeatureSums | None = None,
 ) -> FeatureFit:
     """Pass over all rows until nothing changes, from features A.
 
     By flips first where there are many rows, then with the best z. With a number of
     features given the penalty opens and closes none; it is charged at the end.
+    `earlier` are the sums of the batches before this one: their rows keep their z, and
+    the features are those of all rows.
     """
     fixed = spec.n_components is not None
     moves: list[Move] = [TidyFeatures(), OpenFeatures(spec.most)]

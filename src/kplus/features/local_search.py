@@ -1,24 +1,32 @@
-"""Where to start: splits of residuals, projections that look binary, the paper's ++."""
+"""Allocations of features to rows in memory: seeds, and a search from there.
+
+Seeds are splits of residuals, projections that look binary, or the paper's ++. The
+search is an iterated one: replace some columns, repair the others, keep what is better.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array
-from kplus.features.columns import add_column
+from kplus.core.types import Array, IntArray
 from kplus.features.kernels_allocate import Allocated, allocate_rows
+from kplus.features.kernels_collapsed import SINGLE, improve
 from kplus.features.kernels_columns import seed_columns
-from kplus.features.params import EXACT_FEATURES, Features
-from kplus.features.rows import Bits, Found, Rows
+from kplus.features.model import EXACT_FEATURES, Features
+from kplus.features.rows import MAX_SWEEPS, Bits, Found, Rows
 from kplus.linear.pursuit import binary_columns
 
 __all__ = [
+    "add_column",
     "add_split",
     "allocate",
     "by_splits",
+    "iterate",
     "plus_plus",
     "pursued",
     "pursued_columns",
     "random_columns",
+    "replace_columns",
+    "rounds",
     "split_columns",
     "visit",
     "without_base",
@@ -27,6 +35,10 @@ __all__ = [
 _CANDIDATES = 5  # splits tried for a column
 _REFINEMENTS = 2
 _PROMISING = 0.7  # of the penalty a split should pay before others adapt to it
+_NEAR = 1.003  # an error so near to the best is worth an exact search
+_OFTEN = 8  # with fewer features, an optimum found again is likely the best
+_LEAST = 30  # rounds, unless these are dear
+_MOST_WORK = 4e8  # steps of all rounds, for effort 1
 
 
 def by_splits(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Found:
@@ -152,3 +164,79 @@ def visit(
         Allocated(Z, errors, S, T),
     )  # fmt: skip
     return float(errors @ rows.weights), changed, S, T
+
+
+# ------------------------------------------------------ iterated local search
+
+
+def rounds(rows: Rows, K: int, effort: float) -> int:
+    """How many rounds without success end the search.
+
+    Good optima get rarer by about a factor of four with each feature, until there are
+    so many features that only a few rounds can be afforded.
+    """
+    N, D = rows.X.shape
+    few, many = max(_LEAST, 4.0 ** (min(K, 20) - 3.4)), 588.0 * (8.0 / max(K, 1)) ** 8
+    affordable = _MOST_WORK / (6.0 * N * max(K, 1) * (D + 4.0 * K + 30.0))
+    return int(effort * min(few, many, affordable) + 0.5)
+
+
+def iterate(rows: Rows, found: Found, patience: int, rng: np.random.Generator) -> Found:
+    """Go on until `patience` rounds in a row bring nothing.
+
+    A round replaces one to three columns by splits of what the others leave.
+    """
+    view = rows.view(found.base)
+    free = found.K - view.locked
+    idle = 0
+    while idle < patience and free > 0 and found.error > 0.0:
+        n_new = min(int(rng.integers(1, 4)), free)
+        chosen = view.locked + rng.permutation(free)[:n_new]
+        draws = rng.random((n_new, 1, 2))
+        Z, error = replace_columns(
+            view.X, view.weights, view.squares, found.Z, view.locked,
+            chosen, draws, MAX_SWEEPS, _NEAR * found.error,
+        )  # fmt: skip
+        trial = Found(Z, found.base, float(error))
+        gain = 1e-9 * found.error
+        if found.error + gain < error < _NEAR * found.error:
+            trial = rows.polish(Z, found.base, pairs=True)
+        again = abs(trial.error - found.error) <= gain
+        idle += 1 + (max(0, _OFTEN - found.K) // 2 if again else 0)
+        if trial.error < found.error - gain:
+            found, idle = trial, 0
+    return found
+
+
+def add_column(
+    X: Array, weights: Array, Z: Bits, draws: Array, n_refine: int
+) -> tuple[Bits, float]:
+    """Z with one more column, and what it gains."""
+    more = _wider(Z, Z.shape[1] + 1)
+    gain = seed_columns(X, weights, more, Z.shape[1], draws[None], n_refine)
+    return more, float(gain)
+
+
+def replace_columns(
+    X: Array,
+    weights: Array,
+    squares: Array,
+    Z: Bits,
+    locked: int,
+    chosen: IntArray,
+    draws: Array,
+    max_sweeps: int,
+    target: float,
+) -> tuple[Bits, float]:
+    """Z with the chosen columns replaced, repaired by single flips; its error."""
+    new = _wider(np.delete(Z, chosen, axis=1), Z.shape[1])
+    seed_columns(X, weights, new, Z.shape[1] - len(chosen), draws, 0)
+    error = improve(X, weights, squares, new, locked, SINGLE, max_sweeps, target)
+    return new, float(error)
+
+
+def _wider(Z: Bits, K: int) -> Bits:
+    """Z with columns of zeros behind its own."""
+    wider = np.zeros((len(Z), K), np.uint8)
+    wider[:, : Z.shape[1]] = Z
+    return wider
