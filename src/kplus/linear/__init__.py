@@ -1,1 +1,15 @@
-"""Rows as sums of binary features, X ≈ ZA: what all models of that kind share."""
+"""Rows as sums of binary features, X ≈ ZA: what all models of that kind share.
+
+In reading order:
+
+bits
+    Z of a block's rows, eight bits per byte.
+gaps
+    Columns that miss the same rows share one ZᵀZ.
+sums
+    ZᵀZ, ZᵀR and ‖R‖² of the residuals R = X − ZA, and what follows from them.
+pursuit
+    Projections of the rows with two values: seeds for Z; the rank above noise.
+kernels_algebra
+    Small products that kernels share.
+"""
