@@ -14,7 +14,7 @@ from core.test_laws import tables
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
 from kplus.features.local_search import by_splits, plus_plus, without_base
-from kplus.features.rows import Found, Rows
+from kplus.features.rows import Rows, Solution
 from kplus.features.search import FeatureSpec, allocate, fit, run_passes
 
 INITS = ["auto", "++", "split", "ica", "random"]
@@ -380,7 +380,7 @@ def test_allocate_is_exact_up_to_25_features_and_told_otherwise():
 def test_losses_are_those_of_refits(base):
     X, Z, _ = obvious.planted(40, 4, 3)
     Z[:, 0] = 1 if base else Z[:, 0]
-    losses = rows_of(X).losses(Found(Z, base, np.nan))
+    losses = rows_of(X).losses(Solution(Z, base, np.nan))
     before = obvious.collapsed(X, Z)
     for k in range(3):
         without = obvious.collapsed(X, np.delete(Z, k, axis=1))

@@ -167,29 +167,29 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     ) -> FeatureFit:
         job = job_of(self, table.source, weights, watch)
         spec, sums = _spec_of_stream(self), self._sums
-        found = search.run_passes(job, spec, sums.A, spec.penalty or 0.0, sums)
-        return replace(found, path=getattr(self, "path_", None))
+        result = search.run_passes(job, spec, sums.A, spec.penalty or 0.0, sums)
+        return replace(result, path=getattr(self, "path_", None))
 
-    def _store(self, found: FeatureFit, table: Table) -> None:
-        K, error = len(found.components), float(found.sums.error)
-        self.components_ = found.components
+    def _store(self, result: FeatureFit, table: Table) -> None:
+        K, error = len(result.components), float(result.sums.error)
+        self.components_ = result.components
         self.n_components_ = K
-        self.feature_counts_ = found.sums.counts.copy()
-        self.penalty_ = float(found.penalty)
+        self.feature_counts_ = result.sums.counts.copy()
+        self.penalty_ = float(result.penalty)
         self.objective_ = error + self.penalty_ * K
         self.reconstruction_err_ = float(np.sqrt(error))
-        self.converged_ = found.converged
-        self._set_or_drop("path_", found.path)
-        self._sums = found.sums.copy()
+        self.converged_ = result.converged
+        self._set_or_drop("path_", result.path)
+        self._sums = result.sums.copy()
         self._sums.begin_pass()  # its report would keep rows of the data
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         return {"components_": info.params.A, "n_components_": info.params.K}
 
-    def _warn_more(self, found: FeatureFit, table: Table) -> None:
+    def _warn_more(self, result: FeatureFit, table: Table) -> None:
         if self.n_components_ == 0:
             warn(_nothing_found(self))
-        super()._warn_more(found, table)
+        super()._warn_more(result, table)
 
     # -------------------------------------------------------------------- files
 

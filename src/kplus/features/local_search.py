@@ -12,7 +12,7 @@ from kplus.features.kernels_allocate import Allocated, allocate_rows
 from kplus.features.kernels_collapsed import SINGLE, improve
 from kplus.features.kernels_columns import seed_columns
 from kplus.features.model import EXACT_FEATURES, Features
-from kplus.features.rows import MAX_SWEEPS, Bits, Found, Rows
+from kplus.features.rows import MAX_SWEEPS, Bits, Rows, Solution
 from kplus.linear.pursuit import binary_columns
 
 __all__ = [
@@ -41,47 +41,47 @@ _LEAST = 30  # rounds, unless these are dear
 _MOST_WORK = 4e8  # steps of all rounds, for effort 1
 
 
-def by_splits(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Found:
+def by_splits(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Solution:
     """The local optimum next to `split_columns`."""
-    found = split_columns(rows, K, base, rng)
-    return rows.polish(found.Z, base)
+    solution = split_columns(rows, K, base, rng)
+    return rows.polish(solution.Z, base)
 
 
-def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Found:
+def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Solution:
     """Columns one after the other, each a sign split of what the others leave."""
     view = rows.view(base)
     Z = np.zeros((len(rows.X), K), np.uint8)
     Z[:, : view.locked] = 1
     draws = rng.random((K, _CANDIDATES, 2))[view.locked :]
     seed_columns(view.X, view.weights, Z, view.locked, draws, _REFINEMENTS)
-    return Found(Z, base, np.nan)
+    return Solution(Z, base, np.nan)
 
 
 def add_split(
-    rows: Rows, found: Found, rng: np.random.Generator, penalty: float = 0.0
-) -> Found:
+    rows: Rows, solution: Solution, rng: np.random.Generator, penalty: float = 0.0
+) -> Solution:
     """One more feature, a split of what is left, and the local optimum from there.
 
     That is not looked for where the split is far from paying the penalty.
     """
-    view = rows.view(found.base)
+    view = rows.view(solution.base)
     draws = rng.random((_CANDIDATES, 2))
-    Z, gain = add_column(view.X, view.weights, found.Z, draws, _REFINEMENTS)
+    Z, gain = add_column(view.X, view.weights, solution.Z, draws, _REFINEMENTS)
     if gain < _PROMISING * penalty:
-        return Found(Z, found.base, found.error - gain)
-    return rows.polish(Z, found.base, found.error - penalty)
+        return Solution(Z, solution.base, solution.error - gain)
+    return rows.polish(Z, solution.base, solution.error - penalty)
 
 
-def without_base(rows: Rows, found: Found) -> Found:
+def without_base(rows: Rows, solution: Solution) -> Solution:
     """Drop the base feature, its rows' features complemented so that this costs least.
 
     Complementing column k adds A_k to the base and turns its sign, without any change
     of the fit: of all such bases the shortest is dropped.
     """
-    A = rows.features(found)
+    A = rows.features(solution)
     base, others = A[0], np.ascontiguousarray(A[1:])
     flipped = _best_pattern(-base, others)
-    return rows.polish(np.ascontiguousarray(found.Z[:, 1:] ^ flipped), False)
+    return rows.polish(np.ascontiguousarray(solution.Z[:, 1:] ^ flipped), False)
 
 
 def _best_pattern(x: Array, A: Array) -> Bits:
@@ -91,7 +91,9 @@ def _best_pattern(x: Array, A: Array) -> Bits:
     return pattern
 
 
-def pursued(rows: Rows, K: int, rng: np.random.Generator) -> tuple[Found, bool] | None:
+def pursued(
+    rows: Rows, K: int, rng: np.random.Generator
+) -> tuple[Solution, bool] | None:
     """A base and K columns that projections show, at their local optimum.
 
     Also whether there is no doubt about them. None where the rows have too few
@@ -100,14 +102,14 @@ def pursued(rows: Rows, K: int, rng: np.random.Generator) -> tuple[Found, bool] 
     columns = binary_columns(rows.centred.X, rows.weights, K, rng)
     if columns is None:
         return None
-    found = rows.polish(_with_base(columns[0]), True)
-    return (found, columns[1]) if np.isfinite(found.error) else None
+    solution = rows.polish(_with_base(columns[0]), True)
+    return (solution, columns[1]) if np.isfinite(solution.error) else None
 
 
-def pursued_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found | None:
+def pursued_columns(rows: Rows, K: int, rng: np.random.Generator) -> Solution | None:
     """A base and K − 1 columns that projections of the rows show."""
     columns = binary_columns(rows.centred.X, rows.weights, K - 1, rng)
-    return None if columns is None else Found(_with_base(columns[0]), True, np.nan)
+    return None if columns is None else Solution(_with_base(columns[0]), True, np.nan)
 
 
 def _with_base(columns: NDArray[np.bool_]) -> Bits:
@@ -116,11 +118,11 @@ def _with_base(columns: NDArray[np.bool_]) -> Bits:
     return Z
 
 
-def random_columns(rows: Rows, K: int, rng: np.random.Generator) -> Found:
+def random_columns(rows: Rows, K: int, rng: np.random.Generator) -> Solution:
     """A base, and bits drawn evenly."""
     Z = rng.integers(0, 2, (len(rows.X), K), dtype=np.uint8)
     Z[:, 0] = 1
-    return Found(Z, True, np.nan)
+    return Solution(Z, True, np.nan)
 
 
 def plus_plus(rows: Rows, most: int, penalty: float, rng: np.random.Generator) -> Array:
@@ -181,31 +183,33 @@ def rounds(rows: Rows, K: int, effort: float) -> int:
     return int(effort * min(few, many, affordable) + 0.5)
 
 
-def iterate(rows: Rows, found: Found, patience: int, rng: np.random.Generator) -> Found:
+def iterate(
+    rows: Rows, solution: Solution, patience: int, rng: np.random.Generator
+) -> Solution:
     """Go on until `patience` rounds in a row bring nothing.
 
     A round replaces one to three columns by splits of what the others leave.
     """
-    view = rows.view(found.base)
-    free = found.K - view.locked
+    view = rows.view(solution.base)
+    free = solution.K - view.locked
     idle = 0
-    while idle < patience and free > 0 and found.error > 0.0:
+    while idle < patience and free > 0 and solution.error > 0.0:
         n_new = min(int(rng.integers(1, 4)), free)
         chosen = view.locked + rng.permutation(free)[:n_new]
         draws = rng.random((n_new, 1, 2))
         Z, error = replace_columns(
-            view.X, view.weights, view.squares, found.Z, view.locked,
-            chosen, draws, MAX_SWEEPS, _NEAR * found.error,
+            view.X, view.weights, view.squares, solution.Z, view.locked,
+            chosen, draws, MAX_SWEEPS, _NEAR * solution.error,
         )  # fmt: skip
-        trial = Found(Z, found.base, float(error))
-        gain = 1e-9 * found.error
-        if found.error + gain < error < _NEAR * found.error:
-            trial = rows.polish(Z, found.base, pairs=True)
-        again = abs(trial.error - found.error) <= gain
-        idle += 1 + (max(0, _OFTEN - found.K) // 2 if again else 0)
-        if trial.error < found.error - gain:
-            found, idle = trial, 0
-    return found
+        trial = Solution(Z, solution.base, float(error))
+        gain = 1e-9 * solution.error
+        if solution.error + gain < error < _NEAR * solution.error:
+            trial = rows.polish(Z, solution.base, pairs=True)
+        again = abs(trial.error - solution.error) <= gain
+        idle += 1 + (max(0, _OFTEN - solution.K) // 2 if again else 0)
+        if trial.error < solution.error - gain:
+            solution, idle = trial, 0
+    return solution
 
 
 def add_column(

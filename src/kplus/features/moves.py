@@ -73,11 +73,11 @@ class OpenFeatures:
     ) -> Proposal | None:
         total, updated = at.total, at.updated
         room = self.most - total.K
-        found = total.candidates
-        if not at.converged or room <= 0 or not len(found.rows):
+        candidates = total.candidates
+        if not at.converged or room <= 0 or not len(candidates.rows):
             return None
         new: list[Array] = []
-        for cost, residual in zip(found.costs, found.residuals, strict=True):
+        for cost, residual in zip(candidates.costs, candidates.residuals, strict=True):
             left = _left_by(residual, new)
             before = float(residual @ residual)
             if before > 0.0 and cost * float(left @ left) / before > at.model.penalty:

@@ -12,7 +12,7 @@ from kplus.features.local_search import (
     rounds,
     without_base,
 )
-from kplus.features.rows import Found, Rows
+from kplus.features.rows import Rows, Solution
 from kplus.linear.pursuit import noise_rank
 
 __all__ = [
@@ -47,19 +47,19 @@ class Choice:
     """
 
     penalty: float
-    path: list[Found]
+    path: list[Solution]
     clear: bool
 
 
-def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Found:
+def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Solution:
     """The best allocation of K features that all seeds and the search lead to."""
     starts = _splits(rows, K, rng) if K < _MANY else []
     far = _FAR * rows.least_error(K)
     if not starts or min(starts, key=_error).error > far:
         seen = pursued(rows, K, rng)
         if seen is not None:
-            found, certain = seen
-            starts += [drop_least(rows, found), without_base(rows, found)]
+            solution, certain = seen
+            starts += [drop_least(rows, solution), without_base(rows, solution)]
             if certain and K >= _MANY:
                 return min(starts, key=_error)
     if K >= _MANY:
@@ -74,11 +74,11 @@ def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Fo
     return iterate(rows, min(ends, key=_error), patience, rng)
 
 
-def _error(found: Found) -> float:
-    return found.error
+def _error(solution: Solution) -> float:
+    return solution.error
 
 
-def _splits(rows: Rows, K: int, rng: np.random.Generator) -> list[Found]:
+def _splits(rows: Rows, K: int, rng: np.random.Generator) -> list[Solution]:
     """Starts by splits with and without a base feature, each at its local optimum."""
     more = by_splits(rows, K + 1, True, rng)
     starts = [by_splits(rows, K, True, rng), by_splits(rows, K, False, rng)]
@@ -92,61 +92,61 @@ def _splits(rows: Rows, K: int, rng: np.random.Generator) -> list[Found]:
 
 def by_penalty(
     rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
-) -> Found:
+) -> Solution:
     """Add features while they pay, drop those that do not (Eq. 6)."""
     if most == 0:
         return rows.empty()
 
-    def cost(found: Found) -> float:
-        return found.cost(penalty)
+    def cost(solution: Solution) -> float:
+        return solution.cost(penalty)
 
     guess = likely_number(rows, penalty, most)
-    starts: list[Found] = []
+    starts: list[Solution] = []
     if guess < _MANY:
         starts = stepwise(rows, penalty, most, effort, rng)
     if not starts or _promising(rows, guess, penalty, min(starts, key=cost)):
         seen = pursued(rows, guess, rng)
         if seen is not None:
-            found, certain = seen
-            starts += [found, without_base(rows, found)]
+            solution, certain = seen
+            starts += [solution, without_base(rows, solution)]
             effort = 0.0 if certain else effort
-    found = min(starts or stepwise(rows, penalty, most, effort, rng), key=cost)
-    return improved(rows, found, penalty, most, effort, rng)
+    solution = min(starts or stepwise(rows, penalty, most, effort, rng), key=cost)
+    return improved(rows, solution, penalty, most, effort, rng)
 
 
-def _promising(rows: Rows, K: int, penalty: float, found: Found) -> bool:
-    """Whether K features could be much better than those found."""
+def _promising(rows: Rows, K: int, penalty: float, solution: Solution) -> bool:
+    """Whether K features could be much better than a solution."""
     possible = _NEAR * rows.least_error(K) + penalty * K
-    return K > 1 and possible < found.cost(penalty)
+    return K > 1 and possible < solution.cost(penalty)
 
 
 def improved(
     rows: Rows,
-    found: Found,
+    solution: Solution,
     penalty: float,
     most: int,
     effort: float,
     rng: np.random.Generator,
-) -> Found:
-    """Search around features found by any means, with and without a base."""
-    found = converged(rows, found, penalty, most, rng)
-    found = iterate(rows, found, rounds(rows, found.K, effort) // 2, rng)
-    found = converged(rows, found, penalty, most, rng)
+) -> Solution:
+    """Search around a solution, with and without a base."""
+    solution = converged(rows, solution, penalty, most, rng)
+    solution = iterate(rows, solution, rounds(rows, solution.K, effort) // 2, rng)
+    solution = converged(rows, solution, penalty, most, rng)
     others = [rows.empty()]
-    if found.K <= 2:
+    if solution.K <= 2:
         others.append(by_splits(rows, 1, False, rng))
-    if found.base and found.K > 1:
-        bare = without_base(rows, found)
-        if bare.cost(penalty) < found.cost(penalty) + penalty:
+    if solution.base and solution.K > 1:
+        bare = without_base(rows, solution)
+        if bare.cost(penalty) < solution.cost(penalty) + penalty:
             others.append(converged(rows, bare, penalty, most, rng))
-    if most == found.K:
+    if most == solution.K:
         # A cap is in the way of base + K features, from which K are found.
         others.append(_shrunk(rows, by_number(rows, most, effort, rng), penalty, most))
-    return _cheapest(penalty, most, found, *others)
+    return _cheapest(penalty, most, solution, *others)
 
 
-def _cheapest(penalty: float, most: int, *found: Found) -> Found:
-    allowed = [f for f in found if most >= f.K]
+def _cheapest(penalty: float, most: int, *solutions: Solution) -> Solution:
+    allowed = [f for f in solutions if most >= f.K]
     return min(allowed, key=lambda f: f.cost(penalty))
 
 
@@ -156,52 +156,52 @@ def likely_number(rows: Rows, penalty: float, most: int) -> int:
 
 
 def converged(
-    rows: Rows, found: Found, penalty: float, most: int, rng: np.random.Generator
-) -> Found:
+    rows: Rows, solution: Solution, penalty: float, most: int, rng: np.random.Generator
+) -> Solution:
     """Drop features that do not pay, then add some that do."""
-    return _grown(rows, _shrunk(rows, found, penalty, most), penalty, most, rng)
+    return _grown(rows, _shrunk(rows, solution, penalty, most), penalty, most, rng)
 
 
-def _shrunk(rows: Rows, found: Found, penalty: float, most: int) -> Found:
+def _shrunk(rows: Rows, solution: Solution, penalty: float, most: int) -> Solution:
     """Drop the feature worth least, as long as it is worth less than λ²."""
-    while found.K > 0:
-        if not np.isfinite(found.error):
+    while solution.K > 0:
+        if not np.isfinite(solution.error):
             return rows.empty()
-        if most >= found.K and rows.losses(found).min() > _CERTAIN * penalty:
-            return found
-        smaller = drop_least(rows, found)
-        if most >= found.K and smaller.cost(penalty) >= found.cost(penalty):
-            return found
-        found = smaller
-    return found
+        if most >= solution.K and rows.losses(solution).min() > _CERTAIN * penalty:
+            return solution
+        smaller = drop_least(rows, solution)
+        if most >= solution.K and smaller.cost(penalty) >= solution.cost(penalty):
+            return solution
+        solution = smaller
+    return solution
 
 
 def _grown(
-    rows: Rows, found: Found, penalty: float, most: int, rng: np.random.Generator
-) -> Found:
+    rows: Rows, solution: Solution, penalty: float, most: int, rng: np.random.Generator
+) -> Solution:
     """Add features as long as one pays."""
     tries = 0
-    while tries < _TRIES and most > found.K and found.error > penalty:
-        more = add_split(rows, found, rng, penalty)
+    while tries < _TRIES and most > solution.K and solution.error > penalty:
+        more = add_split(rows, solution, rng, penalty)
         tries += 1
         if tries == _TRIES and most > more.K:
             # Two may pay where one does not, if the second makes good for the first.
-            needed = max(2.0 * penalty - (found.error - more.error), 0.0)
+            needed = max(2.0 * penalty - (solution.error - more.error), 0.0)
             two = add_split(rows, more, rng, needed)
             more = min(more, two, key=lambda f: f.cost(penalty))
-        if more.cost(penalty) < found.cost(penalty):
-            found, tries = more, 0
-    return found
+        if more.cost(penalty) < solution.cost(penalty):
+            solution, tries = more, 0
+    return solution
 
 
-def drop_least(rows: Rows, found: Found) -> Found:
+def drop_least(rows: Rows, solution: Solution) -> Solution:
     """Without the feature that is worth least; the others adapt."""
-    losses = rows.losses(found)
+    losses = rows.losses(solution)
     k = int(np.argmin(losses))
-    base = found.base and k > 0
-    if found.K == 1:
+    base = solution.base and k > 0
+    if solution.K == 1:
         return rows.empty()
-    Z = np.ascontiguousarray(np.delete(found.Z, k, axis=1))
+    Z = np.ascontiguousarray(np.delete(solution.Z, k, axis=1))
     return rows.polish(Z, base)
 
 
@@ -210,7 +210,7 @@ def drop_least(rows: Rows, found: Found) -> Found:
 
 def stepwise(
     rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
-) -> list[Found]:
+) -> list[Solution]:
     """The best of K = 0, 1, 2, ... features until the objective of Eq. 6 rises.
 
     The last one is past the optimum, unless `most` features were reached.
@@ -220,13 +220,13 @@ def stepwise(
     while len(path) <= most and path[-1].error > 0.0:
         K = len(path)
         first, based = _next_step(rows, path[-1], based, rng)
-        found = iterate(rows, first, rounds(rows, K, effort) // 8, rng)
-        if found.base and found is not first:
-            path[-1] = min(path[-1], without_base(rows, found), key=_error)
-        path.append(found)
+        solution = iterate(rows, first, rounds(rows, K, effort) // 8, rng)
+        if solution.base and solution is not first:
+            path[-1] = min(path[-1], without_base(rows, solution), key=_error)
+        path.append(solution)
         rise = path[-1].cost(penalty) - path[-2].cost(penalty)
         if 0.0 < rise < _CLOSE * penalty:
-            path[-1] = iterate(rows, found, rounds(rows, K, effort), rng)
+            path[-1] = iterate(rows, solution, rounds(rows, K, effort), rng)
             rise = path[-1].cost(penalty) - path[-2].cost(penalty)
         if rise > 0.0:
             break
@@ -235,22 +235,24 @@ def stepwise(
 
 def steps_to(
     rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
-) -> list[Found]:
+) -> list[Solution]:
     """As `stepwise`, or down from the optimum where that finds it more surely."""
     guess = likely_number(rows, penalty, most)
     if guess < _MANY:
         path = stepwise(rows, penalty, most, effort, rng)
-        found = min(path, key=lambda f: f.cost(penalty))
-        if not _promising(rows, guess, penalty, found):
+        solution = min(path, key=lambda f: f.cost(penalty))
+        if not _promising(rows, guess, penalty, solution):
             return path
-    found = by_penalty(rows, penalty, most, effort, rng)
-    path = _backwards(rows, found)
-    return [*path, add_split(rows, found, rng, penalty)] if most > found.K else path
+    solution = by_penalty(rows, penalty, most, effort, rng)
+    path = _backwards(rows, solution)
+    return (
+        [*path, add_split(rows, solution, rng, penalty)] if most > solution.K else path
+    )
 
 
 def _next_step(
-    rows: Rows, last: Found, based: Found, rng: np.random.Generator
-) -> tuple[Found, Found]:
+    rows: Rows, last: Solution, based: Solution, rng: np.random.Generator
+) -> tuple[Solution, Solution]:
     """One feature more than `last`, and one more than `based`, which has a base."""
     more = add_split(rows, based, rng)
     choices = [based]
@@ -281,19 +283,19 @@ def choose_penalty(
     return Choice(penalty, path, clear)
 
 
-def _backwards(rows: Rows, found: Found) -> list[Found]:
+def _backwards(rows: Rows, solution: Solution) -> list[Solution]:
     """Drop the feature worth least until none is left; fewest first.
 
     The rows' other features stay as they are, so errors are upper bounds.
     """
-    path = [found]
+    path = [solution]
     while path[-1].K > 1:
         last = path[-1]
         k = int(np.argmin(rows.losses(last)))
         base = last.base and k > 0
         Z = np.ascontiguousarray(np.delete(last.Z, k, axis=1))
-        path.append(Found(Z, base, rows.error(Z, base)))
-    return [rows.empty(), *path[::-1]] if found.K else path
+        path.append(Solution(Z, base, rows.error(Z, base)))
+    return [rows.empty(), *path[::-1]] if solution.K else path
 
 
 def noise_floor(rows: Rows) -> float:
@@ -305,15 +307,15 @@ def noise_floor(rows: Rows) -> float:
     return max(strongest, 1e-9 * rows.total)
 
 
-def _middle(path: list[Found], floor: float) -> tuple[float, bool]:
+def _middle(path: list[Solution], floor: float) -> tuple[float, bool]:
     """The geometric middle of the widest range of penalties with one answer.
 
     No range may reach far below the floor. A single feature, mostly the mean of all
     rows, is the answer only where nothing else lies above it; False where not even that
     does.
     """
-    errors = np.array([found.error for found in path])
-    numbers = np.array([found.K for found in path])
+    errors = np.array([solution.error for solution in path])
+    numbers = np.array([solution.K for solution in path])
     best, width, single = floor, 0.0, (floor, False)
     for i in range(1, len(path)):
         below = np.max(

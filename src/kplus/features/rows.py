@@ -13,7 +13,7 @@ from kplus.features.kernels_collapsed import ALL, PAIRS, Fit, improve, leftovers
 from kplus.linear.pursuit import fill_gaps, strengths
 from kplus.linear.sums import solve
 
-__all__ = ["MAX_SWEEPS", "Bits", "Drawn", "Found", "Rows", "View", "draw_rows"]
+__all__ = ["MAX_SWEEPS", "Bits", "Drawn", "Rows", "Solution", "View", "draw_rows"]
 
 Bits = NDArray[np.uint8]
 _EXACT = 8  # up to so many features a row's z is the best of all 2^K
@@ -92,16 +92,16 @@ class Rows:
         """The error without any feature."""
         return float(self.weights @ self.plain.squares)
 
-    def empty(self) -> "Found":
-        return Found(np.zeros((len(self.X), 0), np.uint8), False, self.total)
+    def empty(self) -> "Solution":
+        return Solution(np.zeros((len(self.X), 0), np.uint8), False, self.total)
 
-    def only_base(self) -> "Found":
+    def only_base(self) -> "Solution":
         Z = np.ones((len(self.X), 1), np.uint8)
-        return Found(Z, True, float(self.weights @ self.centred.squares))
+        return Solution(Z, True, float(self.weights @ self.centred.squares))
 
     def polish(
         self, Z: Bits, base: bool, target: float = np.inf, *, pairs: bool = False
-    ) -> "Found":
+    ) -> "Solution":
         """The local optimum next to Z (which is changed).
 
         The way there may be given up if it will not lead below `target`. With `pairs`,
@@ -113,7 +113,7 @@ class Rows:
             view.X, view.weights, view.squares, Z, view.locked,
             flips, MAX_SWEEPS, target,
         )  # fmt: skip
-        return Found(Z, base, max(float(error), 0.0))  # rounding may go below
+        return Solution(Z, base, max(float(error), 0.0))  # rounding may go below
 
     def error(self, Z: Bits, base: bool) -> float:
         """The error of an allocation as it stands."""
@@ -121,24 +121,24 @@ class Rows:
         R = view.residuals(Z, view.fitted(Z)[0])
         return float(self.weights @ np.einsum("nd,nd->n", R, R))
 
-    def features(self, found: "Found") -> Array:
+    def features(self, solution: "Solution") -> Array:
         """The features of an allocation, in the units of the rows."""
-        A, _ = self.view(found.base).fitted(found.Z)
-        if found.base:
+        A, _ = self.view(solution.base).fitted(solution.Z)
+        if solution.base:
             A[0] += self.mean
         return A
 
-    def losses(self, found: "Found") -> Array:
+    def losses(self, solution: "Solution") -> Array:
         """How much the error rises if a feature goes and the others are refitted."""
-        A = self.features(found)
-        _, H = self.view(found.base).fitted(found.Z)
+        A = self.features(solution)
+        _, H = self.view(solution.base).fitted(solution.Z)
         losses: Array = np.einsum("kd,kd->k", A, A) / np.diag(H)
         return losses
 
 
 @dataclass(frozen=True)
-class Found:
-    """An allocation and its error; with `base`, column 0 is ones for every row."""
+class Solution:
+    """An allocation Z and its error; with `base`, column 0 is ones for every row."""
 
     Z: Bits
     base: bool
@@ -169,31 +169,31 @@ class Drawn:
     scale: float
     share: float
 
-    def features(self, found: Found) -> Array:
+    def features(self, solution: Solution) -> Array:
         """The features of an allocation found on these rows, in units of the data."""
-        if not found.K:
+        if not solution.K:
             return np.empty((0, self.rows.X.shape[1]))
-        return self.scale * self.rows.features(_oriented(found, self.rows.weights))
+        return self.scale * self.rows.features(_oriented(solution, self.rows.weights))
 
-    def refilled(self, found: Found) -> "Drawn":
+    def refilled(self, solution: Solution) -> "Drawn":
         """The same rows, with the values in gaps that an allocation gives them."""
-        if self.gaps is None or not found.K:
+        if self.gaps is None or not solution.K:
             return self
-        fitted = found.Z @ self.rows.features(found)
+        fitted = solution.Z @ self.rows.features(solution)
         X = np.where(self.gaps, fitted, self.rows.X)
         return replace(self, rows=Rows(X, self.rows.weights))
 
 
-def _oriented(found: Found, weights: Array) -> Found:
+def _oriented(solution: Solution, weights: Array) -> Solution:
     """With a base, no other feature is held by more than half the rows.
 
     A feature may be complemented, the base then has what it had: the fit is the same.
     """
-    if not found.base:
-        return found
-    most = weights @ found.Z > 0.5 * weights.sum()
+    if not solution.base:
+        return solution
+    most = weights @ solution.Z > 0.5 * weights.sum()
     most[0] = False
-    return Found(found.Z ^ most.astype(np.uint8), True, found.error)
+    return Solution(solution.Z ^ most.astype(np.uint8), True, solution.error)
 
 
 def draw_rows(job: Job, size: int) -> Drawn:

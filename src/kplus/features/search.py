@@ -15,7 +15,7 @@ from kplus.engine.blas import SINGLE_THREAD
 from kplus.features import local_search, number
 from kplus.features.model import EXACT_FEATURES, FeatureModel, Features, FeatureSums
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.features.rows import Drawn, Found, Rows, draw_rows
+from kplus.features.rows import Drawn, Rows, Solution, draw_rows
 from kplus.linear.bits import Allocation
 from kplus.linear.sums import solve
 
@@ -90,12 +90,12 @@ def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
     with SINGLE_THREAD:
         drawn = draw_rows(job, _SAMPLE_ROWS)
         share, penalty = drawn.share, spec.penalty or 0.0
-        path: list[Found] | None = None
+        path: list[Solution] | None = None
         known = None
         if spec.penalty is None and spec.n_components is None:
             choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
             penalty, path = choice.penalty / share, choice.path
-            known = min(path, key=lambda found: found.cost(choice.penalty))
+            known = min(path, key=lambda solution: solution.cost(choice.penalty))
             if not choice.clear:
                 spec = replace(spec, max_components=1)
         if start is None:
@@ -103,17 +103,21 @@ def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
             start, path = best.A, best.path or path
         if spec.collapsed:
             drawn = draw_rows(job, job.source.n_rows)
-            found = _collapsed(drawn.rows, start / drawn.scale)
-            start = start if found is None else drawn.features(found)
+            solution = _collapsed(drawn.rows, start / drawn.scale)
+            start = start if solution is None else drawn.features(solution)
         fitted = run_passes(job, spec, start, penalty)
     steps = None if path is None else _as_steps(path, penalty, share)
     return replace(fitted, path=steps)
 
 
-def _as_steps(path: list[Found], penalty: float, share: float) -> NDArray[Any]:
+def _as_steps(path: list[Solution], penalty: float, share: float) -> NDArray[Any]:
     steps = [
-        (found.K, found.error / share, found.error / share + penalty * found.K)
-        for found in path
+        (
+            solution.K,
+            solution.error / share,
+            solution.error / share + penalty * solution.K,
+        )
+        for solution in path
     ]
     return np.array(steps, dtype=_STEP)
 
@@ -127,11 +131,11 @@ class _Start:
 
     A: Array
     cost: float
-    path: list[Found] | None = None
+    path: list[Solution] | None = None
 
 
 def _best_start(
-    job: Job, spec: FeatureSpec, drawn: Drawn, penalty: float, known: Found | None
+    job: Job, spec: FeatureSpec, drawn: Drawn, penalty: float, known: Solution | None
 ) -> _Start:
     """The best of `n_init` starts, the first among equals; side by side in threads.
 
@@ -139,11 +143,13 @@ def _best_start(
     search goes on from there.
     """
 
-    def one(rng: np.random.Generator, known: Found | None = None) -> _Start:
+    def one(rng: np.random.Generator, known: Solution | None = None) -> _Start:
         if known is None or spec.init != "auto" or spec.effort == 0.0:
             return _one_start(spec, drawn, penalty, rng)
-        found = number.improved(drawn.rows, known, penalty, spec.most, spec.effort, rng)
-        return _as_start(spec, drawn, found, penalty, rng)
+        solution = number.improved(
+            drawn.rows, known, penalty, spec.most, spec.effort, rng
+        )
+        return _as_start(spec, drawn, solution, penalty, rng)
 
     first, *rngs = job.rng.spawn(spec.n_init)
     starts = [one(first, known)]
@@ -161,64 +167,64 @@ def _one_start(
     rows, K = drawn.rows, spec.n_components
     if spec.effort == 0.0:
         A, cost = _plain_passes(rows, _seed(spec, rows, penalty, rng), penalty)
-        found = _collapsed(rows, A) if spec.collapsed else None
-        if found is None:
+        solution = _collapsed(rows, A) if spec.collapsed else None
+        if solution is None:
             return _Start(drawn.scale * A, cost)
-        return _Start(drawn.features(found), found.cost(penalty))
+        return _Start(drawn.features(solution), solution.cost(penalty))
     if spec.init == "auto" and K is None and spec.stepwise:
         path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
-        found = min(path, key=lambda f: f.cost(penalty))
-        return replace(_as_start(spec, drawn, found, penalty, rng), path=path)
+        solution = min(path, key=lambda f: f.cost(penalty))
+        return replace(_as_start(spec, drawn, solution, penalty, rng), path=path)
     if spec.init != "auto":
-        found = _search_from_seed(spec, rows, penalty, rng)
+        solution = _search_from_seed(spec, rows, penalty, rng)
     elif K is not None:
-        found = number.by_number(rows, K, spec.effort, rng)
+        solution = number.by_number(rows, K, spec.effort, rng)
     else:
-        found = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
-    return _as_start(spec, drawn, found, penalty, rng)
+        solution = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
+    return _as_start(spec, drawn, solution, penalty, rng)
 
 
 def _as_start(
     spec: FeatureSpec,
     drawn: Drawn,
-    found: Found,
+    solution: Solution,
     penalty: float,
     rng: np.random.Generator,
 ) -> _Start:
-    """Features of what was found.
+    """Features of a solution.
 
     Gaps first take the values that features give them, and the features follow.
     """
     for _ in range(0 if drawn.gaps is None else _FILLINGS):
-        drawn = drawn.refilled(found)
-        found = drawn.rows.polish(found.Z.copy(), found.base)
+        drawn = drawn.refilled(solution)
+        solution = drawn.rows.polish(solution.Z.copy(), solution.base)
         if spec.n_components is None:
-            found = number.converged(drawn.rows, found, penalty, spec.most, rng)
-    return _Start(drawn.features(found), found.cost(penalty))
+            solution = number.converged(drawn.rows, solution, penalty, spec.most, rng)
+    return _Start(drawn.features(solution), solution.cost(penalty))
 
 
-def _collapsed(rows: Rows, A: Array) -> Found | None:
+def _collapsed(rows: Rows, A: Array) -> Solution | None:
     """The collapsed local optimum next to features A, if these are independent."""
     Z, _ = local_search.allocate(rows, A)
     everywhere = np.flatnonzero(Z.sum(axis=0, dtype=np.int64) == len(Z))
     if len(everywhere):  # a feature of every row goes in front: it is a base
         order = np.append(everywhere[:1], np.delete(np.arange(len(A)), everywhere[0]))
         Z = np.ascontiguousarray(Z[:, order])
-    found = rows.polish(Z, len(everywhere) > 0)
-    return found if np.isfinite(found.error) else None
+    solution = rows.polish(Z, len(everywhere) > 0)
+    return solution if np.isfinite(solution.error) else None
 
 
 def _search_from_seed(
     spec: FeatureSpec, rows: Rows, penalty: float, rng: np.random.Generator
-) -> Found:
-    """A local search from the seed that was asked for."""
-    found = _collapsed(rows, _seed(spec, rows, penalty, rng)) or rows.only_base()
-    found = local_search.iterate(
-        rows, found, local_search.rounds(rows, found.K, spec.effort), rng
+) -> Solution:
+    """A local search from the seed of `spec.init`."""
+    solution = _collapsed(rows, _seed(spec, rows, penalty, rng)) or rows.only_base()
+    solution = local_search.iterate(
+        rows, solution, local_search.rounds(rows, solution.K, spec.effort), rng
     )
     if spec.n_components is None:
-        found = number.converged(rows, found, penalty, spec.most, rng)
-    return found
+        solution = number.converged(rows, solution, penalty, spec.most, rng)
+    return solution
 
 
 def _seed(
@@ -232,15 +238,15 @@ def _seed(
         )
     if K is None:
         K = max(number.likely_number(rows, penalty, spec.most), 1)
-    columns: dict[str, Callable[[], Found | None]] = {
+    columns: dict[str, Callable[[], Solution | None]] = {
         "split": lambda: local_search.split_columns(rows, K, True, rng),
         "ica": lambda: local_search.pursued_columns(rows, K, rng),
         "random": lambda: local_search.random_columns(rows, K, rng),
     }
-    found = columns[spec.init]()
-    if found is None:
+    solution = columns[spec.init]()
+    if solution is None:
         return local_search.plus_plus(rows, K, 0.0, rng)
-    return rows.features(found)
+    return rows.features(solution)
 
 
 def _plain_passes(rows: Rows, A: Array, penalty: float) -> tuple[Array, float]:
@@ -305,7 +311,7 @@ def _sorted(sums: FeatureSums) -> FeatureSums:
 
 
 def _features(A: Array, exact: bool, assignment: str) -> Features:
-    """Features whose rows are searched to the very end if "exact" was asked for."""
+    """Features whose rows are searched to the very end with "exact"."""
     return Features(A, exact, _ENDLESS) if assignment == "exact" else Features(A, exact)
 
 

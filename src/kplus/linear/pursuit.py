@@ -100,15 +100,15 @@ def two_valued(
     With `enough`, the search ends when such a share of the columns is.
     """
     K = Y.shape[1]
-    found = _Columns(Y, shares, enough)
-    found.try_directions(_unmixed(Y, found.shares, np.square, 0.0, rng))
-    if not found.pure:
-        found.try_directions(_unmixed(Y, found.shares, _cube, 3.0, rng))
+    best = _Columns(Y, shares, enough)
+    best.try_directions(_unmixed(Y, best.shares, np.square, 0.0, rng))
+    if not best.pure:
+        best.try_directions(_unmixed(Y, best.shares, _cube, 3.0, rng))
     for _ in range(_MAX_ROUNDS):
-        if found.pure:
+        if best.pure:
             break
-        found.try_directions(rng.normal(size=(K, _STARTS * K)))
-    return found.columns, int(np.count_nonzero(found.within < _PURE))
+        best.try_directions(rng.normal(size=(K, _STARTS * K)))
+    return best.columns, int(np.count_nonzero(best.within < _PURE))
 
 
 def _cube(P: Array) -> Array:
@@ -158,13 +158,13 @@ class _Columns:
 
     def try_directions(self, W: Array) -> None:
         """Refine directions and keep the purest independent ones, known or new."""
-        found = self.directions
-        if 0 < found.shape[1] < len(W):
-            known = np.linalg.qr(found)[0]
-            W = W - known @ (known.T @ W)
+        earlier = self.directions
+        if 0 < earlier.shape[1] < len(W):
+            basis = np.linalg.qr(earlier)[0]
+            W = W - basis @ (basis.T @ W)
         columns, directions, within = self._refined(W)
         self.columns = np.hstack([self.columns, columns])
-        self.directions = np.hstack([found, directions])
+        self.directions = np.hstack([earlier, directions])
         self.within = np.append(self.within, within)
         keep = self._independent()
         self.columns = self.columns[:, keep]
