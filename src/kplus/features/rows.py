@@ -13,7 +13,7 @@ from kplus.features.kernels_collapsed import ALL, PAIRS, Fit, improve, leftovers
 from kplus.linear.pursuit import fill_gaps, strengths
 from kplus.linear.sums import solve
 
-__all__ = ["MAX_SWEEPS", "Bits", "Drawn", "Rows", "Solution", "View", "draw_rows"]
+__all__ = ["MAX_SWEEPS", "Bits", "RowSample", "Rows", "Solution", "View", "draw_rows"]
 
 Bits = NDArray[np.uint8]
 _EXACT = 8  # up to so many features a row's z is the best of all 2^K
@@ -156,7 +156,7 @@ class Solution:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RowSample:
     """A sample of rows, gaps filled in.
 
     Weights are on average 1 and values at most about 1, so that units do not matter;
@@ -175,7 +175,7 @@ class Drawn:
             return np.empty((0, self.rows.X.shape[1]))
         return self.scale * self.rows.features(_oriented(solution, self.rows.weights))
 
-    def refilled(self, solution: Solution) -> "Drawn":
+    def refilled(self, solution: Solution) -> "RowSample":
         """The same rows, with the values in gaps that an allocation gives them."""
         if self.gaps is None or not solution.K:
             return self
@@ -196,7 +196,7 @@ def _oriented(solution: Solution, weights: Array) -> Solution:
     return Solution(solution.Z ^ most.astype(np.uint8), True, solution.error)
 
 
-def draw_rows(job: Job, size: int) -> Drawn:
+def draw_rows(job: Job, size: int) -> RowSample:
     """Draw rows into memory, as float64, without gaps.
 
     Equal rows become one with their weights added up, and rows are sorted: the search
@@ -219,7 +219,7 @@ def draw_rows(job: Job, size: int) -> Drawn:
     known = gaps if gaps.any() else None
     scale = _power_of_two(X)
     rows = Rows(X / scale, weights / unit)
-    return Drawn(rows, known, scale, sample.share / unit / scale / scale)
+    return RowSample(rows, known, scale, sample.share / unit / scale / scale)
 
 
 def _power_of_two(X: Array) -> float:

@@ -15,7 +15,7 @@ from kplus.engine.blas import SINGLE_THREAD
 from kplus.features import local_search, number
 from kplus.features.model import EXACT_FEATURES, FeatureModel, Features, FeatureSums
 from kplus.features.moves import OpenFeatures, RemoveFeature, TidyFeatures
-from kplus.features.rows import Drawn, Rows, Solution, draw_rows
+from kplus.features.rows import Rows, RowSample, Solution, draw_rows
 from kplus.linear.bits import Allocation
 from kplus.linear.sums import solve
 
@@ -88,23 +88,23 @@ class FeatureFit:
 def fit(job: Job, spec: FeatureSpec, start: Array | None = None) -> FeatureFit:
     """Find features: from a search on a sample, or from those of an earlier fit."""
     with SINGLE_THREAD:
-        drawn = draw_rows(job, _SAMPLE_ROWS)
-        share, penalty = drawn.share, spec.penalty or 0.0
+        sample = draw_rows(job, _SAMPLE_ROWS)
+        share, penalty = sample.share, spec.penalty or 0.0
         path: list[Solution] | None = None
         known = None
         if spec.penalty is None and spec.n_components is None:
-            choice = number.choose_penalty(drawn.rows, spec.most, spec.effort, job.rng)
+            choice = number.choose_penalty(sample.rows, spec.most, spec.effort, job.rng)
             penalty, path = choice.penalty / share, choice.path
             known = min(path, key=lambda solution: solution.cost(choice.penalty))
             if not choice.clear:
                 spec = replace(spec, max_components=1)
         if start is None:
-            best = _best_start(job, spec, drawn, penalty * share, known)
+            best = _best_start(job, spec, sample, penalty * share, known)
             start, path = best.A, best.path or path
         if spec.collapsed:
-            drawn = draw_rows(job, job.source.n_rows)
-            solution = _collapsed(drawn.rows, start / drawn.scale)
-            start = start if solution is None else drawn.features(solution)
+            sample = draw_rows(job, job.source.n_rows)
+            solution = _collapsed(sample.rows, start / sample.scale)
+            start = start if solution is None else sample.features(solution)
         fitted = run_passes(job, spec, start, penalty)
     steps = None if path is None else _as_steps(path, penalty, share)
     return replace(fitted, path=steps)
@@ -135,7 +135,11 @@ class _Start:
 
 
 def _best_start(
-    job: Job, spec: FeatureSpec, drawn: Drawn, penalty: float, known: Solution | None
+    job: Job,
+    spec: FeatureSpec,
+    sample: RowSample,
+    penalty: float,
+    known: Solution | None,
 ) -> _Start:
     """The best of `n_init` starts, the first among equals; side by side in threads.
 
@@ -145,11 +149,11 @@ def _best_start(
 
     def one(rng: np.random.Generator, known: Solution | None = None) -> _Start:
         if known is None or spec.init != "auto" or spec.effort == 0.0:
-            return _one_start(spec, drawn, penalty, rng)
+            return _one_start(spec, sample, penalty, rng)
         solution = number.improved(
-            drawn.rows, known, penalty, spec.most, spec.effort, rng
+            sample.rows, known, penalty, spec.most, spec.effort, rng
         )
-        return _as_start(spec, drawn, solution, penalty, rng)
+        return _as_start(spec, sample, solution, penalty, rng)
 
     first, *rngs = job.rng.spawn(spec.n_init)
     starts = [one(first, known)]
@@ -162,31 +166,31 @@ def _best_start(
 
 
 def _one_start(
-    spec: FeatureSpec, drawn: Drawn, penalty: float, rng: np.random.Generator
+    spec: FeatureSpec, sample: RowSample, penalty: float, rng: np.random.Generator
 ) -> _Start:
-    rows, K = drawn.rows, spec.n_components
+    rows, K = sample.rows, spec.n_components
     if spec.effort == 0.0:
         A, cost = _plain_passes(rows, _seed(spec, rows, penalty, rng), penalty)
         solution = _collapsed(rows, A) if spec.collapsed else None
         if solution is None:
-            return _Start(drawn.scale * A, cost)
-        return _Start(drawn.features(solution), solution.cost(penalty))
+            return _Start(sample.scale * A, cost)
+        return _Start(sample.features(solution), solution.cost(penalty))
     if spec.init == "auto" and K is None and spec.stepwise:
         path = number.steps_to(rows, penalty, spec.most, spec.effort, rng)
         solution = min(path, key=lambda f: f.cost(penalty))
-        return replace(_as_start(spec, drawn, solution, penalty, rng), path=path)
+        return replace(_as_start(spec, sample, solution, penalty, rng), path=path)
     if spec.init != "auto":
         solution = _search_from_seed(spec, rows, penalty, rng)
     elif K is not None:
         solution = number.by_number(rows, K, spec.effort, rng)
     else:
         solution = number.by_penalty(rows, penalty, spec.most, spec.effort, rng)
-    return _as_start(spec, drawn, solution, penalty, rng)
+    return _as_start(spec, sample, solution, penalty, rng)
 
 
 def _as_start(
     spec: FeatureSpec,
-    drawn: Drawn,
+    sample: RowSample,
     solution: Solution,
     penalty: float,
     rng: np.random.Generator,
@@ -195,12 +199,12 @@ def _as_start(
 
     Gaps first take the values that features give them, and the features follow.
     """
-    for _ in range(0 if drawn.gaps is None else _FILLINGS):
-        drawn = drawn.refilled(solution)
-        solution = drawn.rows.polish(solution.Z.copy(), solution.base)
+    for _ in range(0 if sample.gaps is None else _FILLINGS):
+        sample = sample.refilled(solution)
+        solution = sample.rows.polish(solution.Z.copy(), solution.base)
         if spec.n_components is None:
-            solution = number.converged(drawn.rows, solution, penalty, spec.most, rng)
-    return _Start(drawn.features(solution), solution.cost(penalty))
+            solution = number.converged(sample.rows, solution, penalty, spec.most, rng)
+    return _Start(sample.features(solution), solution.cost(penalty))
 
 
 def _collapsed(rows: Rows, A: Array) -> Solution | None:
