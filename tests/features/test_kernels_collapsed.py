@@ -140,7 +140,7 @@ def test_flips_end_where_no_single_flip_helps(seed):
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("seed", range(8))
-def test_sweeps_never_raise_and_come_to_rest(seed, exact):
+def test_sweeps_never_raise_and_converge(seed, exact):
     X, Z, weights = setting(seed, n=40, D=5, K=5)
     before = obvious.collapsed(X, Z, weights=weights)
     for _ in range(60):

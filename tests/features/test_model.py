@@ -176,7 +176,7 @@ class FeatureLaws(Laws):
 
     @law
     @given(tables())
-    def test_a_fit_ends_at_rest_where_no_flip_and_no_new_feature_helps(self, table):
+    def test_a_fit_converges_where_no_flip_and_no_new_feature_helps(self, table):
         """Proposition 1: finitely many passes, and local in the sense of Alg. 1."""
         model, result, labels = self.fit(table)
         assert result.converged

@@ -187,7 +187,7 @@ def test_costly_rows_get_features_of_their_own(gaps, weighted):
     assert obvious.objective(X, after, proposal.params.A, penalty, weights) < before
 
 
-def test_only_at_rest_and_only_up_to_the_number_allowed():
+def test_only_after_convergence_and_only_up_to_the_number_allowed():
     X, Z, _ = rows(False)
     A = obvious.features(X, Z)
     total = with_candidates(X, Z, A, 0.1)

@@ -246,7 +246,7 @@ def test_the_unit_of_weights_does_not_matter(unit):
 @pytest.mark.parametrize("offset", [0.0, 10.0])
 @pytest.mark.parametrize("K", [3, 4, 6])
 def test_more_features_than_the_rows_are_made_of(K, offset):
-    """Nothing is left to explain: a fit comes to rest, and with few passes."""
+    """Nothing is left to explain: a fit converges, and within few passes."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (40, 2)) @ (3.0 * rng.normal(size=(2, 5))) + offset
     result = found(X, penalty=None, n_components=K)

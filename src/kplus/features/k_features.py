@@ -80,7 +80,7 @@ class KFeatures(LatentFeatures):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     penalty_ : float
         The penalty used. 0 where `n_components` was given and `penalty` was not.
     path_ : structured ndarray

@@ -39,7 +39,7 @@ class TidyFeatures:
 
 
 class RemoveFeature:
-    """At rest, remove the feature worth least if it is worth less than λ²."""
+    """After convergence, remove the feature worth least if it is worth less than λ²."""
 
     def propose(
         self, at: Position[FeatureModel, Features, FeatureSums]
@@ -60,7 +60,7 @@ class RemoveFeature:
 
 @dataclass
 class OpenFeatures:
-    """At rest, give the costliest rows features of their own (Algorithm 1).
+    """After convergence, give the costliest rows features of their own (Algorithm 1).
 
     A row that costs more than λ² pays for its residual as a feature. Of several such
     rows, those count that the features opened before them leave above λ².

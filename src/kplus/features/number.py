@@ -17,10 +17,10 @@ from kplus.linear.pursuit import noise_rank
 
 __all__ = [
     "Choice",
+    "adjust_number",
     "by_number",
     "by_penalty",
     "choose_penalty",
-    "converged",
     "improved",
     "likely_number",
     "steps_to",
@@ -129,16 +129,16 @@ def improved(
     rng: np.random.Generator,
 ) -> Solution:
     """Search around a solution, with and without a base."""
-    solution = converged(rows, solution, penalty, most, rng)
+    solution = adjust_number(rows, solution, penalty, most, rng)
     solution = iterate(rows, solution, rounds(rows, solution.K, effort) // 2, rng)
-    solution = converged(rows, solution, penalty, most, rng)
+    solution = adjust_number(rows, solution, penalty, most, rng)
     others = [rows.empty()]
     if solution.K <= 2:
         others.append(by_splits(rows, 1, False, rng))
     if solution.base and solution.K > 1:
         bare = without_base(rows, solution)
         if bare.cost(penalty) < solution.cost(penalty) + penalty:
-            others.append(converged(rows, bare, penalty, most, rng))
+            others.append(adjust_number(rows, bare, penalty, most, rng))
     if most == solution.K:
         # A cap is in the way of base + K features, from which K are found.
         others.append(_shrunk(rows, by_number(rows, most, effort, rng), penalty, most))
@@ -155,7 +155,7 @@ def likely_number(rows: Rows, penalty: float, most: int) -> int:
     return min(int(np.sum(rows.strengths > penalty)), most)
 
 
-def converged(
+def adjust_number(
     rows: Rows, solution: Solution, penalty: float, most: int, rng: np.random.Generator
 ) -> Solution:
     """Drop features that do not pay, then add some that do."""

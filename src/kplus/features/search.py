@@ -203,7 +203,9 @@ def _as_start(
         sample = sample.refilled(solution)
         solution = sample.rows.polish(solution.Z.copy(), solution.base)
         if spec.n_components is None:
-            solution = number.converged(sample.rows, solution, penalty, spec.most, rng)
+            solution = number.adjust_number(
+                sample.rows, solution, penalty, spec.most, rng
+            )
     return _Start(sample.features(solution), solution.cost(penalty))
 
 
@@ -227,7 +229,7 @@ def _search_from_seed(
         rows, solution, local_search.rounds(rows, solution.K, spec.effort), rng
     )
     if spec.n_components is None:
-        solution = number.converged(rows, solution, penalty, spec.most, rng)
+        solution = number.adjust_number(rows, solution, penalty, spec.most, rng)
     return solution
 
 

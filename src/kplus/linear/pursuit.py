@@ -172,7 +172,7 @@ class _Columns:
         self.within = self.within[keep]
 
     def _refined(self, W: Array) -> tuple[NDArray[np.bool_], Array, Array]:
-        """Cut projections in two and regress the cuts on the rows, until at rest."""
+        """Cut projections in two and regress the cuts on the rows, to convergence."""
         Y, shares = self.Y, self.shares
         B = Y @ W > 0.0
         for _ in range(_MAX_STEPS):
