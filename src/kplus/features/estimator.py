@@ -143,7 +143,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         if self.assignment == "exact" and (wished or 0) > EXACT_FEATURES:
             raise ValueError(
                 f"n_components={wished} is too many for assignment='exact', which "
-                f"tries up to 2^K patterns a row: it goes up to {EXACT_FEATURES}. Use "
+                f"tries up to 2^K patterns per row: it goes up to {EXACT_FEATURES}. Use "
                 f"'auto'."
             )
         if wished is not None and most is not None and most < wished:

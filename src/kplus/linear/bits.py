@@ -13,7 +13,7 @@ __all__ = ["Allocation", "regroup_columns"]
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Z of a block's rows, eight bits a byte."""
+    """Z of a block's rows, eight bits per byte."""
 
     shapes: ClassVar[dict[str, str]] = {"packed": "N b", "K": "K"}
 

@@ -18,7 +18,7 @@ _ICA_STEPS = 15
 _PURE = 0.1  # share of variance within the two halves; 0.36 for a Gaussian
 _DEPENDENT = 0.2  # new directions have at least so much of their own
 _FILLINGS = 10
-_STARTS = 3  # random directions a feature and round
+_STARTS = 3  # random directions per feature and round
 
 
 def noise_rank(values: Array, N: int, D: int, rest: float = 0.0) -> tuple[int, float]:

@@ -163,7 +163,7 @@ class LinearSums:
 
 
 def as_groups(S: Array, n_columns: int) -> tuple[Array, IntArray]:
-    """S and groups of columns, from one matrix (K, K) or one a column (D, K, K)."""
+    """S and groups of columns, from one matrix (K, K) or one per column (D, K, K)."""
     if S.ndim == 2:
         return S[None], np.zeros(n_columns, np.int64)
     return S, np.arange(n_columns)
