@@ -36,7 +36,7 @@ __all__ = ["LatentFeatures"]
 
 
 class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """X ≈ Z A with binary Z. Subclasses have a constructor and say `_stepwise`."""
+    """X ≈ Z A with binary Z. Subclasses define the parameters and `_stepwise`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Estimator._parameter_constraints,
@@ -139,16 +139,16 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        wished, most = self.n_components, self.max_components
-        if self.assignment == "exact" and (wished or 0) > EXACT_FEATURES:
+        number, most = self.n_components, self.max_components
+        if self.assignment == "exact" and (number or 0) > EXACT_FEATURES:
             raise ValueError(
-                f"n_components={wished} is too many for assignment='exact', which "
-                f"tries up to 2^K patterns per row: it goes up to {EXACT_FEATURES}. Use "
-                f"'auto'."
+                f"n_components={number} is too many for assignment='exact', which "
+                f"tries up to 2^K patterns per row: it goes up to {EXACT_FEATURES}. "
+                f"Use 'auto'."
             )
-        if wished is not None and most is not None and most < wished:
+        if number is not None and most is not None and most < number:
             raise ValueError(
-                f"max_components={most} is below n_components={wished}; leave one of "
+                f"max_components={most} is below n_components={number}; leave one of "
                 f"them out, or raise max_components."
             )
 
@@ -200,7 +200,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return {"S": sums.by_column(), **kept}
 
     def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        """Restore what `_to_state` returned; refuse arrays of other shapes."""
         S, T, K, D = state["S"], state["T"], self.n_components_, self.n_features_in_
         check_shapes(
             {
@@ -298,7 +298,7 @@ def _spec(model: LatentFeatures) -> FeatureSpec:
 
 
 def _spec_of_stream(model: LatentFeatures) -> FeatureSpec:
-    """The same for a later batch, when what was to be chosen is chosen."""
+    """The same for a later batch, with the penalty and number of the first."""
     spec = replace(_spec(model), stepwise=False)
     if spec.penalty is None and spec.n_components is None:
         spec = replace(spec, penalty=model.penalty_, n_components=model.n_components_)
@@ -306,7 +306,7 @@ def _spec_of_stream(model: LatentFeatures) -> FeatureSpec:
 
 
 def _start(model: LatentFeatures) -> Array | None:
-    """With `warm_start` after a fit: its features, if their number will do."""
+    """With `warm_start` after a fit: its features, unless another number is set."""
     if not model.warm_start or not hasattr(model, "components_"):
         return None
     start: Array = model.components_

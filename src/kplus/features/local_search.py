@@ -34,10 +34,10 @@ __all__ = [
 
 _CANDIDATES = 5  # splits tried for a column
 _REFINEMENTS = 2
-_PROMISING = 0.7  # of the penalty a split should pay before others adapt to it
-_NEAR = 1.003  # an error so near to the best is worth an exact search
-_OFTEN = 8  # with fewer features, an optimum found again is likely the best
-_LEAST = 30  # rounds, unless these are dear
+_PROMISING = 0.7  # of the penalty: a split that gains less is not improved
+_NEAR = 1.003  # times the best error: solutions below are improved further
+_OFTEN = 8  # with fewer features, an optimum reached twice is likely the best
+_LEAST = 30  # rounds, unless these take too long
 _MOST_WORK = 4e8  # steps of all rounds, for effort 1
 
 
@@ -48,7 +48,7 @@ def by_splits(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Solut
 
 
 def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> Solution:
-    """Columns one after the other, each a sign split of what the others leave."""
+    """Columns one after the other, each a sign split of the residuals."""
     view = rows.view(base)
     Z = np.zeros((len(rows.X), K), np.uint8)
     Z[:, : view.locked] = 1
@@ -60,9 +60,9 @@ def split_columns(rows: Rows, K: int, base: bool, rng: np.random.Generator) -> S
 def add_split(
     rows: Rows, solution: Solution, rng: np.random.Generator, penalty: float = 0.0
 ) -> Solution:
-    """One more feature, a split of what is left, and the local optimum from there.
+    """Add a feature, a split of the residuals, and go to the local optimum.
 
-    That is not looked for where the split is far from paying the penalty.
+    A split that gains far less than the penalty is returned as it is.
     """
     view = rows.view(solution.base)
     draws = rng.random((_CANDIDATES, 2))
@@ -94,10 +94,10 @@ def _best_pattern(x: Array, A: Array) -> Bits:
 def pursued(
     rows: Rows, K: int, rng: np.random.Generator
 ) -> tuple[Solution, bool] | None:
-    """A base and K columns that projections show, at their local optimum.
+    """A base and K columns by projection pursuit, at their local optimum.
 
-    Also whether there is no doubt about them. None where the rows have too few
-    directions, or columns depend on each other.
+    Also whether all projections clearly take two values. None where the rows have too
+    few directions, or columns depend on each other.
     """
     columns = binary_columns(rows.centred.X, rows.weights, K, rng)
     if columns is None:
@@ -107,7 +107,7 @@ def pursued(
 
 
 def pursued_columns(rows: Rows, K: int, rng: np.random.Generator) -> Solution | None:
-    """A base and K − 1 columns that projections of the rows show."""
+    """A base and K − 1 columns by projection pursuit."""
     columns = binary_columns(rows.centred.X, rows.weights, K - 1, rng)
     return None if columns is None else Solution(_with_base(columns[0]), True, np.nan)
 
@@ -172,7 +172,7 @@ def visit(
 
 
 def rounds(rows: Rows, K: int, effort: float) -> int:
-    """How many rounds without success end the search.
+    """How many rounds without a lower error end the search.
 
     Good optima get rarer by about a factor of four with each feature, until there are
     so many features that only a few rounds can be afforded.
@@ -186,9 +186,9 @@ def rounds(rows: Rows, K: int, effort: float) -> int:
 def iterate(
     rows: Rows, solution: Solution, patience: int, rng: np.random.Generator
 ) -> Solution:
-    """Go on until `patience` rounds in a row bring nothing.
+    """Iterated local search; ends after `patience` rounds without a lower error.
 
-    A round replaces one to three columns by splits of what the others leave.
+    A round replaces one to three columns by splits of the residuals of the others.
     """
     view = rows.view(solution.base)
     free = solution.K - view.locked
@@ -215,7 +215,7 @@ def iterate(
 def add_column(
     X: Array, weights: Array, Z: Bits, draws: Array, n_refine: int
 ) -> tuple[Bits, float]:
-    """Z with one more column, and what it gains."""
+    """Z with one more column, and by how much that lowers the error."""
     more = _wider(Z, Z.shape[1] + 1)
     gain = seed_columns(X, weights, more, Z.shape[1], draws[None], n_refine)
     return more, float(gain)

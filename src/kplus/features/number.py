@@ -26,24 +26,23 @@ __all__ = [
     "steps_to",
 ]
 
-_FAR = 1.5  # times the least possible error: splits may have missed something
+_FAR = 1.5  # times the least possible error: splits may have missed features
 _NEAR = 1.2  # times the least possible error is what features often reach
-_BELOW = 0.1  # so far below the floor may what the next feature explains count
-_JUST = 0.9999  # of what one feature explains is a price that it just pays
+_BELOW = 0.1  # of the noise floor: no range of penalties reaches below that
+_JUST = 0.9999  # of what one feature explains: a penalty that keeps the feature
 _RIVAL = 1.5  # times the best error: the other kind of start may still win
-_FEW = 4  # below so many features, rows may well do without a base
+_FEW = 4  # with fewer features, solutions without a base are tried as well
 _MANY = 8  # from so many features on, splits alone find poor starts
-_CLOSE = 0.25  # a rise of so much of the penalty may be for want of searching
-_CERTAIN = 2.0  # a feature worth so many penalties stays, however others adapt
-_MARGIN = 1.1  # nothing is left to explain where even this much more would not pay
-_TRIES = 3  # splits tried before the number of features is taken as enough
+_CLOSE = 0.25  # of the penalty: a smaller rise may be due to too short a search
+_CERTAIN = 2.0  # penalties: a feature that explains more stays, without a refit
+_TRIES = 3  # splits without a gain before no more features are added
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A penalty found on the rows, and the path it was chosen from, K = 0, 1, ...
+    """A penalty chosen from a path of solutions with K = 0, 1, ... features.
 
-    `clear` is False where no feature stands out of noise; there should be but one then.
+    `clear` is False where no feature exceeds the noise; one feature is enough then.
     """
 
     penalty: float
@@ -52,13 +51,13 @@ class Choice:
 
 
 def by_number(rows: Rows, K: int, effort: float, rng: np.random.Generator) -> Solution:
-    """The best allocation of K features that all seeds and the search lead to."""
+    """The best solution with K features, from all seeds."""
     starts = _splits(rows, K, rng) if K < _MANY else []
     far = _FAR * rows.least_error(K)
     if not starts or min(starts, key=_error).error > far:
-        seen = pursued(rows, K, rng)
-        if seen is not None:
-            solution, certain = seen
+        start = pursued(rows, K, rng)
+        if start is not None:
+            solution, certain = start
             starts += [drop_least(rows, solution), without_base(rows, solution)]
             if certain and K >= _MANY:
                 return min(starts, key=_error)
@@ -93,7 +92,7 @@ def _splits(rows: Rows, K: int, rng: np.random.Generator) -> list[Solution]:
 def by_penalty(
     rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
 ) -> Solution:
-    """Add features while they pay, drop those that do not (Eq. 6)."""
+    """Add and drop features as long as that lowers the objective (Eq. 6)."""
     if most == 0:
         return rows.empty()
 
@@ -105,9 +104,9 @@ def by_penalty(
     if guess < _MANY:
         starts = stepwise(rows, penalty, most, effort, rng)
     if not starts or _promising(rows, guess, penalty, min(starts, key=cost)):
-        seen = pursued(rows, guess, rng)
-        if seen is not None:
-            solution, certain = seen
+        start = pursued(rows, guess, rng)
+        if start is not None:
+            solution, certain = start
             starts += [solution, without_base(rows, solution)]
             effort = 0.0 if certain else effort
     solution = min(starts or stepwise(rows, penalty, most, effort, rng), key=cost)
@@ -140,7 +139,7 @@ def improved(
         if bare.cost(penalty) < solution.cost(penalty) + penalty:
             others.append(adjust_number(rows, bare, penalty, most, rng))
     if most == solution.K:
-        # A cap is in the way of base + K features, from which K are found.
+        # The cap rules out a base and K features, from which K would be reached.
         others.append(_shrunk(rows, by_number(rows, most, effort, rng), penalty, most))
     return _cheapest(penalty, most, solution, *others)
 
@@ -151,19 +150,19 @@ def _cheapest(penalty: float, most: int, *solutions: Solution) -> Solution:
 
 
 def likely_number(rows: Rows, penalty: float, most: int) -> int:
-    """Directions of the centred rows that are worth the penalty."""
+    """How many directions of the centred rows explain more than the penalty."""
     return min(int(np.sum(rows.strengths > penalty)), most)
 
 
 def adjust_number(
     rows: Rows, solution: Solution, penalty: float, most: int, rng: np.random.Generator
 ) -> Solution:
-    """Drop features that do not pay, then add some that do."""
+    """Drop features that explain less than λ², then add some that explain more."""
     return _grown(rows, _shrunk(rows, solution, penalty, most), penalty, most, rng)
 
 
 def _shrunk(rows: Rows, solution: Solution, penalty: float, most: int) -> Solution:
-    """Drop the feature worth least, as long as it is worth less than λ²."""
+    """Drop the feature that explains least, as long as that is less than λ²."""
     while solution.K > 0:
         if not np.isfinite(solution.error):
             return rows.empty()
@@ -179,13 +178,13 @@ def _shrunk(rows: Rows, solution: Solution, penalty: float, most: int) -> Soluti
 def _grown(
     rows: Rows, solution: Solution, penalty: float, most: int, rng: np.random.Generator
 ) -> Solution:
-    """Add features as long as one pays."""
+    """Add features as long as one lowers the objective."""
     tries = 0
     while tries < _TRIES and most > solution.K and solution.error > penalty:
         more = add_split(rows, solution, rng, penalty)
         tries += 1
         if tries == _TRIES and most > more.K:
-            # Two may pay where one does not, if the second makes good for the first.
+            # Two features may lower the objective where one alone does not.
             needed = max(2.0 * penalty - (solution.error - more.error), 0.0)
             two = add_split(rows, more, rng, needed)
             more = min(more, two, key=lambda f: f.cost(penalty))
@@ -195,7 +194,7 @@ def _grown(
 
 
 def drop_least(rows: Rows, solution: Solution) -> Solution:
-    """Without the feature that is worth least; the others adapt."""
+    """Drop the feature whose removal raises the error least; refit the others."""
     losses = rows.losses(solution)
     k = int(np.argmin(losses))
     base = solution.base and k > 0
@@ -236,7 +235,7 @@ def stepwise(
 def steps_to(
     rows: Rows, penalty: float, most: int, effort: float, rng: np.random.Generator
 ) -> list[Solution]:
-    """As `stepwise`, or down from the optimum where that finds it more surely."""
+    """As `stepwise`, or down from the optimum where `stepwise` may miss it."""
     guess = likely_number(rows, penalty, most)
     if guess < _MANY:
         path = stepwise(rows, penalty, most, effort, rng)
@@ -284,9 +283,9 @@ def choose_penalty(
 
 
 def _backwards(rows: Rows, solution: Solution) -> list[Solution]:
-    """Drop the feature worth least until none is left; fewest first.
+    """Drop the feature that explains least until none is left; fewest first.
 
-    The rows' other features stay as they are, so errors are upper bounds.
+    The other columns of Z stay as they are, so errors are upper bounds.
     """
     path = [solution]
     while path[-1].K > 1:

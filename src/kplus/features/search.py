@@ -32,7 +32,7 @@ _MAX_PASSES = 100
 
 @dataclass(frozen=True)
 class FeatureSpec:
-    """What is wanted.
+    """What the parameters of an estimator ask of a search.
 
     Attributes
     ----------
@@ -67,15 +67,15 @@ class FeatureSpec:
     @property
     def most(self) -> int:
         """The number of features allowed."""
-        wanted = [n for n in (self.n_components, self.max_components) if n is not None]
+        limits = [n for n in (self.n_components, self.max_components) if n is not None]
         if self.assignment == "exact":
-            wanted.append(EXACT_FEATURES)
-        return min(wanted, default=10**6)
+            limits.append(EXACT_FEATURES)
+        return min(limits, default=10**6)
 
 
 @dataclass(frozen=True)
 class FeatureFit:
-    """Features, the sums over all rows, and how they were found."""
+    """Features, the sums over all rows, and the history of the fit."""
 
     components: Array
     sums: FeatureSums
@@ -143,8 +143,8 @@ def _best_start(
 ) -> _Start:
     """The best of `n_init` starts, the first among equals; side by side in threads.
 
-    `known` is what the choice of the penalty came upon: the first start of a full
-    search goes on from there.
+    `known` is the best solution of the choice of the penalty: the first start of a
+    full search begins there.
     """
 
     def one(rng: np.random.Generator, known: Solution | None = None) -> _Start:
