@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.features.kernels_collapsed import ALL, SINGLE, Fit, improve, leftovers, refit
+from kplus.features.kernels_collapsed import (
+    ALL,
+    SINGLE,
+    Fit,
+    fill_residuals,
+    improve,
+    refit,
+)
 
 
 def squares(X):
@@ -77,7 +84,7 @@ def test_columns_that_depend_on_each_other_are_told_or_survived(kind, copies):
 def test_leftovers():
     X, Z, A = obvious.planted(9, 4, 3)
     R = np.empty_like(X)
-    leftovers(X, Z, Z.shape[1], A, R)
+    fill_residuals(X, Z, Z.shape[1], A, R)
     np.testing.assert_allclose(R, X - Z @ A, atol=1e-14)
 
 

@@ -41,7 +41,7 @@ class _Tree(NamedTuple):
     work: np.ndarray  # (3, K + 1)
     turns: np.ndarray  # (K + 1,)
     trial: np.ndarray  # (K,)
-    found: np.ndarray  # (K,)
+    flips: np.ndarray  # (K,)
 
 
 @inlined
@@ -89,20 +89,20 @@ def factor(G):
 
 
 @fast_kernel
-def _flip(rest, G, norms, length, z):
+def _flip(ar, G, norms, length, z):
     """Flip the bit that helps most until none does; True if any was flipped.
 
     MAD-Bayes Algorithm 1, "choose the optimal value of z_nk": Δ_k = G_kk − 2(±(Ar)_k).
-    `rest` is Ar, with the residual r = x − zA; `length` is ‖x‖, by which rounding is
-    told from gain.
+    `ar` is Ar, with the residual r = x − zA; `length` is ‖x‖: changes below its
+    rounding do not count.
     """
-    K = len(rest)
+    K = len(ar)
     flipped = False
     while True:
         best, least = -1, 0.0
         for k in range(K):
             sign = 1.0 - 2.0 * z[k]
-            change = G[k, k] - 2.0 * sign * rest[k]
+            change = G[k, k] - 2.0 * sign * ar[k]
             if change < least and change < -1e-14 * norms[k] * (length + norms[k]):
                 best, least = k, change
         if best < 0:
@@ -112,28 +112,28 @@ def _flip(rest, G, norms, length, z):
         z[best] = 1 - z[best]
         row = G[best]
         for k in range(K):
-            rest[k] -= sign * row[k]
+            ar[k] -= sign * row[k]
 
 
 @fast_kernel
-def _decode(rest, order, R, most_steps, z, tree):
+def _decode(ar, order, R, most_steps, z, tree):
     """Improve z to the best of all 2^K by depth-first search (sphere decoding).
 
     Not in the paper: argmin_z ‖x − zA‖², the step of MAD-Bayes Algorithm 4, over all z
     at once. Bits to flip are sought, f, so that a large feature that stays costs no
     digits: with signs s = 1 − 2z, ‖r − (f·s)A‖² is ‖y − R(f·s)‖² and a constant, where
-    Rᵀy = Ar, which is `rest`. Bits are decided from the last to the first, the likelier
+    Rᵀy = Ar, which is `ar`. Bits are decided from the last to the first, the likelier
     value first; a branch ends where its part of the sum exceeds the best known whole.
     After `most_steps` the best so far is kept. True if that was the end.
     """
-    K = len(rest)
+    K = len(ar)
     if K == 0:
         return False
-    work, turns, trial, found = tree
+    work, turns, trial, flips = tree
     y, signs, costs = work[0], work[1], work[2]
     best = 0.0
     for i in range(K):
-        total = rest[order[i]]
+        total = ar[order[i]]
         for m in range(i):
             total -= R[m, i] * y[m]
         y[i] = total / R[i, i] if R[i, i] > 0.0 else 0.0
@@ -141,7 +141,7 @@ def _decode(rest, order, R, most_steps, z, tree):
         best += y[i] * y[i]
     best *= 1.0 - 1e-10
     for i in range(K):
-        found[i] = 0
+        flips[i] = 0
     level = K - 1
     turns[level] = 0
     costs[K] = 0.0
@@ -172,9 +172,9 @@ def _decode(rest, order, R, most_steps, z, tree):
         else:
             best = cost
             for i in range(K):
-                found[i] = trial[i]
+                flips[i] = trial[i]
     for i in range(K):
-        z[order[i]] ^= found[i]
+        z[order[i]] ^= flips[i]
     return level < K
 
 
@@ -222,28 +222,28 @@ def _row_norm(x):
 
 
 @inlined
-def _flip_tile(X, At, G, norms, R, rests, Z):
+def _flip_tile(X, At, G, norms, R, tile_ar, Z):
     """Flip bits of a tile's rows, given their residuals R; count rows changed.
 
     `_flip` on b = AR.
     """
-    np.dot(R, At, rests)
+    np.dot(R, At, tile_ar)
     changed = 0
     for n in range(len(X)):
-        changed += _flip(rests[n], G, norms, _row_norm(X[n]), Z[n])
+        changed += _flip(tile_ar[n], G, norms, _row_norm(X[n]), Z[n])
     return changed
 
 
 @inlined
-def _decode_tile(X, features, At, most_steps, before, R, rests, Z):
+def _decode_tile(X, features, At, most_steps, before, R, tile_ar, Z):
     """The best z of all 2^K for rows, given their residuals R.
 
     MAD-Bayes Algorithm 4, step 1.
     """
-    np.dot(R, At, rests)
+    np.dot(R, At, tile_ar)
     tree = _tree_for(Z.shape[1])
     for n in range(len(Z)):
-        if _decode(rests[n], features.order, features.R, most_steps, Z[n], tree):
+        if _decode(tile_ar[n], features.order, features.R, most_steps, Z[n], tree):
             _keep_better(X[n], features.A, before[n], Z[n])
 
 
@@ -262,7 +262,7 @@ def allocate_rows(X, weights, features, exact, most_steps, out):
     n_rows, D = X.shape
     K = len(A)
     At = np.empty((D, K))
-    ones, rests, R = np.empty((_TILE, K)), np.empty((_TILE, K)), np.empty((_TILE, D))
+    ones, tile_ar, R = np.empty((_TILE, K)), np.empty((_TILE, K)), np.empty((_TILE, D))
     SS, TT, norms = np.empty((K, K)), np.empty((K, D)), np.empty(K)
     before = np.empty((_TILE, K), np.uint8)
     for k in range(K):
@@ -273,26 +273,26 @@ def allocate_rows(X, weights, features, exact, most_steps, out):
     for start in range(0, n_rows, _TILE):
         stop = min(start + _TILE, n_rows)
         m = stop - start
-        x, z, r, one, rest = X[start:stop], Z[start:stop], R[:m], ones[:m], rests[:m]
+        x, z, r, one, ar = X[start:stop], Z[start:stop], R[:m], ones[:m], tile_ar[:m]
         for n in range(m):
             for k in range(K):
                 before[n, k] = z[n, k]
                 z[n, k] = 0 if exact else z[n, k]
         _residuals(x, A, z, one, r)
-        if _flip_tile(x, At, G, norms, r, rest, z) > 0:
+        if _flip_tile(x, At, G, norms, r, ar, z) > 0:
             _residuals(x, A, z, one, r)
         if exact:
-            _decode_tile(x, features, At, most_steps, before[:m], r, rest, z)
+            _decode_tile(x, features, At, most_steps, before[:m], r, ar, z)
             _residuals(x, A, z, one, r)
         for n in range(m):
             errors[start + n] = _row_norm(r[n]) ** 2
             differs = False
             for k in range(K):
                 differs |= z[n, k] != before[n, k]
-                rest[n, k] = weights[start + n] * one[n, k]
+                ar[n, k] = weights[start + n] * one[n, k]
             changed += differs
-        np.dot(rest.T, one, SS)
-        np.dot(rest.T, r, TT)
+        np.dot(ar.T, one, SS)
+        np.dot(ar.T, r, TT)
         for k in range(K):
             for j in range(K):
                 S[k, j] += SS[k, j]
@@ -310,7 +310,7 @@ def allocate_gaps(X, weights, A, exact, most_steps, out):
     """
     Z, errors, S, T = out
     n_rows, K = Z.shape
-    rest, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
+    ar, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
     tree = _tree_for(K)
     z = np.empty(K, np.uint8)
     changed = 0
@@ -318,15 +318,15 @@ def allocate_gaps(X, weights, A, exact, most_steps, out):
         x = X[n]
         for k in range(K):
             z[k] = 0 if exact else Z[n, k]
-        _observed_products(x, A, z, rest, G)
+        _observed_products(x, A, z, ar, G)
         length = _row_norm(x[~np.isnan(x)])
         for k in range(K):
             norms[k] = np.sqrt(G[k, k])
-        _flip(rest, G, norms, length, z)
+        _flip(ar, G, norms, length, z)
         if exact:
             order, R = factor(G)
-            _observed_products(x, A, z, rest, G)
-            if _decode(rest, order, R, most_steps, z, tree):
+            _observed_products(x, A, z, ar, G)
+            if _decode(ar, order, R, most_steps, z, tree):
                 _keep_better(x, A, Z[n], z)
         differs = False
         for k in range(K):
@@ -338,7 +338,7 @@ def allocate_gaps(X, weights, A, exact, most_steps, out):
 
 
 @kernel
-def _left_over(x, A, z, d):
+def _residual_at(x, A, z, d):
     """(x − zA)_d."""
     left = x[d]
     for k in range(len(A)):
@@ -348,20 +348,20 @@ def _left_over(x, A, z, d):
 
 
 @kernel
-def _observed_products(x, A, z, rest, G):
-    """rest = A(x − zA) and G = AAᵀ over the columns that x has."""
+def _observed_products(x, A, z, ar, G):
+    """ar = A(x − zA) and G = AAᵀ over the columns that x has."""
     K, D = A.shape
     for i in range(K):
-        rest[i] = 0.0
+        ar[i] = 0.0
         for j in range(K):
             G[i, j] = 0.0
     for d in range(D):
         if np.isnan(x[d]):
             continue
-        left = _left_over(x, A, z, d)
+        left = _residual_at(x, A, z, d)
         for i in range(K):
             a = A[i, d]
-            rest[i] += a * left
+            ar[i] += a * left
             for j in range(i + 1):
                 G[i, j] += a * A[j, d]
     for i in range(K):
@@ -380,7 +380,7 @@ def _add_observed(x, A, z, weight, S, T):
     for d in range(D):
         if np.isnan(x[d]):
             continue
-        left = _left_over(x, A, z, d)
+        left = _residual_at(x, A, z, d)
         error += left * left
         for i in range(K):
             if z[i]:

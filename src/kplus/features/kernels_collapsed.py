@@ -2,7 +2,7 @@
 
 With row n taken out, A₋ and H₋ = (ZᵀWZ)⁻¹ without it, putting it back with z adds
 w‖x − zA₋‖²/(1 + w zH₋z) to the error (Eq. 10 of MAD-Bayes, one row at a time). H, A and
-G = AAᵀ follow by rank-one updates: O(KD + K²) a row, O(1) a flip tried.
+G = AAᵀ follow by rank-one updates: O(KD + K²) per row, O(1) per flip tried.
 
 The first `locked` columns of Z are ones for every row and stay so (a base feature).
 """
@@ -14,7 +14,7 @@ import numpy as np
 from kplus.core.kernels import fast_kernel, inlined, kernel
 from kplus.linear.kernels_algebra import dot, times_bits
 
-__all__ = ["ALL", "PAIRS", "SINGLE", "Fit", "improve", "leftovers", "refit"]
+__all__ = ["ALL", "PAIRS", "SINGLE", "Fit", "fill_residuals", "improve", "refit"]
 
 # How many bits of a row are changed at once.
 # Typed, so that numba compiles each function once.
@@ -123,7 +123,7 @@ def refit(X, weights, Z, K, fit):
 
 
 @fast_kernel
-def leftovers(X, Z, K, A, R):
+def fill_residuals(X, Z, K, A, R):
     """R = X − ZA, for the first K columns of Z."""
     for n in range(len(X)):
         _residual(X[n], A, Z[n], K, R[n])
@@ -167,7 +167,7 @@ def _clearly_below(cost, xx):
     """What a cost must fall below to be lower by more than rounding.
 
     Costs are differences of numbers as large as ‖x‖²: near zero they are noise, by
-    which bits could be flipped to and fro for ever.
+    which bits could be flipped back and forth forever.
     """
     return cost - 1e-10 * abs(cost) - 1e-12 * xx
 
@@ -320,7 +320,7 @@ def _stays(z, xx, weight, locked, out, fit, work):
     """Whether no flip of a single bit lowers the row's cost.
 
     With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
-    building H₋ and G₋: a row at rest costs O(K) beyond its products with A.
+    building H₋ and G₋: a row that stays costs O(K) beyond its products with A.
     """
     scale, rr, top = out
     H, G, h, ar, gap = fit.H, fit.G, work.h, work.ar, work.gz
@@ -446,11 +446,11 @@ def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     """Sweep until no row changes; return the error, infinite where Z is singular.
 
     MAD-Bayes Algorithm 3 for a given K: a local minimum of Eq. 10, tr X'(I −
-    Z(Z'Z)⁻¹Z')X. Z is changed in place; `squares` are ‖x‖². Rows at rest under single
-    flips are then tried with what `flips` says: PAIRS, or ALL patterns. Everything is
-    fitted afresh after each sweep, so that rounding does not build up; a sweep that
-    made things worse by rounding is taken back. The search is given up where two more
-    sweeps that gain as much as the last would leave the error above `target`.
+    Z(Z'Z)⁻¹Z')X. Z is changed in place; `squares` are ‖x‖². Where single flips change
+    no row, `flips` says what is tried next: PAIRS, or ALL patterns. A is refitted after
+    each sweep, so that rounding does not build up; a sweep that raised the error by
+    rounding is undone. The search ends early where two more sweeps that gain as much as
+    the last would leave the error above `target`.
     """
     K, D = Z.shape[1], X.shape[1]
     fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kplus.core.kernels import fast_kernel, inlined, kernel
-from kplus.features.kernels_collapsed import Fit, leftovers, refit
+from kplus.features.kernels_collapsed import Fit, fill_residuals, refit
 
 __all__ = ["seed_columns"]
 
@@ -82,14 +82,14 @@ def _draw(costs, u):
 
 @inlined
 def _split(R, weights, Z, H, K, draws, n_refine):
-    """The best of some sign splits of the residuals, one a row of `draws`; its gain.
+    """The best of some sign splits of the residuals, one per row of `draws`; its gain.
 
     Not in the paper, whose seeds (section 5) are single residuals. A split goes along
     the difference of a row drawn by cost and one drawn evenly, and is refined: the
     direction becomes the summed residuals of its side.
     """
     N, D = R.shape
-    a, z, found = np.empty(D), np.empty(N, np.uint8), np.zeros(N, np.uint8)
+    a, z, best_z = np.empty(D), np.empty(N, np.uint8), np.zeros(N, np.uint8)
     costs = _costs(R, weights)
     best = 0.0
     for c in range(len(draws)):
@@ -106,29 +106,29 @@ def _split(R, weights, Z, H, K, draws, n_refine):
         if gain > best:
             best = gain
             for n in range(N):
-                found[n] = z[n]
-    return found, best
+                best_z[n] = z[n]
+    return best_z, best
 
 
 @inlined
 def _fill_column(X, weights, Z, k, draws, n_refine, fit, R):
-    """Make column k of Z a split of what the columns before it leave; its gain.
+    """Make column k of Z a split of the residuals of those before it; its gain.
 
     Not in the paper.
     """
     explained = refit(X, weights, Z, k, fit)
     if explained == -np.inf:
         return 0.0
-    leftovers(X, Z, k, fit.A, R)
-    found, gain = _split(R, weights, Z, fit.H, k, draws, n_refine)
+    fill_residuals(X, Z, k, fit.A, R)
+    best_z, gain = _split(R, weights, Z, fit.H, k, draws, n_refine)
     for n in range(len(Z)):
-        Z[n, k] = found[n]
+        Z[n, k] = best_z[n]
     return gain
 
 
 @kernel
 def seed_columns(X, weights, Z, first, draws, n_refine):
-    """Fill the columns of Z from `first` on, each a split of what others leave.
+    """Fill the columns of Z from `first` on, each a split of residuals.
 
     Not in the paper: seeds for MAD-Bayes Algorithms 3 and 4 by sign splits of
     residuals. `draws` has a row for each of them. Returns what the last one gains.

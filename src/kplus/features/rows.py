@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job, draw
 from kplus.core.types import Array
-from kplus.features.kernels_collapsed import ALL, PAIRS, Fit, improve, leftovers, refit
+from kplus.features.kernels_collapsed import (
+    ALL,
+    PAIRS,
+    Fit,
+    fill_residuals,
+    improve,
+    refit,
+)
 from kplus.linear.pursuit import fill_gaps, strengths
 from kplus.linear.sums import solve
 
@@ -47,7 +54,7 @@ class View:
 
     def residuals(self, Z: Bits, A: Array) -> Array:
         R = np.empty_like(self.X)
-        leftovers(self.X, Z, Z.shape[1], A, R)
+        fill_residuals(self.X, Z, Z.shape[1], A, R)
         return R
 
 
