@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.features.kernels_collapsed import (
-    ALL,
-    SINGLE,
-    Fit,
-    fill_residuals,
-    improve,
-    refit,
-)
+from kplus.features.kernels_collapsed import ALL, SINGLE, improve
+from kplus.features.kernels_columns import Fit, fill_residuals, refit
 
 
 def squares(X):

@@ -14,6 +14,8 @@ moves
     Features opened, removed and fused between passes (Algorithm 1).
 kernels_allocate
     The bits z of a row given A: by flips, or the best of all 2^K.
+kernels_columns
+    The best A for Z by least squares; new columns of Z by splits of residuals.
 kernels_collapsed
     The bits of a row with A refitted for each change (Eq. 10, Algorithm 3).
 
@@ -25,6 +27,4 @@ local_search
     Seeds for Z, and an iterated local search from them.
 rows
     The sample of rows in memory, and the solutions found on it.
-kernels_columns
-    New columns of Z by splits of residuals.
 """

@@ -1,4 +1,4 @@
-"""BP-means: features that rows share, as many as pay for themselves."""
+"""BP-means: features that rows share, their number chosen by a penalty."""
 
 from kplus.features.estimator import LatentFeatures
 

@@ -6,7 +6,7 @@ __all__ = ["KFeatures"]
 
 
 class KFeatures(LatentFeatures):
-    """A given number of latent features, or one more at a time while they pay.
+    """A given number of latent features, or as many as a stepwise search adds.
 
     Every row is the sum of the features it has: X ≈ Z A, where Z holds zeros and ones
     and the rows of A are the features. With `n_components` it minimises the squared

@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kplus.core.kernels import fast_kernel, inlined, kernel
+from kplus.features.kernels_columns import Fit, refit, residual
 from kplus.linear.kernels_algebra import dot, times_bits
 
-__all__ = ["ALL", "PAIRS", "SINGLE", "Fit", "fill_residuals", "improve", "refit"]
+__all__ = ["ALL", "PAIRS", "SINGLE", "improve"]
 
 # How many bits of a row are changed at once.
 # Typed, so that numba compiles each function once.
@@ -22,15 +23,6 @@ SINGLE, PAIRS, ALL = np.int64(0), np.int64(1), np.int64(2)
 NONE = np.int64(-1)
 
 _ALONE = 1e-5  # a row that alone holds up a feature has less room than that
-RIDGE = 1e-8
-
-
-class Fit(NamedTuple):
-    """What follows from Z."""
-
-    H: np.ndarray  # (K, K) (ZᵀWZ)⁻¹
-    A: np.ndarray  # (K, D) the best features
-    G: np.ndarray  # (K, K) AAᵀ
 
 
 class _Work(NamedTuple):
@@ -44,101 +36,6 @@ class _Work(NamedTuple):
     r: np.ndarray  # (D,) x − zA
     H: np.ndarray  # (K, K) H₋
     G: np.ndarray  # (K, K) G₋
-
-
-@inlined
-def _invert(S, H):
-    """H = S⁻¹ by Cholesky; False where S is singular (S = LLᵀ, H = L⁻ᵀL⁻¹)."""
-    K = len(S)
-    L = np.empty((K, K))
-    for i in range(K):
-        for j in range(i + 1):
-            total = S[i, j]
-            for m in range(j):
-                total -= L[i, m] * L[j, m]
-            if i == j:
-                if total <= 1e-9 * S[i, i]:
-                    return False
-                L[i, i] = np.sqrt(total)
-            else:
-                L[i, j] = total / L[j, j]
-    for i in range(K):
-        L[i, i] = 1.0 / L[i, i]
-        for j in range(i):
-            total = 0.0
-            for m in range(j, i):
-                total -= L[i, m] * L[m, j]
-            L[i, j] = total * L[i, i]
-    for i in range(K):
-        for j in range(i + 1):
-            total = 0.0
-            for m in range(i, K):
-                total += L[m, i] * L[m, j]
-            H[i, j] = total
-            H[j, i] = total
-    return True
-
-
-@fast_kernel
-def refit(X, weights, Z, K, fit):
-    """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
-
-    A = (ZᵀWZ)⁻¹ZᵀWX, step 2 of MAD-Bayes Algorithms 1 and 4. Only the first K columns
-    of Z count. Minus infinity where they depend on each other.
-    """
-    H, A, G = fit
-    N, D = X.shape
-    S, T = np.empty((K, K)), np.empty((K, D))
-    S[:], T[:] = 0.0, 0.0
-    for n in range(N):
-        weight, x = weights[n], X[n]
-        for i in range(K):
-            if Z[n, i]:
-                t = T[i]
-                for d in range(D):
-                    t[d] += weight * x[d]
-                for j in range(i + 1):
-                    if Z[n, j]:
-                        S[i, j] += weight
-    for i in range(K):
-        S[i, i] += RIDGE
-        for j in range(i):
-            S[j, i] = S[i, j]
-    if not _invert(S, H):
-        return -np.inf
-    explained = 0.0
-    for i in range(K):
-        a = A[i]
-        a[:] = 0.0
-        for j in range(K):
-            t, h = T[j], H[i, j]
-            for d in range(D):
-                a[d] += h * t[d]
-        explained += dot(a, T[i])
-    for i in range(K):
-        for j in range(i + 1):
-            G[i, j] = dot(A[i], A[j])
-            G[j, i] = G[i, j]
-    return explained
-
-
-@fast_kernel
-def fill_residuals(X, Z, K, A, R):
-    """R = X − ZA, for the first K columns of Z."""
-    for n in range(len(X)):
-        _residual(X[n], A, Z[n], K, R[n])
-
-
-@fast_kernel
-def _residual(x, A, z, K, r):
-    """r = x − zA."""
-    for d in range(len(x)):
-        r[d] = x[d]
-    for k in range(K):
-        if z[k]:
-            a = A[k]
-            for d in range(len(x)):
-                r[d] -= a[d]
 
 
 @fast_kernel
@@ -367,12 +264,12 @@ def _put_back(x, old, new, weight, scale, fit, work):
     H, A, G = fit
     h, ar, r, H_less, G_less = work.h, work.ar, work.r, work.H, work.G
     K, D = A.shape
-    _residual(x, A, old, len(A), r)
+    residual(x, A, old, len(A), r)
     for i in range(K):
         a, f = A[i], scale * h[i]
         for d in range(D):
             a[d] -= f * r[d]
-    _residual(x, A, new, len(A), r)
+    residual(x, A, new, len(A), r)
     scale = weight / (1.0 + weight * times_bits(H_less, new, len(H_less), h))
     rr = dot(r, r)
     for i in range(K):

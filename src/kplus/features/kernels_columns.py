@@ -1,11 +1,121 @@
-"""New columns of Z: where to split the residuals of the others."""
+"""Columns of Z: the best A for them, and new ones by splits of the residuals."""
+
+from typing import NamedTuple
 
 import numpy as np
 
 from kplus.core.kernels import fast_kernel, inlined, kernel
-from kplus.features.kernels_collapsed import Fit, fill_residuals, refit
+from kplus.linear.kernels_algebra import dot
 
-__all__ = ["seed_columns"]
+__all__ = ["Fit", "fill_residuals", "refit", "residual", "seed_columns"]
+
+RIDGE = 1e-8
+
+
+class Fit(NamedTuple):
+    """What follows from Z."""
+
+    H: np.ndarray  # (K, K) (ZᵀWZ)⁻¹
+    A: np.ndarray  # (K, D) the best features
+    G: np.ndarray  # (K, K) AAᵀ
+
+
+@inlined
+def _invert(S, H):
+    """H = S⁻¹ by Cholesky; False where S is singular (S = LLᵀ, H = L⁻ᵀL⁻¹)."""
+    K = len(S)
+    L = np.empty((K, K))
+    for i in range(K):
+        for j in range(i + 1):
+            total = S[i, j]
+            for m in range(j):
+                total -= L[i, m] * L[j, m]
+            if i == j:
+                if total <= 1e-9 * S[i, i]:
+                    return False
+                L[i, i] = np.sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    for i in range(K):
+        L[i, i] = 1.0 / L[i, i]
+        for j in range(i):
+            total = 0.0
+            for m in range(j, i):
+                total -= L[i, m] * L[m, j]
+            L[i, j] = total * L[i, i]
+    for i in range(K):
+        for j in range(i + 1):
+            total = 0.0
+            for m in range(i, K):
+                total += L[m, i] * L[m, j]
+            H[i, j] = total
+            H[j, i] = total
+    return True
+
+
+@fast_kernel
+def refit(X, weights, Z, K, fit):
+    """Fit A to Z: fill H = (ZᵀWZ)⁻¹, A and G = AAᵀ; return what A explains of ‖X‖².
+
+    A = (ZᵀWZ)⁻¹ZᵀWX, step 2 of MAD-Bayes Algorithms 1 and 4. Only the first K columns
+    of Z count. Minus infinity where they depend on each other.
+    """
+    H, A, G = fit
+    N, D = X.shape
+    S, T = np.empty((K, K)), np.empty((K, D))
+    S[:], T[:] = 0.0, 0.0
+    for n in range(N):
+        weight, x = weights[n], X[n]
+        for i in range(K):
+            if Z[n, i]:
+                t = T[i]
+                for d in range(D):
+                    t[d] += weight * x[d]
+                for j in range(i + 1):
+                    if Z[n, j]:
+                        S[i, j] += weight
+    for i in range(K):
+        S[i, i] += RIDGE
+        for j in range(i):
+            S[j, i] = S[i, j]
+    if not _invert(S, H):
+        return -np.inf
+    explained = 0.0
+    for i in range(K):
+        a = A[i]
+        a[:] = 0.0
+        for j in range(K):
+            t, h = T[j], H[i, j]
+            for d in range(D):
+                a[d] += h * t[d]
+        explained += dot(a, T[i])
+    for i in range(K):
+        for j in range(i + 1):
+            G[i, j] = dot(A[i], A[j])
+            G[j, i] = G[i, j]
+    return explained
+
+
+@fast_kernel
+def fill_residuals(X, Z, K, A, R):
+    """R = X − ZA, for the first K columns of Z."""
+    for n in range(len(X)):
+        residual(X[n], A, Z[n], K, R[n])
+
+
+@fast_kernel
+def residual(x, A, z, K, r):
+    """r = x − zA."""
+    for d in range(len(x)):
+        r[d] = x[d]
+    for k in range(K):
+        if z[k]:
+            a = A[k]
+            for d in range(len(x)):
+                r[d] -= a[d]
+
+
+# ------------------------------------------------------------------ new columns
 
 
 @fast_kernel

@@ -9,14 +9,8 @@ from numpy.typing import NDArray
 from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job, draw
 from kplus.core.types import Array
-from kplus.features.kernels_collapsed import (
-    ALL,
-    PAIRS,
-    Fit,
-    fill_residuals,
-    improve,
-    refit,
-)
+from kplus.features.kernels_collapsed import ALL, PAIRS, improve
+from kplus.features.kernels_columns import Fit, fill_residuals, refit
 from kplus.linear.pursuit import fill_gaps, strengths
 from kplus.linear.sums import solve
 
