@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kplus.ibp.meibp_model import sums_of
+from kplus.linear.bits import Allocation
 from kplus.linear.gaps import Gaps, common_groups, whole
-from kplus.linear.sums import by_columns
+from kplus.linear.sums import by_columns, solve
 
 drawn = st.integers(0, 2**20)
 
@@ -241,3 +242,19 @@ def test_steps_and_losses_are_those_of_refits_in_any_unit_of_weights(gaps, unit)
     weighed = replace(sums, S=unit * sums.S, T=unit * sums.T)
     np.testing.assert_allclose(weighed.step(), best, rtol=1e-6)
     np.testing.assert_allclose(weighed.losses(best) / unit, rises, rtol=1e-6)
+
+
+def test_the_shortest_solution():
+    rng = np.random.default_rng(0)
+    B, T = rng.normal(size=(5, 3)), rng.normal(size=(3, 2))
+    S = B.T @ B
+    np.testing.assert_allclose(solve(S, S @ T), T, atol=1e-10)
+    assert solve(np.zeros((0, 0)), np.zeros((0, 2))).shape == (0, 2)
+    np.testing.assert_array_equal(solve(np.zeros((3, 3)), T), 0.0)
+
+
+def test_z_is_kept_in_bits():
+    Z = np.random.default_rng(0).integers(0, 2, (5, 19), dtype=np.uint8)
+    allocation = Allocation.of(Z)
+    assert allocation.packed.shape == (5, 3)
+    np.testing.assert_array_equal(allocation.unpack(), Z)
