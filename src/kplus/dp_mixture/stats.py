@@ -92,7 +92,7 @@ class MixtureStats(GroupSums):
         "entropy": "K",
         "pairs": "p",
         "seen": "K",
-        "spare": "K",
+        "removal_cost": "K",
     }
 
     N: Array
