@@ -17,10 +17,9 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import search
 from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
 from kplus.dp_mixture.families.family import Columns, Likelihood
-from kplus.dp_mixture.merge import by_size, choose_merges, pair_changes
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.params import Components
-from kplus.dp_mixture.stats import MixtureStats, pair_index
+from kplus.dp_mixture.moves import by_size, choose_merges, pair_changes
+from kplus.dp_mixture.params import Components, MixtureStats, pair_index
 from kplus.dp_mixture.sticks import mean_log_weights, stick_evidence
 from kplus.engine import make_engine
 from kplus.engine.blas import SINGLE_THREAD

@@ -16,7 +16,7 @@ from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.stats import MixtureStats
+from kplus.dp_mixture.params import MixtureStats
 from kplus.engine import SerialEngine
 from kplus.observations import (
     Bernoulli,

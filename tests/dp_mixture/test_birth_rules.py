@@ -7,8 +7,7 @@ import mixture_reference as mixture
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import birth
 from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
-from kplus.dp_mixture.merge import MergeComponents
-from kplus.dp_mixture.records import MoveRecords
+from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from mixture_reference import DIAG, FLAT, THREE, blobs, labelled, run, stats_of
 
 

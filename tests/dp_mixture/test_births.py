@@ -10,9 +10,8 @@ from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import birth
 from kplus.dp_mixture.birth import BirthSettings, BornComponents, create, seeded
-from kplus.dp_mixture.merge import MergeComponents
-from kplus.dp_mixture.records import MoveRecords
-from kplus.dp_mixture.stats import Collected
+from kplus.dp_mixture.moves import MergeComponents, MoveRecords
+from kplus.dp_mixture.params import Collected
 from mixture_reference import DIAG, FLAT, THREE, blobs, labelled, one_pass, run
 
 FEW = BirthSettings(n_new=8)

@@ -13,9 +13,8 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_edge_patches
 from kplus.dp_mixture import birth
 from kplus.dp_mixture.families.family import Columns
-from kplus.dp_mixture.merge import MergeComponents
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.records import MoveRecords
+from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from kplus.dp_mixture.search import Spec, fit
 from kplus.engine import SerialEngine
 from kplus.observations import ZeroMeanGaussian
@@ -137,7 +136,7 @@ def test_MO_6_rows_are_counted_twice_for_one_pass_only(n_batches):
     model = CASES["gaussian"].model(X)
 
     def callback(info):
-        masses.append((info.params.K, float(info.params.N.sum())))
+        masses.append((info.params.K, float(info.params.components.N.sum())))
 
     job = job_of(X, callback=callback)
     fitted = fit(job, Spec(model, n_batches=n_batches))

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from test_laws import Laws, law, tables
 
 import mixture_reference as mixture
+from core.test_laws import Laws, law, tables
 from kplus.core import loop
 from kplus.dp_mixture.families.family import Columns
-from kplus.dp_mixture.merge import MergeComponents
-from kplus.dp_mixture.records import MoveRecords
+from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from kplus.observations import DiagGaussian, Gaussian
 from mixture_reference import Recording
 

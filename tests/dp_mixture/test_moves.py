@@ -7,14 +7,17 @@ import pytest
 
 import mixture_reference as mixture
 from kplus.core.types import Position
-from kplus.dp_mixture import delete, merge
+from kplus.dp_mixture import moves
 from kplus.dp_mixture.birth import BirthSettings
-from kplus.dp_mixture.delete import DeleteComponent
-from kplus.dp_mixture.merge import MergeComponents, choose_merges, pair_changes
-from kplus.dp_mixture.order import PresentComponents
-from kplus.dp_mixture.params import Plan
-from kplus.dp_mixture.records import MoveRecords
-from kplus.dp_mixture.stats import MixtureStats, pair_index
+from kplus.dp_mixture.moves import (
+    DeleteComponent,
+    MergeComponents,
+    MoveRecords,
+    PresentComponents,
+    choose_merges,
+    pair_changes,
+)
+from kplus.dp_mixture.params import MixtureStats, Plan, pair_index
 from mixture_reference import (
     CASES,
     DIAG,
@@ -120,7 +123,7 @@ def test_merges_at_once_raise_the_bound_as_brute_force_says(name, seed):
 @pytest.mark.parametrize("few", [40, 0])
 def test_likely_partners_are_enough_to_merge_halves(few, monkeypatch):
     """Twelve groups cut in two each; with few=0 most pairs are left out at first."""
-    monkeypatch.setattr(merge, "_FEW", few)
+    monkeypatch.setattr(moves, "_FEW", few)
     rng = np.random.default_rng(0)
     X = blobs(1, rng.uniform(-60.0, 60.0, size=(12, 2)), n=20)
     model = FLAT.model(X)
@@ -198,7 +201,7 @@ def test_what_was_tried_follows_the_larger_part():
         params, tried=np.array([7.0, 8.0, 9.0]), waited=np.array([1, 2, 3]), visits=4
     )
     old_to_new = np.array([0, 1, 0])
-    new = merge.carried_over(model, params, total.regroup(old_to_new, 2), old_to_new)
+    new = moves.carried_over(model, params, total.regroup(old_to_new, 2), old_to_new)
     larger = 0 if total.N[0] > total.N[2] else 2
     np.testing.assert_array_equal(new.tried, [params.tried[larger], 8.0])
     np.testing.assert_array_equal(new.waited, [params.waited[larger], 2])
@@ -246,7 +249,7 @@ def test_a_delete_that_does_not_pay_is_taken_back(monkeypatch, n_active, n_group
     assert model.is_sparse(n_groups - 1) == (n_active is not None)
     start = mixture.components(model, X, labelled(groups[::-1]))
     plain, labels = run(model, X, start)
-    monkeypatch.setattr(delete, "removal_gains", lambda N, alpha: np.full(len(N), 1e12))
+    monkeypatch.setattr(moves, "removal_gains", lambda N, alpha: np.full(len(N), 1e12))
     result, again = run(model, X, start, Shameless(DeleteComponent(records)))
     assert len(result.params.N) == n_groups
     assert result.converged

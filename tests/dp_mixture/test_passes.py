@@ -10,8 +10,7 @@ from kplus.core import loop
 from kplus.core.regroup import without
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.model import StochasticModel
-from kplus.dp_mixture.params import Plan
-from kplus.dp_mixture.stats import Collected, MixtureStats, pair_index
+from kplus.dp_mixture.params import Collected, MixtureStats, Plan, pair_index
 from kplus.engine import SerialEngine
 from mixture_reference import CASES, Recording, stats_of
 

@@ -7,8 +7,7 @@ import pytest
 
 import mixture_reference as mixture
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_mixture.params import Plan
-from kplus.dp_mixture.stats import Collected, MixtureStats
+from kplus.dp_mixture.params import Collected, MixtureStats, Plan
 from kplus.engine import SerialEngine
 from mixture_reference import CASES
 

@@ -7,11 +7,9 @@ import numpy as np
 
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
 from kplus.dp_mixture.families.family import ByComponent, Family
-from kplus.dp_mixture.merge import by_size, choose_merges, pair_changes
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.params import Components
-from kplus.dp_mixture.records import MoveRecords
-from kplus.dp_mixture.stats import Collected, MixtureStats, pair_index
+from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
+from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_index
 
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 

@@ -20,8 +20,13 @@ from kplus.dp_mixture.kernels_posterior import (
     gather_support,
     responsibilities,
 )
-from kplus.dp_mixture.params import Components, Plan
-from kplus.dp_mixture.stats import Collected, MixtureStats, pair_index
+from kplus.dp_mixture.params import (
+    Collected,
+    Components,
+    MixtureStats,
+    Plan,
+    pair_index,
+)
 from kplus.dp_mixture.sticks import (
     best_concentration,
     log_prior,

@@ -13,14 +13,16 @@ from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
-from kplus.dp_mixture.delete import DeleteComponent
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
-from kplus.dp_mixture.merge import MergeComponents
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.order import PresentComponents
-from kplus.dp_mixture.params import Components
-from kplus.dp_mixture.records import MoveRecord, MoveRecords
-from kplus.dp_mixture.stats import MixtureStats
+from kplus.dp_mixture.moves import (
+    DeleteComponent,
+    MergeComponents,
+    MoveRecord,
+    MoveRecords,
+    PresentComponents,
+)
+from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.sticks import mean_weights
 from kplus.engine.blas import SINGLE_THREAD
 

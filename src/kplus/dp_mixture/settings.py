@@ -31,8 +31,8 @@ from kplus.dp_mixture.families.mixed import Mixed
 from kplus.dp_mixture.families.names import NAMES
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
+from kplus.dp_mixture.moves import MoveRecord
 from kplus.dp_mixture.params import Components, Plan
-from kplus.dp_mixture.records import MoveRecord
 from kplus.dp_mixture.search import Spec
 from kplus.dp_mixture.state import LastFit
 

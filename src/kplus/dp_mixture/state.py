@@ -8,8 +8,7 @@ from kplus.core.types import Array
 from kplus.data.categories import Coding
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.params import Components
-from kplus.dp_mixture.stats import MixtureStats
+from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.sticks import mean_weights
 from kplus.engine.blas import SINGLE_THREAD
 

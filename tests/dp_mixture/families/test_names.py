@@ -15,7 +15,7 @@ from kplus.core.storable import RECORDS
 from kplus.dp_mixture.families.names import NAMES, home
 from mixture_reference import CASES as MIXTURES
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guide/observations.md").read_text(encoding="utf-8")
 API = (DOCS / "api/index.md").read_text(encoding="utf-8").split()
 
