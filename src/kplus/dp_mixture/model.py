@@ -13,7 +13,7 @@ import numpy as np
 from kplus.core.kernels_uniform import uniform_of_rows
 from kplus.core.types import Array, Block, IntArray
 from kplus.dp_mixture.families.family import ByComponent, Family
-from kplus.dp_mixture.kernels_posterior import (
+from kplus.dp_mixture.kernels import (
     Notes,
     Shares,
     candidate_sets,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.kernels_features import add_features, score_candidates
+from kplus.dp_mixture.kernels import add_features, score_candidates
 
 __all__ = [
     "ByComponent",

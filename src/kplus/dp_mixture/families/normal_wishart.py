@@ -19,13 +19,13 @@ from kplus.dp_mixture.families.wishart import (
     student_t,
     triangle,
 )
-from kplus.dp_mixture.kernels_gaussian import (
+from kplus.dp_mixture.kernels import (
     fill_quadratic,
     gather_outer,
+    gather_pairs,
     gather_scores,
     near_best,
 )
-from kplus.dp_mixture.kernels_posterior import gather_pairs
 
 __all__ = [
     "NormalWishart",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.kernels_gaussian import invert_factors
+from kplus.dp_mixture.kernels import invert_factors
 
 __all__ = [
     "factor",
