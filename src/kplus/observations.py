@@ -8,7 +8,7 @@ on first use, so that the names alone cost nothing.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from kplus.dp_mixture.families.names import NAMES, by_name, home
+from kplus.dp_mixture.families import NAMES, by_name, home
 
 if TYPE_CHECKING:
     from kplus.dp_mixture.families.bernoulli import Bernoulli

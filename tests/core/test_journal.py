@@ -20,7 +20,7 @@ from kplus.craft import estimator as _craft
 from kplus.craft import search as craft_driver
 from kplus.dp_means import estimator as _dp_means
 from kplus.dp_mixture import estimator as _dp_mixture
-from kplus.dp_mixture.families.names import NAMES
+from kplus.dp_mixture.families import NAMES
 from kplus.features import estimator as _features
 from kplus.features import search as features_driver
 from kplus.ibp import meibp as _meibp

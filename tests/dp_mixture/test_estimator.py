@@ -14,7 +14,7 @@ import mixture_reference
 from kplus import DPMixture
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import settings
-from kplus.dp_mixture.families.names import NAMES
+from kplus.dp_mixture.families import NAMES
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.observations import DiagGaussian, Gaussian, Mixed, ZeroMeanGaussian
 

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kplus import DPMixture
 from kplus.core.errors import DataError
-from kplus.dp_mixture.families.names import NAMES
+from kplus.dp_mixture.families import NAMES
 
 MOVES = [
     (), ("merge",), ("delete",), ("merge", "delete"), ("birth",),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kplus.cli.console import CommandError
 from kplus.cli.options import FITTED, PARAMETERS, Options
-from kplus.dp_mixture.families.names import NAMES
+from kplus.dp_mixture.families import NAMES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

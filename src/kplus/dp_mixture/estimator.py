@@ -16,7 +16,7 @@ from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import best_of
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.dp_mixture import search, settings, state
-from kplus.dp_mixture.families.names import NAMES, by_name
+from kplus.dp_mixture.families import NAMES, by_name
 from kplus.dp_mixture.model import DPMixtureModel
 
 __all__ = ["DPMixture"]

@@ -24,11 +24,11 @@ from kplus.data.files import has_columns, open_files
 from kplus.data.user_blocks import UserBlocks
 from kplus.dp_mixture import state
 from kplus.dp_mixture.birth import BirthSettings
+from kplus.dp_mixture.families import NAMES
 from kplus.dp_mixture.families.categorical import Categorical
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
 from kplus.dp_mixture.families.gaussian import Gaussian
 from kplus.dp_mixture.families.mixed import Mixed
-from kplus.dp_mixture.families.names import NAMES
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.dp_mixture.moves import MoveRecord

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import DataError
+from kplus.dp_mixture.families import NAMES
 from kplus.dp_mixture.families.family import Columns
-from kplus.dp_mixture.families.names import NAMES
 from kplus.observations import (
     Bernoulli,
     Categorical,

@@ -12,7 +12,7 @@ import kplus.observations
 from kplus import DPMixture
 from kplus.core.errors import DataError
 from kplus.core.storable import RECORDS
-from kplus.dp_mixture.families.names import NAMES, home
+from kplus.dp_mixture.families import NAMES, home
 from mixture_reference import CASES as MIXTURES
 
 DOCS = Path(__file__).parents[3] / "docs"

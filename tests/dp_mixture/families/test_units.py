@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.dp_mixture.families.defaults import VARIANCE_SHARE
+from kplus.dp_mixture.families.columns import VARIANCE_SHARE
 from kplus.dp_mixture.families.family import Columns
 from kplus.observations import (
     DiagGaussian,

@@ -1,1 +1,82 @@
-"""Families of observations, one file each; `names.py` lists them."""
+"""Families of observations: their names, classes, and what tables they take.
+
+Whatever must know all families reads the list here: the check of ``observations``, tags
+for scikit-learn, model files, the command line, tests. In reading order:
+
+- `family.py`: what a mixture needs from a family, and bases for families
+- `columns.py`: default priors, units, settings by column, checks
+- `normal_wishart.py`: what Gaussians with full covariances share
+- `gaussian.py`, `zero_mean_gaussian.py`: full covariances
+- `normal_gamma.py`: what Gaussians with independent columns share
+- `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
+- `bernoulli.py`, `categorical.py`: bits and categories
+- `poisson.py`, `negative_binomial.py`, `multinomial.py`: counts
+- `mixed.py`: several families side by side, each with its columns
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from kplus.dp_mixture.families.family import Likelihood
+
+__all__ = ["NAMES", "About", "by_name", "home"]
+
+
+class About(NamedTuple):
+    """A family at a glance.
+
+    The family "some_name" is the file ``some_name.py`` with the classes `cls` (what
+    users choose) and `cls` + "Family" (its prior settled).
+    """
+
+    cls: str
+    values: str  # "numbers", "bits", "counts", "categories", or "mixed": both kinds
+    missing: bool  # whether values may be missing
+
+    @property
+    def coded(self) -> bool:
+        """Whether values are whole numbers from 0 on, which no scaling may change."""
+        return self.values in ("bits", "counts", "categories")
+
+
+NAMES = {
+    "gaussian": About("Gaussian", "numbers", missing=False),
+    "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=False),
+    "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
+    "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
+    "bernoulli": About("Bernoulli", "bits", missing=True),
+    "categorical": About("Categorical", "categories", missing=True),
+    "poisson": About("Poisson", "counts", missing=True),
+    "negative_binomial": About("NegativeBinomial", "counts", missing=True),
+    "multinomial": About("Multinomial", "counts", missing=False),
+    "mixed": About("Mixed", "mixed", missing=True),
+}
+
+
+def home(name: str) -> str:
+    """The module of the family of that name."""
+    return f"kplus.dp_mixture.families.{name}"
+
+
+def by_name(observations: "str | Likelihood") -> "Likelihood":
+    """The family of that name with its default prior; an object is handed back.
+
+    Examples
+    --------
+    >>> from kplus.observations import by_name
+    >>> by_name("bernoulli")
+    Bernoulli(ones=None, zeros=None)
+    """
+    if isinstance(observations, str) and observations in NAMES:
+        module = import_module(home(observations))
+        found: Likelihood = getattr(module, NAMES[observations].cls)()
+        return found
+    # A class has the method too, but is not yet a choice of prior.
+    if isinstance(observations, str | type) or not hasattr(observations, "resolve"):
+        names = ", ".join(map(repr, NAMES))
+        raise ValueError(
+            f"observations must be one of {names}, or an object such as "
+            f"kplus.observations.DiagGaussian(), got {observations!r}."
+        )
+    return observations

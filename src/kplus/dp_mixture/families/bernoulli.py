@@ -9,6 +9,7 @@ from scipy.special import betaln, digamma
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
+    CATEGORY_STRENGTH,
     Setting,
     label,
     observed_sums,
@@ -16,7 +17,6 @@ from kplus.dp_mixture.families.columns import (
     rescaled_sum,
     setting,
 )
-from kplus.dp_mixture.families.defaults import CATEGORY_STRENGTH
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 
 __all__ = ["Bernoulli", "BernoulliFamily"]

@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
+    CATEGORY_STRENGTH,
     draw_codes,
     label,
     per_column,
@@ -18,7 +19,6 @@ from kplus.dp_mixture.families.columns import (
     rescaled_sum,
     row_weights,
 )
-from kplus.dp_mixture.families.defaults import CATEGORY_STRENGTH
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 
 __all__ = ["Categorical", "CategoricalFamily"]

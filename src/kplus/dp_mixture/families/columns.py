@@ -1,26 +1,39 @@
-"""What the families share: settings and sums by column, messages that name one."""
+"""What families share about columns: default priors, units, settings, checks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.family import Columns
-from kplus.dp_mixture.families.units import FARTHEST, Units
 
 __all__ = [
+    "CATEGORY_STRENGTH",
+    "DOF",
+    "FARTHEST",
+    "LARGEST",
+    "MEAN_STRENGTH",
+    "POISSON_STRENGTH",
+    "VARIANCE_SHARE",
     "Setting",
+    "Units",
+    "column_moments",
+    "count_means",
     "draw_codes",
     "label",
+    "log_factorials",
     "observed_sums",
     "per_column",
     "positive",
     "refuse_categories",
     "refuse_far",
     "refuse_infinite",
+    "refuse_no_counts",
     "refuse_numbers",
     "refuse_values",
     "rescaled_sum",
@@ -28,6 +41,94 @@ __all__ = [
     "setting",
     "varies",
 ]
+
+# Expected variance inside a component, as a share of the column's variance.
+VARIANCE_SHARE = 0.5
+
+# Rows that the prior mean of a component is worth. Small, so that a component ten
+# times narrower than expected may still lie anywhere among the data.
+MEAN_STRENGTH = 0.01
+
+# Degrees of freedom of the prior of one column's variance: the smallest whole number
+# with which the variance has an expectation. D columns that share one have D - 1 more.
+DOF = 3.0
+
+# Standard deviation that stands in for that of a constant column, as a share of the
+# size of its value; 1 where the value is 0.
+_CONSTANT_SHARE = 1e-3
+
+# Rows that the prior of a column of categories is worth.
+CATEGORY_STRENGTH = 2.0
+
+# Rows, and counts, that the prior of a Poisson rate is worth at most.
+POISSON_STRENGTH = 1.0
+
+LARGEST = 1e153  # squares of numbers up to here are numbers ...
+FARTHEST = 1e100  # ... and squares of so many standard deviations can be summed
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """How rows are looked at: ``y = (x - origin) * inv``, column by column.
+
+    `inv` holds powers of two, so that scaling is exact.
+    """
+
+    origin: Array  # (D,)
+    inv: Array  # (D,)
+
+    @classmethod
+    def on(cls, origin: Array, variances: Array) -> "Units":
+        """About `origin`, with standard deviations brought to between 1/2 and 1."""
+        _, exponent = np.frexp(np.sqrt(variances))
+        return cls(origin, np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
+
+    @property
+    def log_inv(self) -> Array:
+        """What log densities gain, by column, when they go back to the data's units."""
+        out: Array = np.log(self.inv)
+        return out
+
+    def view(self, X: Array) -> Array:
+        """Rows in these units, C-contiguous float64; NaN stays NaN."""
+        out: Array = np.subtract(X, self.origin, dtype=np.float64, order="C")
+        out *= self.inv
+        return out
+
+    def back(self, Y: Array) -> Array:
+        """Rows in the units of the data."""
+        out: Array = Y / self.inv + self.origin
+        return out
+
+
+def column_moments(sample: Array, weights: Array | None) -> tuple[Array, Array]:
+    """Mean and variance of each column's values that are not missing.
+
+    The variance is always positive: a column that is constant in the sample gets the
+    square of a thousandth of its value, or 1 where the value is 0. A column without
+    any value has mean 0 and variance 1.
+    """
+    w = np.ones(len(sample)) if weights is None else np.asarray(weights, np.float64)
+    seen = ~np.isnan(sample) & (w > 0.0)[:, None]
+    X = np.where(seen, sample, 0.0).astype(np.float64)
+    # Squares of values near 1 are numbers, whatever those of the values are.
+    peak = np.max(np.abs(X), axis=0, initial=0.0)
+    _, exponent = np.frexp(peak)
+    Y = np.ldexp(X, -exponent)
+    share = np.where(seen, w[:, None], 0.0)
+    share /= np.maximum(share.sum(axis=0), np.finfo(float).tiny)
+    means = np.einsum("nd,nd->d", share, Y)
+    variances = np.einsum("nd,nd->d", share, np.square(Y - means))
+    low = np.min(Y, axis=0, initial=np.inf, where=seen)
+    high = np.max(Y, axis=0, initial=-np.inf, where=seen)
+    # A few roundings apart is the same; the sums above may round as much.
+    constant = high - low <= 4.0 * np.finfo(float).eps
+    stand_in = np.where(
+        peak > 0.0, np.square(_CONSTANT_SHARE * np.ldexp(peak, -exponent)), 1.0
+    )
+    variances = np.where(constant, stand_in, variances)
+    return np.ldexp(means, exponent), np.ldexp(variances, 2 * exponent)
+
 
 # A prior setting: one number for all columns, one for each, or None (from the data).
 Setting = float | Sequence[float] | Array | None
@@ -150,4 +251,35 @@ def rescaled_sum(parts: Array) -> Array:
     """Sums of rows over the entries that are not NaN, as if all had been there."""
     n_seen = np.count_nonzero(~np.isnan(parts), axis=1)
     out: Array = np.nansum(parts, axis=1) * (parts.shape[1] / np.maximum(n_seen, 1))
+    return out
+
+
+def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
+    """Raise at numbers that are no counts."""
+    bad = ~((X >= 0) & (np.floor(X) == X) & np.isfinite(X) | np.isnan(X))
+    why = (
+        f"observations={family!r} takes counts, whole numbers from 0 on; use "
+        "'diag_gaussian' or 'gaussian' for other numbers, or 'mixed' for both."
+    )
+    refuse_values(X, bad, names, why)
+
+
+def count_means(
+    sample: Array, weights: Array | None, columns: Columns, family: str
+) -> Array:
+    """Means of columns that are checked to be counts.
+
+    After one more row with half a count, so that none is 0.
+    """
+    refuse_categories(columns, family)
+    refuse_no_counts(sample, columns.names, family)
+    n, total = observed_sums(sample, weights)
+    out: Array = (total + 0.5) / (n + 1.0)
+    return out
+
+
+def log_factorials(X: Array) -> Array:
+    """Σ log x! over the counts of each row that are not missing."""
+    counts = np.where(np.isnan(X), 0.0, X).astype(np.float64)
+    out: Array = gammaln(counts + 1.0).sum(axis=1)
     return out

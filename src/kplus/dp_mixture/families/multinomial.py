@@ -9,16 +9,19 @@ from scipy.special import digamma, gammaln
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
     Setting,
+    log_factorials,
     per_column,
     refuse_categories,
+    refuse_no_counts,
     refuse_values,
     row_weights,
 )
-from kplus.dp_mixture.families.counts import log_factorials, refuse_no_counts
-from kplus.dp_mixture.families.defaults import PSEUDO_COUNT
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 
 __all__ = ["Multinomial", "MultinomialFamily"]
+
+# Counts per column that the prior of multinomial proportions is worth.
+_PSEUDO_COUNT = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Multinomial:
         row_total = float(totals.sum() / w.sum())
         prior: Any = self.pseudo_counts
         if prior is None:
-            strength = min(PSEUDO_COUNT * D, max(row_total, 1.0))
+            strength = min(_PSEUDO_COUNT * D, max(row_total, 1.0))
             prior = strength * (totals + 0.5) / (totals + 0.5).sum()
         prior = per_column("pseudo_counts", prior, D)
         return MultinomialFamily(columns.names, prior, row_total)

@@ -14,23 +14,29 @@ from scipy.special import betaln, digamma, kl_div, softmax
 
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
+    POISSON_STRENGTH,
     Setting,
+    count_means,
     draw_codes,
     per_column,
+    refuse_no_counts,
     rescaled_sum,
     setting,
-)
-from kplus.dp_mixture.families.counts import count_means, refuse_no_counts
-from kplus.dp_mixture.families.defaults import (
-    DISPERSION_LEAST,
-    DISPERSION_MOST,
-    EXCESS_LEAST,
-    N_DISPERSIONS,
-    POISSON_STRENGTH,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 
 __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
+
+# Dispersions that a column of a negative binomial may have: how many, and the largest,
+# with which the standard deviation is twice the mean. Fewer, and rows are cut into
+# more components than there are, since none of the few fits.
+_N_DISPERSIONS = 16
+_DISPERSION_MOST = 4.0
+
+# What the smallest of them adds to a Poisson's variance, as a share of it, where the
+# mean is that of the column and at least 1; yet no dispersion is below the other.
+_EXCESS_LEAST = 0.05
+_DISPERSION_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,8 +83,8 @@ class NegativeBinomial:
     ) -> "NegativeBinomialFamily":
         """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "negative_binomial")
-        least = np.maximum(EXCESS_LEAST / np.maximum(means, 1.0), DISPERSION_LEAST)
-        grid: Array = np.geomspace(DISPERSION_MOST, least, N_DISPERSIONS, axis=1)
+        least = np.maximum(_EXCESS_LEAST / np.maximum(means, 1.0), _DISPERSION_LEAST)
+        grid: Array = np.geomspace(_DISPERSION_MOST, least, _N_DISPERSIONS, axis=1)
         if self.dispersion is not None:
             grid = per_column("dispersion", self.dispersion, len(means))[:, None]
         means = setting("mean", self.mean, means)

@@ -12,6 +12,8 @@ from scipy.special import digamma, gammaln
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
     Setting,
+    Units,
+    column_moments,
     per_column,
     refuse_categories,
     refuse_far,
@@ -19,7 +21,6 @@ from kplus.dp_mixture.families.columns import (
     rescaled_sum,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
-from kplus.dp_mixture.families.units import Units, column_moments
 
 __all__ = ["NormalGamma", "NormalGammaFamily", "moments_of_numbers", "prior_mean"]
 

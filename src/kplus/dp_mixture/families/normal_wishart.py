@@ -1,29 +1,25 @@
-"""What the two Gaussian families with full covariances share."""
+"""What the two Gaussian families with full covariances share.
+
+A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
+"""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from scipy.special import digamma, gammaln
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Units
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.families.units import FARTHEST, LARGEST, Units
-from kplus.dp_mixture.families.wishart import (
-    factor,
-    log_gamma_ratio,
-    mean_log_det,
-    pack,
-    precision_factors,
-    student_t,
-    triangle,
-)
 from kplus.dp_mixture.kernels import (
     fill_quadratic,
     gather_outer,
     gather_pairs,
     gather_scores,
+    invert_factors,
     near_best,
 )
 
@@ -32,12 +28,93 @@ __all__ = [
     "NormalWishartFamily",
     "Quadratic",
     "check_finite",
+    "pack",
     "prior_scatter",
+    "unpack",
 ]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
+
+
+@lru_cache(maxsize=32)
+def _triangle(D: int) -> tuple[IntArray, IntArray]:
+    """Rows and columns of the entries of a packed matrix."""
+    return np.triu_indices(D)
+
+
+def pack(matrices: Array) -> Array:
+    rows, columns = _triangle(matrices.shape[-1])
+    return matrices[..., rows, columns]
+
+
+def unpack(packed: Array, D: int) -> Array:
+    rows, columns = _triangle(D)
+    out = np.empty((*packed.shape[:-1], D, D))
+    out[..., rows, columns] = packed
+    out[..., columns, rows] = packed
+    return out
+
+
+def _halves(dof: Array, D: int) -> Array:
+    return 0.5 * (np.asarray(dof)[..., None] - np.arange(D))
+
+
+def _mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
+    """E[log |Λ|] under a Wishart with scale matrix B⁻¹ and log |B| given (Eq. 20)."""
+    out: Array = digamma(_halves(dof, D)).sum(-1) + D * np.log(2.0) - log_det
+    return out
+
+
+def _log_gamma_ratio(dof: Array, dof0: float, D: int) -> Array:
+    """log Γ_D(ν/2) - log Γ_D(ν0/2)."""
+    out: Array = (gammaln(_halves(dof, D)) - gammaln(_halves(np.array(dof0), D))).sum(
+        -1
+    )
+    return out
+
+
+def _factor(B: Array) -> tuple[Array, Array]:
+    """Lower Cholesky factors of positive matrices, and log determinants.
+
+    A matrix that rounding has made indefinite gets what is missing on its diagonal.
+    """
+    try:
+        L = np.linalg.cholesky(B)
+    except np.linalg.LinAlgError:
+        values, axes = np.linalg.eigh(B)
+        floor = 2.0**-45 * values[..., -1:]
+        mended = (axes * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(
+            axes, -1, -2
+        )
+        L = np.linalg.cholesky(0.5 * (mended + np.swapaxes(mended, -1, -2)))
+    diagonal = np.diagonal(L, axis1=-2, axis2=-1)
+    return L, 2.0 * np.log(diagonal).sum(-1)
+
+
+def _precision_factors(L: Array, scale: Array | None = None) -> Array:
+    """L⁻ᵀ, so that |(y - m) L⁻ᵀ|² is the squared distance under L Lᵀ; maybe scaled."""
+    flat = L.reshape(-1, *L.shape[-2:])
+    out = np.empty(flat.shape)
+    invert_factors(flat, np.ones(len(flat)) if scale is None else scale, out)
+    return out.reshape(L.shape)
+
+
+def _student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
+    """Log densities of multivariate t distributions, (n, K)."""
+    D = Y.shape[1]
+    L, log_det = _factor(shape)
+    whiten = _precision_factors(L)
+    out = np.empty((len(Y), len(means)))
+    for k in range(len(means)):
+        squares = np.sum(((Y - means[k]) @ whiten[k]) ** 2, axis=1)
+        out[:, k] = -0.5 * (dof[k] + D) * np.log1p(squares / dof[k])
+    const = (
+        gammaln(0.5 * (dof + D)) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi)
+    )
+    out += const - 0.5 * log_det
+    return out
 
 
 def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> Array:
@@ -129,7 +206,7 @@ class Quadratic:
         D = self.means.shape[1]
         precision = self.whiten @ np.swapaxes(self.whiten, 1, 2)
         triangle_part = -pack(precision)
-        rows, columns = triangle(D)
+        rows, columns = _triangle(D)
         triangle_part[:, rows == columns] *= 0.5
         if not self.linear:
             return triangle_part, self.const
@@ -188,12 +265,12 @@ class NormalWishartFamily:
 
     @cached_property
     def _log_det0(self) -> float:
-        return float(factor(self.scatter)[1])
+        return float(_factor(self.scatter)[1])
 
     @cached_property
     def _prior_whiten(self) -> Array:
         """Turns distances into those under the prior's E[Σ], up to a factor."""
-        return precision_factors(factor(self.scatter)[0])
+        return _precision_factors(_factor(self.scatter)[0])
 
     def check(self, X: Array) -> None:
         check_finite(X, self.units)
@@ -251,21 +328,21 @@ class NormalWishartFamily:
         D, q = self.n_columns, self._posterior(N, S)
         out: Array = (
             -0.5 * D * np.log(np.pi) * N
-            + log_gamma_ratio(q.dof, self.dof, D)
-            + 0.5 * (self.dof * self._log_det0 - q.dof * factor(q.scatter)[1])
+            + _log_gamma_ratio(q.dof, self.dof, D)
+            + 0.5 * (self.dof * self._log_det0 - q.dof * _factor(q.scatter)[1])
         )
         return out
 
     def expect(self, N: Array, S: Array) -> Quadratic:
         D, q = self.n_columns, self._posterior(N, S)
-        L, log_det = factor(q.scatter)
-        const = 0.5 * (mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength)
-        whiten = precision_factors(L, np.sqrt(q.dof))
+        L, log_det = _factor(q.scatter)
+        const = 0.5 * (_mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength)
+        whiten = _precision_factors(L, np.sqrt(q.dof))
         return Quadratic(const, q.means, whiten, linear=self.linear)
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         q = self._posterior(N, S)
-        out = student_t(self.units.view(X), q.means, q.shape, q.free)
+        out = _student_t(self.units.view(X), q.means, q.shape, q.free)
         return out + self.log_base(X)[:, None]
 
     def draw(
@@ -276,7 +353,7 @@ class NormalWishartFamily:
         That is a Gaussian divided by the root of a χ² over its degrees of freedom.
         """
         q = self._posterior(N, S)
-        L, _ = factor(q.shape)
+        L, _ = _factor(q.shape)
         parts = []
         for k, count in enumerate(counts):
             normal = rng.standard_normal((count, self.n_columns)) @ L[k].T
@@ -290,7 +367,7 @@ class NormalWishartFamily:
         return {
             "means_": self.units.back(q.means),
             "covariances_": covariances,
-            "precisions_cholesky_": precision_factors(factor(covariances)[0]),
+            "precisions_cholesky_": _precision_factors(_factor(covariances)[0]),
         }
 
 

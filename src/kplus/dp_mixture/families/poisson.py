@@ -7,13 +7,16 @@ import numpy as np
 from scipy.special import digamma, gammaln, kl_div
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import Setting, per_column, rescaled_sum, setting
-from kplus.dp_mixture.families.counts import (
+from kplus.dp_mixture.families.columns import (
+    POISSON_STRENGTH,
+    Setting,
     count_means,
     log_factorials,
+    per_column,
     refuse_no_counts,
+    rescaled_sum,
+    setting,
 )
-from kplus.dp_mixture.families.defaults import POISSON_STRENGTH
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 
 __all__ = ["Poisson", "PoissonFamily"]

@@ -8,15 +8,21 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import Setting, positive, varies
-from kplus.dp_mixture.families.defaults import DOF, MEAN_STRENGTH, VARIANCE_SHARE
+from kplus.dp_mixture.families.columns import (
+    DOF,
+    MEAN_STRENGTH,
+    VARIANCE_SHARE,
+    Setting,
+    Units,
+    positive,
+    varies,
+)
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_gamma import (
     NormalGammaFamily,
     moments_of_numbers,
     prior_mean,
 )
-from kplus.dp_mixture.families.units import Units
 
 __all__ = ["SphericalGaussian", "SphericalGaussianFamily"]
 

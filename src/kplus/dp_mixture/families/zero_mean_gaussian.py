@@ -6,17 +6,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kplus.core.types import Array
-from kplus.dp_mixture.families.columns import refuse_categories
-from kplus.dp_mixture.families.defaults import VARIANCE_SHARE
+from kplus.dp_mixture.families.columns import (
+    VARIANCE_SHARE,
+    Units,
+    column_moments,
+    refuse_categories,
+)
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
     check_finite,
     prior_scatter,
+    unpack,
 )
-from kplus.dp_mixture.families.units import Units, column_moments
-from kplus.dp_mixture.families.wishart import unpack
 
 __all__ = ["ZeroMeanGaussian", "ZeroMeanGaussianFamily"]
 
