@@ -9,17 +9,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.checks import refuse_fewer_rows
+from kplus.base.checks import check_shapes, refuse_fewer_rows
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import best_of
+from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.dp_mixture import search, settings, state
+from kplus.dp_mixture import search, settings
 from kplus.dp_mixture.families import NAMES, by_name
 from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.params import MixtureStats, Plan
+from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = ["DPMixture"]
+
+_MOVES = ("birth", "merge", "delete")
+_SUMS = ("N", "S", "entropy", "pairs", "base", "mass")  # that a model file keeps
 
 
 class DPMixture(Clusterer):
@@ -226,25 +232,43 @@ class DPMixture(Clusterer):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        settings.tag_observations(tags.input_tags, self.observations)
+        for name, about in NAMES.items():
+            if (
+                name == self.observations
+                or about.cls == type(self.observations).__name__
+            ):
+                tags.input_tags.allow_nan = about.missing
+                tags.input_tags.categorical = about.values in ("categories", "mixed")
+                tags.input_tags.positive_only = about.coded
         return tags
 
     # --------------------------------------------------------- steps of a fit
 
     def _check_settings(self) -> None:
         super()._check_settings()
-        settings.check(self)
+        for move in self.moves:
+            if move not in _MOVES:
+                known = ", ".join(map(repr, _MOVES))
+                raise ValueError(f"moves holds {move!r}; it may hold {known}.")
+        if self.max_components is not None and self.max_components < self.n_components:
+            raise ValueError(
+                f"max_components={self.max_components} should be >= "
+                f"n_components={self.n_components}, the number to start with."
+            )
 
     def _check_stream(self) -> None:
-        settings.check_stream(self)
+        if self.algorithm == "stochastic":
+            raise ValueError(
+                "partial_fit does not go with algorithm='stochastic', which needs to "
+                "know how many rows there are in all; use algorithm='memoized'."
+            )
 
     def _open(self, X: Any, *, reset: bool) -> Table:
-        asked, last = (
-            (self.observations, settings.last_fit(self))
-            if reset
-            else (self._asked, state.LastFit.of(self))
-        )
-        return settings.open_rows(self, X, by_name(asked), last, reset=reset)
+        if reset:
+            likelihood, last = by_name(self.observations), settings.warm_fit(self)
+        else:
+            likelihood, last = by_name(self._asked), settings.LastFit.of(self)
+        return settings.open_rows(self, X, likelihood, last, reset=reset)
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
         refuse_fewer_rows(self, "n_components", table.source.n_rows)
@@ -253,25 +277,26 @@ class DPMixture(Clusterer):
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> search.MixtureFit:
         job = job_of(self, table.source, weights, reporter)
-        last, likelihood = settings.last_fit(self), by_name(self.observations)
+        last = settings.warm_fit(self)
         if last is None:
+            likelihood = by_name(self.observations)
             columns = settings.columns_of(table, likelihood)
             family = search.resolve(job, likelihood, columns)
         else:
             family = last.family
         spec = settings.make_spec(self, family, table.source)
         job = replace(job, source=settings.cut(table.source, spec.n_batches))
-        start = settings.warm_start(last, spec)
+        start = None if last is None else last.start(spec)
         return best_of(
             self.n_init,
             job,
             lambda part, again: search.fit(part, spec, start),
-            lambda found: -float(found.history[-1]),
+            lambda result: -float(result.history[-1]),
         )
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.Seen = info.params
-        return state.attributes(
+        return settings.attributes(
             self.observations, table.coding, at.family, at.components
         )
 
@@ -283,27 +308,28 @@ class DPMixture(Clusterer):
         job = job_of(self, source, weights, watch)
         return search.stream(job, spec, self._params, self._total)
 
-    def _store(self, found: search.MixtureFit, table: Table) -> None:
+    def _store(self, result: search.MixtureFit, table: Table) -> None:
         if hasattr(self, "_params"):  # another family has other attributes
-            for name in state.names_of_family(self):
-                delattr(self, name)
-        values = state.attributes(
-            self.observations, table.coding, found.family, found.params
+            last = self.observations_.attributes(self._params.N, self._params.S)
+            for name in ("categories_", *last):
+                self._set_or_drop(name, None)
+        values = settings.attributes(
+            self.observations, table.coding, result.family, result.params
         )
         for name, value in values.items():
             setattr(self, name, value)
-        self._total = found.total
-        self.labels_ = found.labels
-        self.converged_ = found.converged
-        self.moves_ = settings.moves_table(found.records)
+        self._total = result.total
+        self.labels_ = result.labels
+        self.converged_ = result.converged
+        self.moves_ = settings.moves_table(result.records)
 
-    def _store_more(self, found: search.MixtureFit, table: Table) -> None:
+    def _store_more(self, result: search.MixtureFit, table: Table) -> None:
         asked, earlier = self._asked, self.moves_
-        self._store(found, table)
+        self._store(result, table)
         self._asked, self.moves_ = asked, latest(earlier, self.moves_)
 
-    def _warn(self, found: search.MixtureFit, table: Table) -> None:
-        super()._warn(found, table)
+    def _warn(self, result: search.MixtureFit, table: Table) -> None:
+        super()._warn(result, table)
         settings.warn_of_wide_prior(self, by_name(self.observations))
 
     def _explain(self, source: Blocks) -> ValueError:
@@ -329,8 +355,10 @@ class DPMixture(Clusterer):
         labels : ndarray of shape (n_samples,)
         """
         source, model = self._rows_and_model(X)
+        last_pass = replace(self._params, plan=Plan(everyone=True, frozen=True))
         with self._explaining(source):
-            return settings.labels_of(answering(self, source), model, self._params)
+            job = answering(self, source)
+            return np.asarray(answers(job, model, last_pass, keep="labels")[1])
 
     def predict_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.
@@ -413,8 +441,49 @@ class DPMixture(Clusterer):
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
-        return state.to_state(self)
+        q = self._params
+        return {
+            "asked": self._asked,
+            "coding": self._coding,
+            "N": q.N,
+            "S": q.S,
+            "mass": q.mass,
+            "tried": q.tried,
+            "waited": q.waited,
+            "visits": q.visits,
+            **{f"total_{name}": getattr(self._total, name) for name in _SUMS},
+        }
 
     def _from_state(self, kept: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
-        state.from_state(self, kept)
+        """Restore what `_to_state` kept; refuse parts that do not fit together."""
+        family, coding, K = self.observations_, kept["coding"], self.n_components_
+        M = family.n_stats
+        shapes = {
+            "N": (K,), "S": (K, M), "tried": (K,), "waited": (K,), "total_N": (K,),
+            "total_S": (K, M), "total_entropy": (K,),
+            "total_pairs": (K * (K - 1) // 2,),
+        }  # fmt: skip
+        check_shapes({name: (kept[name], shape) for name, shape in shapes.items()})
+        n_columns = {"observations_": family.n_columns}
+        if coding is not None:
+            n_columns["coding"] = len(coding.names)
+        for part, n in n_columns.items():
+            if n != self.n_features_in_:
+                raise ValueError(f"{part} has {n} columns, not {self.n_features_in_}.")
+        self._asked, self._coding = kept["asked"], coding
+        model = DPMixtureModel(family, self.concentration_)
+        # BLAS in one thread, as in a fit: with more it may round in another way.
+        SINGLE_THREAD.take()
+        try:
+            params = model.posterior(kept["N"], kept["S"], float(kept["mass"]))
+        finally:
+            SINGLE_THREAD.give_back()
+        self._params = replace(
+            params,
+            tried=kept["tried"],
+            waited=kept["waited"],
+            visits=int(kept["visits"]),
+        )
+        self._total = MixtureStats.zeros(K, M)
+        for name in _SUMS:
+            setattr(self._total, name, kept[f"total_{name}"])

@@ -1,8 +1,7 @@
-"""What the parameters of `DPMixture` ask for: tables, batches, models, warnings."""
+"""From the parameters of `DPMixture` to tables, models and batches, and back."""
 
 import os
-from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -15,16 +14,12 @@ from kplus.base.checks import (
 from kplus.base.estimator import Table, warn
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
-from kplus.core.job import Job
-from kplus.core.runs import answers
-from kplus.core.types import Blocks, IntArray
+from kplus.core.types import Blocks
 from kplus.data.blocks import default_block_rows
 from kplus.data.categories import Coding, count_levels
 from kplus.data.files import has_columns, open_files
 from kplus.data.user_blocks import UserBlocks
-from kplus.dp_mixture import state
 from kplus.dp_mixture.birth import BirthSettings
-from kplus.dp_mixture.families import NAMES
 from kplus.dp_mixture.families.categorical import Categorical
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
 from kplus.dp_mixture.families.gaussian import Gaussian
@@ -32,27 +27,23 @@ from kplus.dp_mixture.families.mixed import Mixed
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.dp_mixture.moves import MoveRecord
-from kplus.dp_mixture.params import Components, Plan
+from kplus.dp_mixture.params import Components
 from kplus.dp_mixture.search import Spec
-from kplus.dp_mixture.state import LastFit
+from kplus.dp_mixture.sticks import mean_weights
 
 __all__ = [
-    "check",
-    "check_stream",
+    "LastFit",
+    "attributes",
     "columns_of",
     "cut",
     "describe_problem",
-    "labels_of",
-    "last_fit",
     "make_spec",
     "moves_table",
     "open_rows",
-    "tag_observations",
-    "warm_start",
+    "warm_fit",
     "warn_of_wide_prior",
 ]
 
-MOVES = ("birth", "merge", "delete")
 _BLOCK_ROWS = 4096  # with about 50 columns a block's work stays in the cache
 _BATCH_ROWS = 1000  # rows in a batch at least ...
 _N_BATCHES = 20  # ... and so many batches at most
@@ -62,37 +53,6 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 
 
 # ------------------------------------------------------------------- settings
-
-
-def check(dp: Any) -> None:
-    """Refuse parameters that do not go together."""
-    for move in dp.moves:
-        if move not in MOVES:
-            known = ", ".join(map(repr, MOVES))
-            raise ValueError(f"moves holds {move!r}; it may hold {known}.")
-    if dp.max_components is not None and dp.max_components < dp.n_components:
-        raise ValueError(
-            f"max_components={dp.max_components} should be >= "
-            f"n_components={dp.n_components}, the number to start with."
-        )
-
-
-def check_stream(dp: Any) -> None:
-    """Stochastic steps need to know how many rows there are in all."""
-    if dp.algorithm == "stochastic":
-        raise ValueError(
-            "partial_fit does not go with algorithm='stochastic', which needs to know "
-            "how many rows there are in all; use algorithm='memoized'."
-        )
-
-
-def tag_observations(tags: Any, observations: Any) -> None:
-    """Tell scikit-learn which values the observations take."""
-    for name, about in NAMES.items():
-        if observations == name or type(observations).__name__ == about.cls:
-            tags.allow_nan = about.missing
-            tags.categorical = about.values in ("categories", "mixed")
-            tags.positive_only = about.coded
 
 
 def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
@@ -153,9 +113,32 @@ def cut(source: Any, n_batches: int) -> Blocks:
 # --------------------------------------------------------------------- tables
 
 
-def last_fit(dp: Any) -> LastFit | None:
-    """What a warm start begins with, if there was a fit of the same observations."""
-    return state.last_fit(dp) if dp.warm_start else None
+class LastFit(NamedTuple):
+    """What a later fit or prediction takes from the last fit."""
+
+    family: Family
+    params: Components
+    coding: Coding | None
+
+    @classmethod
+    def of(cls, dp: Any) -> Self:
+        return cls(dp.observations_, dp._params, dp._coding)
+
+    def start(self, spec: Spec) -> Components:
+        """Its components, the largest of them if there may be no more."""
+        most = int(min(self.params.K, spec.births.max_components))
+        N, S = self.params.N[:most], self.params.S[:most]
+        return spec.model.posterior(N, S, float(N.sum()))
+
+
+def warm_fit(dp: Any) -> LastFit | None:
+    """The fit that a warm start begins with, if it had the same observations."""
+    if not dp.warm_start or not hasattr(dp, "_params"):
+        return None
+    same = dp._asked is dp.observations or (
+        isinstance(dp.observations, str) and dp._asked == dp.observations
+    )
+    return LastFit.of(dp) if same else None
 
 
 def open_rows(
@@ -166,28 +149,25 @@ def open_rows(
     With `reset` this is a new fit; a `last` one decides the codes of categories.
     """
     coding = None if last is None else last.coding
-    source, coding = _opened(dp, X, likelihood, coding, reset)
+    if isinstance(likelihood, Mixed):
+        source, coding = open_mixed_table(dp, X, reset=reset, coding=coding)
+    elif isinstance(likelihood, Categorical):
+        files = reset and isinstance(X, (str, os.PathLike))
+        rows = open_files(X) if files else X
+        names = _names_of(rows) if reset else ()
+        source, coding = open_mixed_table(
+            dp, rows, reset=reset, categorical=names, coding=coding
+        )
+    else:
+        try:
+            source, coding = open_table(dp, X, reset=reset), None
+        except NotNumbersError as error:
+            raise DataError(
+                f"{error} Or give observations='mixed', which takes categories."
+            ) from None
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)
     return Table(X, source, coding)
-
-
-def _opened(
-    dp: Any, X: Any, likelihood: Likelihood, coding: Coding | None, reset: bool
-) -> tuple[Blocks, Coding | None]:
-    if isinstance(likelihood, Mixed):
-        return open_mixed_table(dp, X, reset=reset, coding=coding)
-    if isinstance(likelihood, Categorical):
-        if reset and isinstance(X, (str, os.PathLike)):
-            X = open_files(X)
-        names = _names_of(X) if reset else ()
-        return open_mixed_table(dp, X, reset=reset, categorical=names, coding=coding)
-    try:
-        return open_table(dp, X, reset=reset), None
-    except NotNumbersError as error:
-        raise DataError(
-            f"{error} Or give observations='mixed', which takes categories."
-        ) from None
 
 
 def _names_of(X: Any) -> tuple[str, ...]:
@@ -226,19 +206,25 @@ def describe_problem(dp: Any, source: Blocks) -> ValueError:
 # ----------------------------------------------------------------------- fits
 
 
-def warm_start(last: LastFit | None, spec: Spec) -> Components | None:
-    """The last fit's components, the largest of them if there may be no more."""
-    if last is None:
-        return None
-    most = int(min(last.params.K, spec.births.max_components))
-    N, S = last.params.N[:most], last.params.S[:most]
-    return spec.model.posterior(N, S, float(N.sum()))
-
-
-def labels_of(job: Job, model: DPMixtureModel, params: Components) -> IntArray:
-    """The leading component of each row, found just as in the last pass of a fit."""
-    params = replace(params, plan=Plan(everyone=True, frozen=True))
-    return np.asarray(answers(job, model, params, keep="labels")[1])
+def attributes(
+    observations: Any, coding: Coding | None, family: Family, params: Components
+) -> dict[str, Any]:
+    """What components say about themselves, under the names of attributes."""
+    weights = mean_weights(params.N, params.concentration)
+    values: dict[str, Any] = {
+        "observations_": family,
+        "n_components_": params.K,
+        "n_clusters_": params.K,
+        # The rest belongs to components not seen yet.
+        "weights_": weights / weights.sum(),
+        "concentration_": float(params.concentration),
+        "_params": params,
+        "_asked": observations,
+        "_coding": coding,
+    }
+    if coding is not None:
+        values["categories_"] = coding.categories
+    return values | family.attributes(params.N, params.S)
 
 
 def moves_table(records: list[MoveRecord]) -> Any:
