@@ -27,6 +27,14 @@ def test_records_are_where_the_table_says(name):
     assert name_of(cls, RECORDS_AND_STATES) == name
 
 
+@pytest.mark.parametrize("name", RECORDS_AND_STATES)
+def test_declared_shapes_name_fields(name):
+    """Others would make every resume fail."""
+    cls = find_class(name, RECORDS_AND_STATES)
+    names = {field.name for field in dataclasses.fields(cls)}
+    assert set(getattr(cls, "shapes", {})) <= names
+
+
 def test_no_name_is_in_two_tables():
     assert not set(RECORDS) & set(STATES)
     assert not set(ESTIMATORS) & set(RECORDS_AND_STATES)

@@ -116,7 +116,7 @@ class Centers:
         "travel": "K",
         "mass": "K",
         "recheck": "K",
-        "costed": "K",
+        "exact_removal_cost": "K",
     }
 
     lens: Lens

@@ -134,7 +134,7 @@ class ClusterSums(GroupSums):
         "counts": "K",
         "sums": "K D",
         "squares": "K",
-        "spare": "K",
+        "removal_cost": "K",
     }
 
     counts: Array
