@@ -90,8 +90,8 @@ ENTRIES = {
     "too few versions": state(versions=[]),
     "versions to come": state(versions=[99] * 7),
     "no renumberings": state(renumberings=[3]),
-    "nothing put": state(put=5),
-    "a file that is not there": state(put=["/nowhere/x.rows"]),
+    "no handles": state(handles=5),
+    "a file that is not there": state(handles=["/nowhere/x.rows"]),
 }
 
 
@@ -137,8 +137,8 @@ def with_other_sums(s):
 
 
 def with_states(s, change):
-    put = [[change(state) for state in states] for states in s.rows.put]
-    return replace(s.rows, put=put)
+    handles = [[change(state) for state in states] for states in s.rows.handles]
+    return replace(s.rows, handles=handles)
 
 
 def shortened(state):
@@ -167,7 +167,7 @@ MISFITS = {
     "no sums": loop_state(memo=lambda s: None),
     "sums of text": loop_state(memo=lambda s: ("a", "b", "c")),
     "state of no move": loop_state(states=lambda s: [*s.states, 1]),
-    "states of another kind": state(put=[["x"] * 7], places=[(0, 0)] * 7),
+    "states of another kind": state(handles=[["x"] * 7], places=[(0, 0)] * 7),
     "too few blocks": state(places=[], versions=[]),
     "another number of groups": loop_state(params=with_more_groups),
     "parameters without an axis": loop_state(params=flattened),
