@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from kplus.core.errors import NotFiniteError
-from kplus.core.journal import Journal, RngState, Stateful, checkpointed
+from kplus.core.journal import Journal, LoopCheckpoint, RngState, Stateful
 from kplus.core.types import Array, Blocks, Callback
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
@@ -102,16 +102,11 @@ class Job:
         resources = replace(self.resources, client=None)
         return replace(self, n_threads=1, resources=resources)
 
-    def checkpointed(
-        self,
-        loop: Callable[..., T],
-        others: Sequence[Stateful],
-        check_value: Callable[[Any], None],
-    ) -> T:
-        """The result of a loop over all rows, or that from before a crash."""
-        return checkpointed(
-            self.journal, [RngState(self.rng), *others], loop, check_value
-        )
+    def checkpointer(self, others: Sequence[Stateful]) -> LoopCheckpoint | None:
+        """For the loop over all rows that begins now; None without a journal."""
+        if self.journal is None:
+            return None
+        return LoopCheckpoint(self.journal, [RngState(self.rng), *others])
 
     def sample(self, size: int) -> Sample:
         sample = draw(self.source, self.weights, size, self.rng)

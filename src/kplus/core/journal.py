@@ -17,7 +17,15 @@ import numpy as np
 from kplus.core.declared import check, type_of
 from kplus.core.errors import CheckpointError
 
-__all__ = ["Done", "Journal", "Kept", "RngState", "Stateful", "checkpointed"]
+__all__ = [
+    "Done",
+    "Journal",
+    "Kept",
+    "LoopCheckpoint",
+    "RngState",
+    "Stateful",
+    "checkpointed",
+]
 
 T = TypeVar("T")
 
@@ -117,54 +125,68 @@ def _check_like(state: Any, like: Any) -> None:
         raise CheckpointError(f"random numbers are those of {str(state)[:20]!r}")
 
 
+class LoopCheckpoint:
+    """The entry of one loop in a journal: the `Checkpointer` of that loop.
+
+    Parameters
+    ----------
+    journal : Journal
+    others : sequence of Stateful
+        What the loop changes besides its own state and that of its moves.
+
+    Attributes
+    ----------
+    ended : bool
+        Whether the loop ended before a crash, so that `result` has its result.
+    """
+
+    def __init__(self, journal: Journal, others: Sequence[Stateful]) -> None:
+        self.journal, self.others = journal, others
+        self.number = journal.next()
+        self._entry = journal.find(self.number)
+        self.ended = isinstance(self._entry, Done)
+
+    def result(self, check_value: Callable[[Any], None]) -> Any:
+        """The result from before a crash.
+
+        `check_value` raises `CheckpointError` if it is not what the loop returns.
+        """
+        with _naming(self.journal):
+            _restore(self.others, self._entry.others)
+            check_value(self._entry.value)
+        return self._entry.value
+
+    def load(self, restore: Callable[[Any], Any]) -> Any:
+        if self._entry is None:
+            return None
+        with _naming(self.journal):
+            check(self._entry, Kept, {}, "an entry")
+            _restore(self.others, self._entry.others)
+            return restore(self._entry.state)
+
+    def save(self, state: Callable[[], Any]) -> None:
+        self.journal.keep(self.number, lambda: Kept(state(), _states(self.others)))
+
+    def save_result(self, value: Any) -> None:
+        """Note the result of the loop."""
+        self.journal.note(self.number, Done(value, _states(self.others)))
+
+
 def checkpointed(
     journal: Journal | None,
     others: Sequence[Stateful],
     loop: Callable[..., T],
     check_value: Callable[[Any], None],
 ) -> T:
-    """The result of a loop, or its result before a crash.
-
-    Parameters
-    ----------
-    others : sequence of Stateful
-        What the loop changes besides its own state and that of its moves.
-    loop : callable
-        Runs the loop with a `Checkpointer` or None as ``checkpointer``.
-    check_value : callable
-        Raises `CheckpointError` if a value from a file is not what the loop finds.
-    """
+    """The result of ``loop(checkpointer=...)``, or its result before a crash."""
     if journal is None:
         return loop(checkpointer=None)
-    number = journal.next()
-    entry = journal.find(number)
-    if isinstance(entry, Done):
-        with _naming(journal):
-            _restore(others, entry.others)
-            check_value(entry.value)
-        return entry.value  # type: ignore[no-any-return]
-    result = loop(checkpointer=_LoopCheckpointer(journal, number, others))
-    journal.note(number, Done(result, _states(others)))
+    checkpointer = LoopCheckpoint(journal, others)
+    if checkpointer.ended:
+        return checkpointer.result(check_value)  # type: ignore[no-any-return]
+    result = loop(checkpointer=checkpointer)
+    checkpointer.save_result(result)
     return result
-
-
-@dataclass(frozen=True)
-class _LoopCheckpointer:
-    journal: Journal
-    number: int
-    others: Sequence[Stateful]
-
-    def load(self, restore: Callable[[Any], Any]) -> Any:
-        entry = self.journal.find(self.number)
-        if entry is None:
-            return None
-        with _naming(self.journal):
-            check(entry, Kept, {}, "an entry")
-            _restore(self.others, entry.others)
-            return restore(entry.state)
-
-    def save(self, state: Callable[[], Any]) -> None:
-        self.journal.keep(self.number, lambda: Kept(state(), _states(self.others)))
 
 
 def _states(others: Sequence[Stateful]) -> list[Any]:

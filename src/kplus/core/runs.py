@@ -16,8 +16,6 @@ from kplus.core.reading import n_blocks
 from kplus.core.types import (
     Block,
     Callback,
-    Checkpointer,
-    Engine,
     FitResult,
     IntArray,
     Move,
@@ -79,32 +77,31 @@ def run_job(
     tol, step = (job.tol, 0.0) if step is None else (0.0, step)
     history: list[float] = []
 
-    def run_once(engine: Engine, start: Any) -> tuple[FitResult, Any]:
-        before = earlier + len(history)
-
-        def passes(checkpointer: Checkpointer | None) -> tuple[FitResult, Any]:
-            result = loop.run(
-                model, engine, start, moves=moves, groups=groups,
-                max_iter=max(job.max_iter - before, 1), tol=tol, step=step, base=base,
-                callback=telling(job.callback, reported, before), finish=finish,
-                checkpointer=checkpointer,
-            )  # fmt: skip
-            return result, None if rows is None else rows(engine)
-
-        def check_value(value: Any) -> None:
-            check(value, tuple[FitResult, Any], {}, "the result of a loop")
-            check_result(value[0], model, start, value[1], job.source.n_rows)
-
-        result, state = job.checkpointed(passes, others, check_value)
-        history.extend(result.history)
-        return replace(result, history=history, n_iter=len(history)), state
+    def check_value(value: Any) -> None:
+        check(value, tuple[FitResult, Any], {}, "the result of a loop")
+        check_result(value[0], model, start, value[1], job.source.n_rows)
 
     with job.engine() as engine:
-        result, state = run_once(engine, start)
-        second = None if then is None else then(result)
-        if second is not None:
-            result, state = run_once(engine, second)
-    return result, state
+        while True:
+            checkpointer = job.checkpointer(others)
+            if checkpointer is not None and checkpointer.ended:
+                result, state = checkpointer.result(check_value)
+            else:
+                before = earlier + len(history)
+                result = loop.run(
+                    model, engine, start, moves=moves, groups=groups,
+                    max_iter=max(job.max_iter - before, 1), tol=tol, step=step,
+                    base=base, callback=telling(job.callback, reported, before),
+                    finish=finish, checkpointer=checkpointer,
+                )  # fmt: skip
+                state = None if rows is None else rows(engine)
+                if checkpointer is not None:
+                    checkpointer.save_result((result, state))
+            history.extend(result.history)
+            result = replace(result, history=history, n_iter=len(history))
+            start, then = None if then is None else then(result), None
+            if start is None:
+                return result, state
 
 
 def telling(

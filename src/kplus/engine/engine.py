@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -125,8 +126,8 @@ class BlockEngine:
         weights = None if self.weights is None else self.weights[start:stop]
         return Block(self._timed, index, start, stop, weights)
 
-    def run_task(self, model: Any, params: Any, task: Sequence[int]) -> Any:
-        """Summarize the blocks of a task in order and add them up."""
+    def run_task(self, model: Any, params: Any, task: Sequence[int]) -> Portion:
+        """Summarize the blocks of a task in order and add them up: one task."""
         blocks = [self.block(index) for index in task]
         summary, states = run_blocks(
             model, params, blocks, self.loaded(task), self.missed(task)
@@ -135,7 +136,7 @@ class BlockEngine:
         self.look_at_memory()
         if self.sparing and hasattr(self.source, "release"):
             self.source.release(blocks[0].start, blocks[-1].stop)
-        return summary
+        return 1, summary
 
     def look_at_memory(self) -> None:
         if self.meter is not None:
@@ -156,9 +157,8 @@ class BlockEngine:
         return sums.total()
 
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
-        """Yield the number and the sum of some tasks, again and again, in order."""
-        for task in tasks:
-            yield 1, self.run_task(model, params, task)
+        """The number and the sum of some tasks, again and again, in order."""
+        return map(partial(self.run_task, model, params), tasks)
 
     # ----------------------------------------------------------- state of rows
 

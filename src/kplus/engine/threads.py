@@ -43,10 +43,10 @@ class ThreadEngine(BlockEngine):
         At most two tasks a thread are under way or waiting to be added, which bounds
         the memory that their summaries take.
         """
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[Future[Portion]] = deque()
         for task in tasks:
             if len(waiting) == 2 * self.n_threads:
-                yield 1, waiting.popleft().result()
+                yield waiting.popleft().result()
             waiting.append(self._pool.submit(self.run_task, model, params, task))
         while waiting:
-            yield 1, waiting.popleft().result()
+            yield waiting.popleft().result()
