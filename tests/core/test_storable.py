@@ -16,7 +16,8 @@ from kplus.core.storable import (
 
 # Neither parameters nor sums nor state of rows: no loop keeps them.
 ROOMS = {"core", "engine"}
-PASSING = {"Rows", "Profile", "Penalties", "_Tile", "_Sequential"}
+PASSING = {"Rows", "Profile", "Penalties", "_Tile", "_Sequential", "MoveRecords"}
+PASSING |= {"Hyperprior", "Spectrum"}
 
 
 @pytest.mark.parametrize("name", RECORDS_AND_STATES)
