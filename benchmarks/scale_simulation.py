@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.pairwise import PairwiseSum
+from kplus.core.memo import PairwiseSum
 from report import CaseResult, Row
 
 ROWS = 10**10

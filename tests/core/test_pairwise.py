@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplus.core.pairwise import PairwiseSum
+from kplus.core.memo import PairwiseSum
 
 
 def added(values, start=0):

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from kplus.engine.memory import keeping_freed
+from kplus.engine.meter import keeping_freed
 
 CHILD = """
 import resource
 import numpy as np
-from kplus.engine.memory import keeping_freed
+from kplus.engine.meter import keeping_freed
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -47,6 +47,6 @@ def test_other_processes_are_left_alone(monkeypatch, value):
     monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
     if value is not None:
         monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", value)
-    monkeypatch.setattr("kplus.engine.memory._glibc", lambda: pytest.fail("is asked"))
+    monkeypatch.setattr("kplus.engine.meter._glibc", lambda: pytest.fail("is asked"))
     with keeping_freed():
         pass

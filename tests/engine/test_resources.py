@@ -11,7 +11,7 @@ import pytest
 import kplus
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import LimitedStore, make_engine
-from kplus.engine.memory import resident_bytes
+from kplus.engine.meter import resident_bytes
 from kplus.engine.resources import Resources, ScratchFolder, as_bytes, resources_now
 
 X = np.random.default_rng(0).normal(size=(200, 2))

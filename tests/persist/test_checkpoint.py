@@ -16,7 +16,7 @@ import pytest
 import crashes
 import kplus
 from kplus import DPMeans, DPMixture
-from kplus.base.fingerprint import Fingerprint
+from kplus.base.checkpointing import Fingerprint
 from kplus.core.errors import CheckpointError
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.files import number_blocks, open_files
@@ -163,7 +163,7 @@ def test_other_rows_weights_classes_and_folders_are_refused(tmp_path, crash_afte
 @pytest.fixture
 def large(tmp_path, crash_after, monkeypatch):
     """A file of which but the first and the last block are looked at, in mid-fit."""
-    monkeypatch.setattr("kplus.base.fingerprint._SAMPLE_BYTES", 1)
+    monkeypatch.setattr("kplus.base.checkpointing._SAMPLE_BYTES", 1)
     np.save(tmp_path / "X.npy", X)
     crash_after(2)
     model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
@@ -228,7 +228,7 @@ def test_a_single_value_that_was_changed(large, row):
 
 def test_before_there_was_time_to_look_at_all_rows(tmp_path, crash_after, monkeypatch):
     """Only files that were left alone are surely the same."""
-    monkeypatch.setattr("kplus.base.fingerprint._SAMPLE_BYTES", 1)
+    monkeypatch.setattr("kplus.base.checkpointing._SAMPLE_BYTES", 1)
     path, here = tmp_path / "X.npy", tmp_path / "here"
     np.save(path, X)
     crash_after(2)
@@ -263,7 +263,7 @@ def test_digests_of_all_rows_are_made_once(tmp_path, monkeypatch, n_init):
         made.append(list(blocks))
         return digest(self, made[-1])
 
-    monkeypatch.setattr("kplus.base.fingerprint._SAMPLE_BYTES", 1)
+    monkeypatch.setattr("kplus.base.checkpointing._SAMPLE_BYTES", 1)
     monkeypatch.setattr(Fingerprint, "_digest", noting)
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=0)
@@ -272,7 +272,7 @@ def test_digests_of_all_rows_are_made_once(tmp_path, monkeypatch, n_init):
 
 
 def test_a_short_fit_makes_none(tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.base.fingerprint._SAMPLE_BYTES", 1)
+    monkeypatch.setattr("kplus.base.checkpointing._SAMPLE_BYTES", 1)
     seen = []
     monkeypatch.setattr(Fingerprint, "complete", lambda *given: seen.append(given))
     DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(
@@ -295,7 +295,7 @@ def test_mapped_rows_are_let_go_of(tmp_path, monkeypatch):
 
 def test_digests_are_counted(tmp_path, monkeypatch):
     clock = SimpleNamespace(perf_counter=partial(next, itertools.count(0, 1000)))
-    monkeypatch.setattr("kplus.base.fingerprint.time", clock)
+    monkeypatch.setattr("kplus.base.checkpointing.time", clock)
     model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
     model.fit(X, checkpoint=tmp_path / "here")
     assert 1000 <= model.fit_report_.checkpoint_seconds < 2000

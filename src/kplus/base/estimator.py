@@ -23,8 +23,7 @@ from kplus.base.checks import (
     describe_not_finite,
     refuse_bools,
 )
-from kplus.base.progress import PassReporter, Watch
-from kplus.base.report import report_of
+from kplus.base.progress import PassReporter, Watch, report_of
 from kplus.base.tables import open_table
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo

@@ -15,34 +15,6 @@ that they are written to compile quickly, too:
 Docstrings name the equation or algorithm that a kernel computes. MAD-Bayes is
 Broderick, Kulis and Jordan (2013), Memoized is Hughes and Sudderth (2013), CRAFT is
 Garg, Rudin and Jaakkola (2016), MEIBP is Reed and Ghahramani (2013).
-
-Which model each file serves:
-
-====================  =================================================================
-`lloyd`               DP-means: nearest centres with bounds, sums of rows that moved
-`split`               DP-means: a cluster cut in two
-`sequential`          DP-means, row by row as published
-`features`            mixtures: scores and sums from the statistics of rows
-`gaussian`            mixtures: quadratic forms and second moments, by component
-`posterior`           mixtures: responsibilities, entropies, rows by component
-`allocate`            BP-means and K-features: the best bits of rows, given the features
-`collapsed`           BP-means and K-features: local search, features following
-`columns`             BP-means and K-features: where a new feature may begin
-`craft`               CRAFT: encoded rows, scores of clusters, sums
-`craft_paper`         CRAFT, row by row as published
-`submodular`          MEIBP: the best bits of rows, given q(A)
-`factor_updates`      MEIBP: factors that are not negative
-`ibp_sweep`           MEIBP, row by row as published
-`ibp_marginals`       IBPVariational and IBPGibbs: probabilities of the bits of rows
-`gibbs_accelerated`   IBPGibbs: rows given the posterior of the factors
-`gibbs_collapsed`     IBPGibbs: rows, the factors integrated out
-`gibbs_uncollapsed`   IBPGibbs: rows given the factors
-`gibbs_draws`         what these samplers share: draws of bits and of single features
-`gibbs_posterior`     the factors' posterior without one row, for the first two
-`gibbs_truncated`     factors that are not negative, for the third
-`algebra`, `tails`    small products; tails of a Gaussian
-`uniform`             random numbers by seed and row
-====================  =================================================================
 """
 
 from numba import njit

@@ -11,7 +11,7 @@ from kplus.core import loop
 from kplus.core.declared import check
 from kplus.core.job import Job
 from kplus.core.journal import Stateful
-from kplus.core.loop_state import check_result
+from kplus.core.loop import check_result
 from kplus.core.reading import n_blocks
 from kplus.core.types import (
     Block,

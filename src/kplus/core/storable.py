@@ -33,7 +33,7 @@ ESTIMATORS = {
 # give them one array any number of times: constructors that copy do not belong here.
 RECORDS = {
     "PenaltyPath": "kplus.dp_means.penalty_path",
-    "FitReport": "kplus.base.report",
+    "FitReport": "kplus.base.progress",
     "Coding": "kplus.data.categories",
     "Clusters": "kplus.craft.params",
     "CraftModel": "kplus.craft.model",
@@ -66,8 +66,8 @@ RECORDS = {
 STATES = {
     "State": "kplus.engine.engine",
     "FitResult": "kplus.core.types",
-    "LoopState": "kplus.core.loop_state",
-    "Pending": "kplus.core.loop_state",
+    "LoopState": "kplus.core.loop",
+    "Pending": "kplus.core.loop",
     "Done": "kplus.core.journal",
     "Kept": "kplus.core.journal",
     "MoveRecord": "kplus.dp_mixture.moves",

@@ -4,13 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from kplus.core.types import Array, Blocks
-from kplus.engine.engine import BlockEngine
-from kplus.engine.memory import resident_bytes
-from kplus.engine.meter import Meter
+from kplus.engine.engine import BlockEngine, SerialEngine, ThreadEngine
+from kplus.engine.meter import Meter, resident_bytes
 from kplus.engine.resources import Resources
-from kplus.engine.serial import SerialEngine
 from kplus.engine.state_store import FolderStore, LimitedStore, StateStore
-from kplus.engine.threads import ThreadEngine
 
 __all__ = ["BlockEngine", "SerialEngine", "ThreadEngine", "make_engine"]
 

@@ -10,9 +10,13 @@ from kplus.core.types import Array, Block, Blocks
 from kplus.engine.cluster import SEEN_SECONDS, Cluster
 from kplus.engine.engine import BlockEngine, Portion, Tasks
 from kplus.engine.meter import Meter
-from kplus.engine.remote_tasks import RemoteTask, end_remote_tasks, run_remote_task
+from kplus.engine.remote_tasks import (
+    RemoteTask,
+    end_remote_tasks,
+    own_terminal,
+    run_remote_task,
+)
 from kplus.engine.state_store import FolderStore, OnDisk
-from kplus.engine.terminal import own_terminal
 from kplus.engine.watch import Call, Watch
 
 __all__ = ["DaskEngine"]

@@ -1,8 +1,9 @@
-"""What all engines share: blocks, tasks, and the state of rows."""
+"""Engines: blocks, tasks and the state of rows; serial and on threads."""
 
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -10,14 +11,23 @@ from typing import Any, Self
 import numpy as np
 
 from kplus.core.errors import CheckpointError
-from kplus.core.pairwise import PairwiseSum
+from kplus.core.memo import PairwiseSum
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, Block, Blocks, IntArray
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.meter import Meter, TimedBlocks
 from kplus.engine.state_store import Handle, MemoryStore, StateStore
 
-__all__ = ["BlockEngine", "Portion", "Snapshot", "State", "Tasks", "run_blocks"]
+__all__ = [
+    "BlockEngine",
+    "Portion",
+    "SerialEngine",
+    "Snapshot",
+    "State",
+    "Tasks",
+    "ThreadEngine",
+    "run_blocks",
+]
 
 _MOST_TASKS = 128  # of one sweep, unless rows are very many
 _TASK_ROWS = 2**22  # rows of a task then
@@ -299,3 +309,46 @@ def run_blocks(
         else:
             total += summary
     return total, states
+
+
+class SerialEngine(BlockEngine):
+    """Runs every task where it is called."""
+
+
+class ThreadEngine(BlockEngine):
+    """Runs tasks on `n_threads` threads and yields their results in order."""
+
+    def __init__(
+        self,
+        source: Blocks,
+        weights: Array | None = None,
+        *,
+        n_threads: int,
+        store: StateStore | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        super().__init__(source, weights, store=store, meter=meter)
+        self.n_threads = self.n_workers = n_threads
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        self._pool = ThreadPoolExecutor(self.n_threads)
+        return self
+
+    def __exit__(self, kind: Any, *exc: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        super().__exit__(kind, *exc)
+
+    def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
+        """Yield the summary of each task, in order.
+
+        At most two tasks a thread are under way or waiting to be added, which bounds
+        the memory that their summaries take.
+        """
+        waiting: deque[Future[Portion]] = deque()
+        for task in tasks:
+            if len(waiting) == 2 * self.n_threads:
+                yield waiting.popleft().result()
+            waiting.append(self._pool.submit(self.run_task, model, params, task))
+        while waiting:
+            yield waiting.popleft().result()

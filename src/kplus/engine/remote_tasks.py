@@ -1,6 +1,10 @@
 """What workers are sent to do: tasks on blocks that they read themselves."""
 
+import os
 import pickle
+import signal
+import socket
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,18 +14,74 @@ from typing import Any
 
 from kplus import __version__
 from kplus.core.errors import WorkersError
-from kplus.core.pairwise import PairwiseSum
+from kplus.core.memo import PairwiseSum
 from kplus.core.types import Block, Blocks
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.engine.engine import Portion, Renumbering, run_blocks
-from kplus.engine.memory import keeping_freed
-from kplus.engine.meter import TimedBlocks
+from kplus.engine.meter import TimedBlocks, keeping_freed
 from kplus.engine.state_store import bytes_of, read_states, write_states
-from kplus.engine.terminal import Terminal, heed_interrupts, ignore_interrupts
 
-__all__ = ["RemoteResult", "RemoteTask", "end_remote_tasks", "run_remote_task"]
+__all__ = [
+    "RemoteResult",
+    "RemoteTask",
+    "Terminal",
+    "end_remote_tasks",
+    "heed_interrupts",
+    "ignore_interrupts",
+    "own_terminal",
+    "run_remote_task",
+]
 
 _REMEMBERED_BYTES = 256 << 20
+
+# Ctrl-C in a terminal reaches all processes of it. Workers there ignore it: the process
+# that fits ends after the pass under way, for which it needs them.
+Terminal = tuple[str, int, int]
+
+
+def own_terminal() -> Terminal:
+    """Machine, process group and process: Ctrl-C goes to a whole group."""
+    group = os.getpgrp() if hasattr(os, "getpgrp") else 0
+    return socket.gethostname(), group, os.getpid()
+
+
+def ignore_interrupts(of: Terminal) -> None:
+    """On a worker: from now on, if it is another process of the same group."""
+    host, group, process = own_terminal()
+    if (host, group) == of[:2] and process != of[2] and group:
+        _in_main_thread(_ignore)
+
+
+def heed_interrupts() -> None:
+    """On a worker: as before."""
+    _in_main_thread(_heed)
+
+
+_before: Any = None
+
+
+def _ignore() -> None:
+    global _before
+    if _before is None:
+        _before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _heed() -> None:
+    global _before
+    if _before is not None:
+        signal.signal(signal.SIGINT, _before)
+        _before = None
+
+
+def _in_main_thread(action: Any) -> None:
+    """Only there signals can be set; workers wait for messages there."""
+    from distributed import get_worker
+
+    def act() -> None:
+        if threading.current_thread() is threading.main_thread():
+            action()
+
+    get_worker().loop.add_callback(act)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from kplus.core.decoding import Decoder
 from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 from kplus.core.journal import Done, Kept
-from kplus.core.loop_state import LoopState, Pending
+from kplus.core.loop import LoopState, Pending
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.engine import State
 from kplus.engine.state_store import bytes_of, read_states
