@@ -1,5 +1,6 @@
-"""The memo: totals that stay exact while parts of them are replaced."""
+"""Totals stay exact while parts are replaced; sums in pairs do not mind portions."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplus.core.memo import Memo, add_up
+from kplus.core.memo import Memo, PairwiseSum, add_up
 
 
 @dataclass
@@ -150,7 +151,7 @@ def test_earlier_rows_are_not_changed():
 
 
 @pytest.mark.parametrize("base", [None, 100.0])
-def test_a_loan_lasts_until_the_total_is_added_up(base):
+def test_provisional_sums_last_until_the_total_is_added_up(base):
     memo = Memo(2, None if base is None else counts(base))
     memo.replace(0, counts(1.0))
     memo.replace(1, counts(2.0))
@@ -161,7 +162,7 @@ def test_a_loan_lasts_until_the_total_is_added_up(base):
     assert memo.total.sums[0] == (base or 0.0) + 6.0
 
 
-def test_a_loan_does_not_reach_the_only_part():
+def test_provisional_sums_do_not_reach_the_only_part():
     """With one group the total is its summary, which nothing reads before the next."""
     memo = Memo(1)
     memo.replace(0, counts(1.0))
@@ -197,3 +198,43 @@ def test_going_back_to_a_snapshot(n_groups, base):
     rest = sum(np.array([0.1 * group, 0.7]) for group in range(1, n_groups))
     expected = rest + np.array([5.0, 5.0]) + (base or 0.0)
     np.testing.assert_allclose(memo.total.sums, expected, rtol=1e-14)
+
+
+def added(values, start=0):
+    sums = PairwiseSum(start)
+    for value in values:
+        sums.add(value)
+    return sums
+
+
+@given(n=st.integers(1, 200), cuts=st.lists(st.integers(0, 200), max_size=12))
+def test_portions_change_no_bit(n, cuts):
+    values = np.random.default_rng(n).normal(size=n) * 10.0 ** (np.arange(n) % 17)
+    edges = [0, *sorted(c for c in set(cuts) if 0 < c < n), n]
+    sums = PairwiseSum()
+    for start, stop in itertools.pairwise(edges):
+        portions = added(values[start:stop], start).portions
+        assert sum(size for size, _ in portions) == stop - start
+        assert len(portions) <= 2 * max(1, (stop - start).bit_length())
+        for size, value in portions:
+            sums.add(value, size)
+    assert sums.total() == added(values).total()
+    np.testing.assert_allclose(sums.total(), values.sum(), rtol=1e-12, atol=1e-3)
+
+
+def test_nothing_was_added():
+    assert PairwiseSum().total() is None
+
+
+def test_order_is_kept():
+    """As for summaries that are lists: neighbours only are added up."""
+    assert added([[i] for i in range(13)]).total() == list(range(13))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 64, 1000])
+def test_few_are_held(n):
+    sums = PairwiseSum()
+    for i in range(n):
+        sums.add(float(i))
+        assert len(sums.portions) <= n.bit_length()
+    assert sums.total() == n * (n - 1) / 2
