@@ -30,7 +30,7 @@ def fit_patches(X: None, arguments: Arguments) -> Facts:
     }
     model = models[name]().set_params(random_state=0, n_jobs=2)
     with kplus.resources(memory_limit="1 GB"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it may not come to rest in so few passes
+        warnings.simplefilter("ignore")  # it may not converge in so few passes
         model.fit(path)
     report = model.fit_report_
     K = int(getattr(model, "n_components_", getattr(model, "n_clusters_", 0)))

@@ -41,7 +41,7 @@ from kplus.observations import DiagGaussian
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:\w+ found no feature"),
     pytest.mark.filterwarnings("ignore:More than half of the rows have the same"),
-    pytest.mark.filterwarnings("ignore:IBPVariational did not come to rest"),
+    pytest.mark.filterwarnings("ignore:IBPVariational did not converge"),
 ]
 TRANSFORMERS = [model for model in DEFAULTS if hasattr(model, "transform")]
 

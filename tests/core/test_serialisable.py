@@ -8,7 +8,7 @@ it. Two limits belong to that program:
 
 - It looks at the costliest few only: 512 for clusters, where rows of equal values and
   equal weight (of those up to 1) count as one, and 32 for features. The others have
-  their turn in a later pass, so that at rest no row costs more than the penalty.
+  their turn in a later pass, so that in the end no row costs more than the penalty.
 - It opens at most an eighth of the clusters there are in a pass, at least one, and
   never more than a cap allows.
 """
@@ -213,7 +213,7 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
 @every_table
 @every_weight
 def test_no_row_is_left_out(weigh, table, engine, monkeypatch):
-    """Whatever the list leaves for later: at rest no row costs more than a cluster."""
+    """Whatever waits in the list: in the end no row costs more than a cluster."""
     monkeypatch.setattr(stats, "_MOST_CANDIDATES", 3)
     X, penalty = table(1, 120), 4.0
     weights = weigh(1, len(X))

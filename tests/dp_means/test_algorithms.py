@@ -32,7 +32,7 @@ def test_MB_7_a_cap_above_the_free_number_changes_nothing(blobs, settings):
 
 @pytest.mark.parametrize("settings", OTHERS, ids=str)
 @pytest.mark.parametrize("max_iter", [1, 2, 300])
-@pytest.mark.filterwarnings("ignore:DPMeans did not come to rest")
+@pytest.mark.filterwarnings("ignore:DPMeans did not converge")
 def test_labels_are_what_predict_says(settings, max_iter):
     X = np.round(some_rows(12, n=80))  # whole numbers: many equal distances
     model = DPMeans(5.0, max_iter=max_iter, **settings)

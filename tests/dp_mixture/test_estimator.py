@@ -259,7 +259,7 @@ def test_no_table_is_cut_in_place():
 def test_a_fit_that_is_cut_short_says_so(blobs):
     with pytest.warns(
         ConvergenceWarning,
-        match=r"did not come to rest in max_iter=2 passes; raise max_iter or tol\.",
+        match=r"did not converge in max_iter=2 passes; raise max_iter or tol\.",
     ):
         model = DPMixture(max_iter=2, random_state=0).fit(blobs)
     assert not model.converged_

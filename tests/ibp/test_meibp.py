@@ -161,7 +161,7 @@ def test_given_scales(prior):
         assert alone.n_components_ == 5
 
 
-@pytest.mark.filterwarnings("ignore:MEIBP (found no feature|did not come to rest)")
+@pytest.mark.filterwarnings("ignore:MEIBP (found no feature|did not converge)")
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 50.0, 1e3])
 def test_the_bound_rises_for_any_alpha(alpha):
     rng = np.random.default_rng(0)
@@ -170,7 +170,7 @@ def test_the_bound_rises_for_any_alpha(alpha):
         assert rises(a_model(alpha=alpha, init="random", tol=0.0).fit(X))
 
 
-@pytest.mark.filterwarnings("ignore:MEIBP (found no feature|did not come to rest)")
+@pytest.mark.filterwarnings("ignore:MEIBP (found no feature|did not converge)")
 @every_prior
 @settings(max_examples=40)
 @given(tables(weights=(None,), kinds=("grid", "plain", "tiny", "constant", "float32"),

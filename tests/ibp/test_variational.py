@@ -172,7 +172,7 @@ def test_more_rows_than_the_sample(tmp_path):
     ],
     ids=["zeros", "constant", "row", "column", "tiny", "large", "gaps"],
 )
-@pytest.mark.filterwarnings("ignore:IBPVariational did not come to rest")
+@pytest.mark.filterwarnings("ignore:IBPVariational did not converge")
 def test_awkward_tables(process, X):
     model = IBPVariational(3, process=process, random_state=0, max_iter=200).fit(X)
     history = model.lower_bound_history_

@@ -135,7 +135,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """The same after a further batch of rows."""
         if not found.converged and len(found.history) >= self.max_iter:
             warn(
-                f"{type(self).__name__} did not come to rest in "
+                f"{type(self).__name__} did not converge in "
                 f"max_iter={self.max_iter} passes; raise max_iter or tol.",
                 ConvergenceWarning,
             )

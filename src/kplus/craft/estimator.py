@@ -115,7 +115,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

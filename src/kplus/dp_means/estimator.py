@@ -98,7 +98,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     penalty_ : float
         The penalty used. 0 where `n_clusters` was given and `penalty` was not.
     path_ : PenaltyPath

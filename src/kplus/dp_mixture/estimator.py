@@ -113,7 +113,7 @@ class DPMixture(Clusterer):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     observations_ : object
         The observations with their prior settled.
     categories_ : tuple

@@ -93,7 +93,7 @@ class MEIBP(IBPEstimator):
     n_iter_ : int
         Passes over all rows.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -90,7 +90,7 @@ class IBPVariational(IBPEstimator):
     n_iter_ : int
         Passes over all rows.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     offset_ : ndarray of shape (n_features_in_,)
         Taken off the columns before the fit. Zeros: features are of either sign.
     n_features_in_ : int
