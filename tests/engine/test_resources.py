@@ -115,7 +115,7 @@ class TestFolder:
         assert folder.path.parent == tmp_path
 
     def test_that_outlives_the_fit(self, tmp_path):
-        folder = Resources(lasting=tmp_path).folder()
+        folder = Resources(checkpoint_rows=tmp_path).folder()
         assert folder.path == tmp_path
         del folder
         gc.collect()

@@ -85,7 +85,7 @@ class Job:
         assert self.make_engine is not None
         resources = self.resources
         if self.journal is not None:
-            resources = replace(resources, lasting=self.journal.rows)
+            resources = replace(resources, checkpoint_rows=self.journal.rows)
         return self.make_engine(
             self.source, self.weights, self.n_threads, resources, self.meter
         )

@@ -32,8 +32,8 @@ class Resources:
         Where to keep files meanwhile.
     client : distributed.Client or None
         Whose workers to use, where rows are in files.
-    lasting : Path or None
-        Where files must be kept that outlive the process, as a checkpoint needs them.
+    checkpoint_rows : Path or None
+        The folder for the state of rows of a checkpoint, which outlives the process.
     sharers : int
         Engines that work side by side, each with its part of the memory.
     """
@@ -41,13 +41,13 @@ class Resources:
     memory_limit: int | None = None
     scratch: Path | None = None
     client: Any = None
-    lasting: Path | None = None
+    checkpoint_rows: Path | None = None
     sharers: int = 1
 
-    def folder(self) -> "ScratchFolder | LastingFolder":
+    def folder(self) -> "ScratchFolder | CheckpointFolder":
         """A folder for the state of rows."""
-        if self.lasting is not None:
-            return LastingFolder(self.lasting)
+        if self.checkpoint_rows is not None:
+            return CheckpointFolder(self.checkpoint_rows)
         return ScratchFolder(self.scratch)
 
 
@@ -127,8 +127,8 @@ def _from_text(size: str) -> float:
     return float(match[1]) * factor
 
 
-class LastingFolder:
-    """A folder that is deleted by somebody else."""
+class CheckpointFolder:
+    """The folder of a checkpoint, which deletes it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
