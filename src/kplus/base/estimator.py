@@ -157,7 +157,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         )
         with self._explaining(table.source), reporter.interrupt:
             found = self._find(table, weights, reporter)
-        if checkpoint is not None and not reporter.interrupt.asked:
+        if checkpoint is not None and not reporter.interrupt.requested:
             checkpoint.remove()
         self._set_history(found.history)
         self.n_iter_ = len(found.history)
@@ -165,7 +165,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._set_report(table.source, len(found.history), reporter)
         self._warn(found, table)
         reporter.close()
-        if reporter.interrupt.asked:
+        if reporter.interrupt.requested:
             raise KeyboardInterrupt(
                 f"The fit was ended after pass {self.n_iter_}; the estimator holds the "
                 f"best so far."
@@ -217,7 +217,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self._store_more(found, table)
             self._set_report(table.source, n_passes, watch)
         self._warn_more(found, table)
-        if watch.interrupt.asked:
+        if watch.interrupt.requested:
             raise KeyboardInterrupt(
                 f"The batch was ended after pass {n_passes}; the estimator holds all "
                 f"of its rows."

@@ -31,7 +31,7 @@ def job_of(
     if reporter is not None:
         watched = {
             "callback": reporter,
-            "ended": lambda: reporter.interrupt.asked,
+            "ended": lambda: reporter.interrupt.requested,
             "journal": reporter.journal,
             "meter": reporter.meter,
         }

@@ -27,12 +27,12 @@ class Interrupt:
 
     Attributes
     ----------
-    asked : bool
-        Whether there was one.
+    requested : bool
+        Whether there was one: the fit ends after the pass.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -47,9 +47,9 @@ class Interrupt:
             signal.signal(signal.SIGINT, self._before)
 
     def _handle(self, signum: int, frame: Any) -> None:
-        if self.asked:
+        if self.requested:
             raise KeyboardInterrupt
-        self.asked = True
+        self.requested = True
         print(
             "Stopping after this pass with the best so far; Ctrl-C again: at once.",
             file=sys.stderr,
@@ -169,7 +169,7 @@ class Watch:
     def __call__(self, info: PassInfo) -> bool:
         """Report a pass; True, for a callback wants so or by Ctrl-C, ends the fit."""
         stop = self._tell(info)
-        return stop or self.interrupt.asked
+        return stop or self.interrupt.requested
 
     def _tell(self, info: PassInfo) -> bool:
         estimator = self.estimator
