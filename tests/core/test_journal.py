@@ -60,10 +60,10 @@ class Diary:
     def find(self, number):
         return self.entries.get(number)
 
-    def note(self, number, entry):
+    def save_result(self, number, entry):
         self.entries[number] = stored(entry)
 
-    def keep(self, number, entry):
+    def save(self, number, entry):
         self.entries[number] = stored(entry())
         self.n_kept += 1
         if self.n_kept >= self.crash:

@@ -149,7 +149,7 @@ def checkpoints(folder: Path) -> Kind:
 
 def open_checkpoint(path: Path) -> checkpoint.Checkpoint:
     found = checkpoint.Checkpoint.open(path)
-    found.take_up()
+    found.restore()
     found.part(0)
     return found
 
@@ -231,11 +231,11 @@ def _raw(arrays):
 
 
 def _kept():
-    from kplus.core.journal import Kept
+    from kplus.core.journal import RunningLoop
     from kplus.engine.engine import State
 
     state = State([[np.arange(3)]], [(0, 0), (-1, 0)], [0, 1], [(np.arange(2), 2)])
-    return {1: Kept(state, [{"state": 2**100, "spawned": 0}])}
+    return {1: RunningLoop(state, [{"state": 2**100, "spawned": 0}])}
 
 
 def states(folder: Path) -> Kind:

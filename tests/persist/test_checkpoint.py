@@ -185,7 +185,7 @@ def reads(monkeypatch):
         raise crashes.Crash
 
     monkeypatch.setattr(ArrayBlocks, "read", reading)
-    monkeypatch.setattr(checkpoint.Checkpoint, "take_up", stop)
+    monkeypatch.setattr(checkpoint.Checkpoint, "restore", stop)
     return seen
 
 
@@ -234,13 +234,13 @@ def test_before_there_was_time_to_look_at_all_rows(tmp_path, crash_after, monkey
     crash_after(2)
     monkeypatch.setattr(checkpoint, "SHARE", 10**12)
     monkeypatch.setattr(checkpoint, "_BYTES_A_SECOND", np.inf)
-    keep = checkpoint.Checkpoint.keep
+    keep = checkpoint.Checkpoint.save
 
     def keeping(self, *arguments):
         self._due = 0.0
         keep(self, *arguments)
 
-    monkeypatch.setattr(checkpoint.Checkpoint, "keep", keeping)
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", keeping)
     model = DPMeans(penalty=4.0, batch_size=64, random_state=0)
     with pytest.raises(crashes.Crash):
         model.fit(path, checkpoint=here)
@@ -365,12 +365,12 @@ def test_a_process_that_is_killed(tmp_path):
         import kplus
         from kplus.persist import checkpoint
         checkpoint.SECONDS, checkpoint.SHARE = 0.0, 0
-        keep = checkpoint.Checkpoint.keep
+        keep = checkpoint.Checkpoint.save
         def slowly(self, *arguments):
             keep(self, *arguments)
             print("kept", flush=True)
             time.sleep(0.2)
-        checkpoint.Checkpoint.keep = slowly
+        checkpoint.Checkpoint.save = slowly
         X = np.load(sys.argv[1])
         model = kplus.DPMixture(batch_size=64, random_state=0)
         model.fit(X, checkpoint=sys.argv[2])
@@ -398,5 +398,5 @@ def test_a_large_first_file_waits_until_it_takes_a_hundredth(tmp_path, monkeypat
     kept = checkpoint.Checkpoint.begin(tmp_path / "here", {})
     for passed, n_files in ((11.0, 0), (19.0, 0), (21.0, 1), (30.0, 1), (32.0, 2)):
         now[0] = 100.0 + passed
-        kept.keep(1, lambda: [np.zeros(7_500_000)])  # 60 MB, in .2 s
+        kept.save(1, lambda: [np.zeros(7_500_000)])  # 60 MB, in .2 s
         assert len(list((tmp_path / "here").glob("part*"))) == n_files

@@ -9,7 +9,7 @@ import pytest
 import crashes
 from kplus import DPMeans, DPMixture, IBPGibbs
 from kplus.core.errors import CheckpointError
-from kplus.core.journal import Done, Kept
+from kplus.core.journal import EndedLoop, RunningLoop
 from kplus.datasets import make_gaussian_blobs
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_mixture.model import DPMixtureModel
@@ -80,7 +80,7 @@ ENTRIES = {
     "text for a number": lambda entries: {"1": entries[1]},
     "no entry": lambda entries: {1: 5},
     "another record": lambda entries: {1: entries[1].state},
-    "no states": lambda entries: {1: Kept(entries[1].state, None)},
+    "no states": lambda entries: {1: RunningLoop(entries[1].state, None)},
     "no history": loop_state(history=lambda s: 3),
     "history of text": loop_state(history=lambda s: ["a"]),
     "no state": loop_state(rows=lambda s: None),
@@ -156,12 +156,12 @@ def renumbered_beyond(s):
 
 
 MISFITS = {
-    "another state": lambda entries: {1: Kept(5, entries[1].others)},
-    "too few states": lambda entries: {1: Kept(entries[1].state, [])},
+    "another state": lambda entries: {1: RunningLoop(5, entries[1].others)},
+    "too few states": lambda entries: {1: RunningLoop(entries[1].state, [])},
     "other states": lambda entries: {
-        1: Kept(entries[1].state, [3] * len(entries[1].others))
+        1: RunningLoop(entries[1].state, [3] * len(entries[1].others))
     },
-    "done with other states": lambda entries: {1: Done(None, [])},
+    "done with other states": lambda entries: {1: EndedLoop(None, [])},
     "no parameters": loop_state(params=lambda s: None),
     "other parameters": loop_state(params=lambda s: s.rows),
     "no sums": loop_state(memo=lambda s: None),
@@ -231,7 +231,7 @@ def test_random_numbers(crashed, spawned):
     def change(entries):
         rng, *others = entries[1].others
         states = [rng | {"spawned": spawned, "state": 3}, *others]
-        return {1: Kept(entries[1].state, states)}
+        return {1: RunningLoop(entries[1].state, states)}
 
     model, here = crashed
     for path in here.glob("part*"):
@@ -257,7 +257,9 @@ def test_chains(tmp_path, crash_after, change):
     with pytest.raises(crashes.Crash):
         IBPGibbs(burn_in=3, n_samples=3, random_state=0).fit(rows, checkpoint=tmp_path)
     for path in tmp_path.glob("part*"):
-        forge(path, lambda entries: {1: Kept(1, [change] * len(entries[1].others))})
+        forge(
+            path, lambda entries: {1: RunningLoop(1, [change] * len(entries[1].others))}
+        )
     with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
         IBPGibbs.resume(tmp_path, rows)
 

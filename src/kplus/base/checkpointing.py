@@ -196,7 +196,7 @@ def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) ->
             f"the same times of change (cp -p keeps them), or fit anew."
         )
     _complete_later(checkpoint, found)
-    checkpoint.take_up()
+    checkpoint.restore()
 
 
 _WHAT = {

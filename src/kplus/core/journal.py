@@ -18,11 +18,11 @@ from kplus.core.declared import check, type_of
 from kplus.core.errors import CheckpointError
 
 __all__ = [
-    "Done",
+    "EndedLoop",
     "Journal",
-    "Kept",
     "LoopCheckpoint",
     "RngState",
+    "RunningLoop",
     "Stateful",
     "checkpointed",
 ]
@@ -50,10 +50,10 @@ class Journal(Protocol):
     def find(self, number: int) -> Any:
         """The entry of a loop; None if there is none."""
 
-    def note(self, number: int, entry: Any) -> None:
+    def save_result(self, number: int, entry: Any) -> None:
         """Remember the result of a loop; written down with the next that is kept."""
 
-    def keep(self, number: int, entry: Callable[[], Any]) -> None:
+    def save(self, number: int, entry: Callable[[], Any]) -> None:
         """Write down the state of a loop, if it is time to."""
 
     def part(self, number: int) -> "Journal":
@@ -67,7 +67,7 @@ class Stateful(Protocol):
 
 
 @dataclass(frozen=True)
-class Done:
+class EndedLoop:
     """A loop that has ended: its result, and the states of others then."""
 
     value: Any
@@ -75,7 +75,7 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Kept:
+class RunningLoop:
     """A loop under way: its state, and those of others."""
 
     state: Any
@@ -144,7 +144,7 @@ class LoopCheckpoint:
         self.journal, self.others = journal, others
         self.number = journal.next()
         self._entry = journal.find(self.number)
-        self.ended = isinstance(self._entry, Done)
+        self.ended = isinstance(self._entry, EndedLoop)
 
     def result(self, check_value: Callable[[Any], None]) -> Any:
         """The result from before a crash.
@@ -160,16 +160,18 @@ class LoopCheckpoint:
         if self._entry is None:
             return None
         with _naming(self.journal):
-            check(self._entry, Kept, {}, "an entry")
+            check(self._entry, RunningLoop, {}, "an entry")
             _restore(self.others, self._entry.others)
             return restore(self._entry.state)
 
     def save(self, state: Callable[[], Any]) -> None:
-        self.journal.keep(self.number, lambda: Kept(state(), _states(self.others)))
+        self.journal.save(
+            self.number, lambda: RunningLoop(state(), _states(self.others))
+        )
 
     def save_result(self, value: Any) -> None:
         """Note the result of the loop."""
-        self.journal.note(self.number, Done(value, _states(self.others)))
+        self.journal.save_result(self.number, EndedLoop(value, _states(self.others)))
 
 
 def checkpointed(

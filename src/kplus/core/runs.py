@@ -158,7 +158,7 @@ def gathered(engine: Any, part: Callable[[Any], Any] | None = None) -> Any:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _OneAttribute:
     """A model of whose state of rows one attribute is kept: nobody will come back."""
 
     model: Any
@@ -188,7 +188,7 @@ def answers(
     part : function, optional
         From the state of a block, or what is kept of it, to an entry or line per row.
     """
-    visiting = model if keep is None else _Kept(model, keep)
+    visiting = model if keep is None else _OneAttribute(model, keep)
     with job.engine() as engine:
         total = engine.sweep(visiting, params, range(engine.n_blocks))
         return total, gathered(engine, part)

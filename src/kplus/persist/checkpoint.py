@@ -23,7 +23,7 @@ import numpy as np
 from kplus.core.decoding import Decoder
 from kplus.core.encoding import Encoder
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
-from kplus.core.journal import Done, Kept
+from kplus.core.journal import EndedLoop, RunningLoop
 from kplus.core.loop import LoopState, Pending
 from kplus.core.storable import RECORDS_AND_STATES
 from kplus.engine.engine import State
@@ -106,11 +106,11 @@ class Checkpoint:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> "Checkpoint":
-        """That of an interrupted fit; `take_up` brings it to where the fit stood."""
+        """That of an interrupted fit; `restore` brings it to where the fit stood."""
         folder = Path(folder)
         return cls(folder, read_fit(folder))
 
-    def take_up(self) -> None:
+    def restore(self) -> None:
         """Read the latest file that is whole; a search without one begins anew."""
         wrong = []
         for serial, path in sorted(_files(self.folder, self._part), reverse=True):
@@ -141,10 +141,10 @@ class Checkpoint:
     def find(self, number: int) -> Any:
         return self._entries.get(number)
 
-    def note(self, number: int, entry: Any) -> None:
+    def save_result(self, number: int, entry: Any) -> None:
         self._entries[number] = entry
 
-    def keep(self, number: int, entry: Callable[[], Any]) -> None:
+    def save(self, number: int, entry: Callable[[], Any]) -> None:
         begun = time.monotonic()
         if begun < self._due:
             return
@@ -170,7 +170,7 @@ class Checkpoint:
         found = Checkpoint(self.folder, self.fit, number + 1)
         found._whole = self
         self._parts.append(found)
-        found.take_up()
+        found.restore()
         return found
 
     # ---------------------------------------------------------------- writing
@@ -319,9 +319,11 @@ def _check(right: bool) -> None:
         raise ModelFormatError(_NO_FIT)
 
 
-def _checked(entry: Any, rows: Path) -> Done | Kept:
-    _check(isinstance(entry, (Done, Kept)) and isinstance(entry.others, list))
-    if isinstance(entry, Kept) and isinstance(entry.state, LoopState):
+def _checked(entry: Any, rows: Path) -> EndedLoop | RunningLoop:
+    _check(
+        isinstance(entry, (EndedLoop, RunningLoop)) and isinstance(entry.others, list)
+    )
+    if isinstance(entry, RunningLoop) and isinstance(entry.state, LoopState):
         return replace(entry, state=_checked_loop(entry.state, rows))
     return entry
 
