@@ -133,7 +133,7 @@ def test_pressed_again_and_again(model, tmp_path, monkeypatch):
     for _ in range(20):
         found = seeded(model).set_callbacks(Pressing(passes))
         with suppress(KeyboardInterrupt):
-            found._go_on(here, ROWS)
+            found._resume(here, ROWS)
         if not here.exists():
             break
     del found._skl_callbacks

@@ -1,4 +1,4 @@
-"""Searches taken up again after a crash, from any pass, end at the same bits."""
+"""Searches resumed after a crash, from any pass, end at the same bits."""
 
 import copy
 import json
@@ -113,7 +113,7 @@ CHAINS = {
 
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.parametrize("data", [features, with_gaps])
-def test_chains_go_on_to_the_same_bits(name, data, monkeypatch):
+def test_chains_resume_to_the_same_bits(name, data, monkeypatch):
     X, plain = data()[:80], gibbs.run_chain
     model = CHAINS[name].set_params(random_state=0)
 
@@ -141,7 +141,7 @@ def test_chains_go_on_to_the_same_bits(name, data, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", FITS)
-def test_from_every_pass_a_fit_goes_on_to_the_same_bits(name, monkeypatch):
+def test_from_every_pass_a_fit_resumes_to_the_same_bits(name, monkeypatch):
     make, data = FITS[name]
     X = data()
     whole = Diary()
@@ -164,7 +164,7 @@ COUNTS = np.random.default_rng(0).poisson([[1.0, 6.0, 2.0]], (300, 3)).astype(fl
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", NAMES)
-def test_every_family_goes_on(name, monkeypatch):
+def test_every_family_resumes(name, monkeypatch):
     """What a checkpoint holds of it is what the classes declare."""
     X = np.minimum(COUNTS, 1.0) if name == "bernoulli" else COUNTS
     if name == "mixed":

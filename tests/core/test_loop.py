@@ -343,7 +343,7 @@ def test_a_trial_that_pays_stays(groups):
     assert change < 0.0
 
 
-def test_fits_go_on_after_a_failed_trial():
+def test_fits_continue_after_a_failed_trial():
     """Passes after it are those that would have come without it."""
     start = [-1.0, 0.0, 1.0, 8.0, 8.5]
     plain, labels = play(start)

@@ -316,7 +316,7 @@ class TestEngine:
             engine.restore(snapshot)
             assert self.visits(engine) == [2] * 30
 
-    def test_other_engines_go_on(self, make, tmp_path):
+    def test_other_engines_resume(self, make, tmp_path):
         blocks = ArrayBlocks(np.zeros((300, 2)), 10)
         engine: BlockEngine
         with make(blocks, store=limited(tmp_path / "a", 1000)) as engine:

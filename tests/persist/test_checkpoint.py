@@ -1,4 +1,4 @@
-"""Fits that go on after a crash, from files."""
+"""Fits that resume after a crash, from files."""
 
 import itertools
 import os
@@ -173,7 +173,7 @@ def large(tmp_path, crash_after, monkeypatch):
 
 
 def reads(monkeypatch):
-    """Notes the blocks that are read before a fit goes on."""
+    """Notes the blocks that are read before a fit resumes."""
     seen = []
     read = ArrayBlocks.read
 
@@ -196,7 +196,7 @@ def test_files_that_were_left_alone_are_not_read_whole(large, monkeypatch):
     assert seen == [0, 6]
 
 
-def test_copies_are_read_whole_and_go_on(large, monkeypatch):
+def test_copies_are_read_whole_and_resume(large, monkeypatch):
     other = large.with_name("Y.npy")
     shutil.copy(large, other)
     os.utime(other, (1, 1))
@@ -210,7 +210,7 @@ def test_copies_are_read_whole_and_go_on(large, monkeypatch):
     assert_same(expected, again)
 
 
-def test_other_forms_of_the_same_rows_go_on(large):
+def test_other_forms_of_the_same_rows_resume(large):
     again = DPMeans.resume(large.parent / "here", X)
     assert_same(DPMeans(penalty=4.0, batch_size=64, random_state=0).fit(X), again)
 

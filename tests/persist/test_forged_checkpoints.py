@@ -188,7 +188,9 @@ def test_what_does_not_fit_together(crashed, change):
     model, here = crashed
     for path in here.glob("part*"):
         forge(path, MISFITS[change])
-    with pytest.raises(CheckpointError, match=r"go on from .*here.*fit anew") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"resume from .*here.*fit anew"
+    ) as caught:
         type(model).resume(here, X)
     assert caught.value.__cause__ is not None
 
@@ -209,7 +211,7 @@ def forge_records(folder, crash_after, change):
 @pytest.mark.parametrize("change", [lambda records: [3], lambda rs: [*rs, None]])
 def test_no_records_of_moves(tmp_path, crash_after, change):
     forge_records(tmp_path, crash_after, change)
-    with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
+    with pytest.raises(CheckpointError, match=r"resume from .*fit anew"):
         DPMixture.resume(tmp_path, X)
 
 
@@ -240,7 +242,7 @@ def test_random_numbers(crashed, spawned):
         type(model).resume(here, X)
 
 
-def test_chains_go_on(tmp_path, crash_after):
+def test_chains_resume(tmp_path, crash_after):
     """They have no threads."""
     crash_after(2)
     model = IBPGibbs(burn_in=3, n_samples=3, random_state=0)
@@ -260,7 +262,7 @@ def test_chains(tmp_path, crash_after, change):
         forge(
             path, lambda entries: {1: RunningLoop(1, [change] * len(entries[1].others))}
         )
-    with pytest.raises(CheckpointError, match=r"go on from .*fit anew"):
+    with pytest.raises(CheckpointError, match=r"resume from .*fit anew"):
         IBPGibbs.resume(tmp_path, rows)
 
 

@@ -141,13 +141,13 @@ def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
     fit = checkpoint.fit
     if fit["class"] != cls.__name__:
         raise CheckpointError(
-            f"{path} is the checkpoint of a {fit['class']}; go on with it by "
+            f"{path} is the checkpoint of a {fit['class']}; resume it by "
             f"{fit['class']}.resume."
         )
     if fit["kplus"] != __version__:
         raise CheckpointError(
             f"{path} was written by kplus {fit['kplus']}, and this is {__version__}: "
-            f"results might differ. Go on with that version, or fit anew."
+            f"results might differ. Resume with that version, or fit anew."
         )
     _check_params(cls, path, fit["params"])
     return checkpoint

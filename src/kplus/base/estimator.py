@@ -143,7 +143,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # ------------------------------------------------------------------ fits
 
     def _fit(self, X: Any, sample_weight: Any = None, checkpoint: Any = None) -> Self:
-        """Fit; `checkpoint` is where to keep one, or one to go on from."""
+        """Fit; `checkpoint` is where to keep one, or one to resume."""
         self._check_settings()
         table = self._open(X, reset=True)
         weights = check_weights(sample_weight, table.source.n_rows)
@@ -181,7 +181,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
     @classmethod
     def resume(cls, path: Any, X: Any, sample_weight: Any = None) -> Self:
-        """Go on with a fit that was interrupted, to the same bits.
+        """Resume a fit that was interrupted; the result has the same bits.
 
         Parameters
         ----------
@@ -195,11 +195,11 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         estimator : fitted estimator
             With the parameters of the interrupted one.
         """
-        return cls(**open_for(cls, path).fit["params"])._go_on(path, X, sample_weight)
+        return cls(**open_for(cls, path).fit["params"])._resume(path, X, sample_weight)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def _go_on(self, path: Any, X: Any, sample_weight: Any = None) -> Self:
+    def _resume(self, path: Any, X: Any, sample_weight: Any = None) -> Self:
         """As `resume`, for an estimator with the parameters of the interrupted one."""
         return self._fit(X, sample_weight, open_for(type(self), path))
 

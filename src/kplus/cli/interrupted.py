@@ -121,7 +121,7 @@ def fit_or_resume(model: Any, X: Any, folder: Path | None, begun: bool) -> None:
                 f"and {_FILE} in it says {value!r}. Give the kplus fit command again, "
                 f"with another --checkpoint."
             )
-    model._go_on(folder, X)
+    model._resume(folder, X)
 
 
 def interruption(options: Options, passes: int | None) -> Interrupted:

@@ -11,7 +11,7 @@ __all__ = [
 
 
 class CheckpointError(ValueError):
-    """A checkpoint cannot be gone on from; the message says why, and what to do."""
+    """A fit cannot resume from a checkpoint; the message says why and what to do."""
 
 
 class DataError(ValueError):

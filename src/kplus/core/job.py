@@ -57,7 +57,7 @@ class Job:
     Attributes
     ----------
     ended : callable
-        Starts without a callback ask it after each pass whether to go on.
+        Starts without a callback call it after each pass; True ends them.
     make_engine : callable or None
         Makes engines, see `kplus.engine.make_engine`; None: the job is to draw samples
         only.

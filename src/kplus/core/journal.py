@@ -3,7 +3,7 @@
 A search does the same again, given the rows, the parameters and the random numbers. So
 the states of its loops over all rows suffice. A resumed search runs from the top:
 samples are searched once more, loops that had ended are not repeated, and the one under
-way goes on from its last state, to the same bits.
+way resumes from its last state, to the same bits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -61,7 +61,7 @@ class Journal(Protocol):
 
 
 class Stateful(Protocol):
-    """What changes while a loop goes on, as plain values."""
+    """What a loop changes, as plain values."""
 
     state: Any
 
@@ -212,6 +212,6 @@ def _naming(journal: Journal) -> Iterator[None]:
     except CheckpointError as error:
         where = getattr(journal, "folder", "its journal")
         raise CheckpointError(
-            f"The fit cannot go on from {where}: what it holds does not fit together "
+            f"The fit cannot resume from {where}: what it holds does not fit together "
             f"({error}). It was altered; delete the folder, and fit anew."
         ) from error

@@ -41,7 +41,7 @@ _At = Position[Any, Any, Any]
 
 @dataclass(frozen=True)
 class Pending:
-    """A proposal of which the next pass will tell what it was worth.
+    """A proposal that the next pass will judge.
 
     `move` is the number of the move that made it.
     """
@@ -54,7 +54,7 @@ class Pending:
     snapshots: tuple[Any, Any] | None
 
     def kept(self, objective: float, moves: Sequence[Move]) -> bool:
-        """Tell the move what came of it; a trial must have paid."""
+        """Report the outcome to the move; a trial must have lowered the objective."""
         kept = self.snapshots is None or objective <= self.objective
         if self.note is not None:
             moves[self.move].on_outcome(self.note, objective - self.objective, kept)  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ class LoopState:
         engine: Engine,
         moves: Sequence[Move],
     ) -> tuple[Any, list[float], Pending | None]:
-        """Bring everything to where it was; return parameters, history, what pends.
+        """Bring everything to where it was; return parameters, history, pending.
 
         A state that is not one of this model, data and moves is a `CheckpointError`.
         """
@@ -203,7 +203,7 @@ class _Declared:
         return int(K)
 
     def resume(self, engine: Engine, state: Any, K: int) -> None:
-        """Let the engine go on; refuse per-row states of another kind."""
+        """Resume the engine; refuse per-row states of another kind."""
         engine.resume(state)
         for local, n_rows, groups in engine.states(K):
             if local is None:
@@ -243,7 +243,7 @@ def run(
         only if it leaves the sums exact.
     groups : sequence of block lists, optional
         Parameters are updated after each group: one group of all blocks (default)
-        is full-data inference, a group a block is memoized inference. An empty group
+        is full-data inference, one per block is memoized inference. An empty group
         at the end brings them up to date once more before the pass is judged.
     max_iter : int
         Most passes.
@@ -255,7 +255,7 @@ def run(
     finish : Move, optional
         Proposes how to present the result; one more sweep makes the labels follow.
     checkpointer : Checkpointer, optional
-        Saves a `LoopState` after each pass. If it has one, the fit goes on from there,
+        Saves a `LoopState` after each pass. If it has one, the fit resumes from it,
         to the same bits.
     """
     if groups is None:
@@ -310,7 +310,7 @@ def run(
 def _moved(
     moves: Sequence[Move], at: _At, objective: float, memo: Memo, engine: Engine
 ) -> tuple[_At, Pending | None]:
-    """Ask the moves in turn; return where the fit goes on, and what is yet to tell."""
+    """Try the moves in turn; return the next position, and the pending proposal."""
     pending = None
     for number, move in enumerate(moves):
         proposal = move.propose(at)

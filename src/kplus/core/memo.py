@@ -113,7 +113,7 @@ class Memo:
             raise CheckpointError("there are no sums, or other ones, of earlier rows")
 
     def restore(self, snapshot: Any) -> None:
-        """Go back to a snapshot."""
+        """Restore a snapshot."""
         groups, self._base, total = snapshot
         self._groups = groups.copy()
         self.total = self._groups[0] if self._single else total

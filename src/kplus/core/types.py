@@ -234,7 +234,7 @@ class Engine(Protocol):
         """A snapshot as plain values, for a new engine on the same rows."""
 
     def resume(self, state: Any) -> None:
-        """Go on from the state of another engine; CheckpointError if it has others."""
+        """Resume from the state of another engine; CheckpointError for other blocks."""
 
     def states(self, K: int) -> Iterable[tuple[Any, int, int]]:
         """Per-row states with their rows and the groups they know, of which K are now.

@@ -237,7 +237,7 @@ class BlockEngine:
         return State(described, places, snapshot.versions, known)
 
     def resume(self, state: State) -> None:
-        """Go on from the state of another engine on the same rows."""
+        """Resume from the state of another engine on the same rows."""
         if not isinstance(state, State) or len(state.places) != self.n_blocks:
             raise CheckpointError("the state of rows is that of other blocks")
         for old_to_new, K in state.renumberings:

@@ -1,4 +1,4 @@
-"""Checkpoints: a folder from which an interrupted fit goes on.
+"""Checkpoints: a folder from which an interrupted fit resumes.
 
 One file says what fit it is. There is another for each search, of which a fit with
 several starts has as many, and of each the last two, as one may be damaged: where the
@@ -54,7 +54,7 @@ _FILE = re.compile(r"part(\d+)-(\d{6})\.kplus")
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint could not be written or read; the fit goes on without."""
+    """A checkpoint could not be written or read; the fit continues without."""
 
 
 class Checkpoint:
@@ -95,8 +95,8 @@ class Checkpoint:
         folder.mkdir(parents=True, exist_ok=True)
         if (folder / _FIT).exists():
             raise CheckpointError(
-                f"{folder} holds the checkpoint of a fit that did not end. Go on with "
-                f"it (resume), or delete the folder to begin anew."
+                f"{folder} holds the checkpoint of a fit that did not end. Resume "
+                f"it, or delete the folder to begin anew."
             )
         contents = _encoded(fit)
         for _, path in _files(folder):  # of a fit whose first file is gone
@@ -206,7 +206,7 @@ class Checkpoint:
     def _tell(self, error: OSError) -> None:
         warnings.warn(
             f"No checkpoint could be written to {self.folder} ({error}); the fit "
-            f"goes on, and an earlier checkpoint stays.",
+            f"continues, and an earlier checkpoint stays.",
             CheckpointWarning,
             stacklevel=3,
         )
@@ -217,7 +217,7 @@ class Checkpoint:
         self._due = time.monotonic() + max(SECONDS, SHARE * taken)
 
     def remove(self) -> None:
-        """After a fit that ended: nothing is left to go on with."""
+        """After a fit that ended: nothing is left to resume."""
         for _, path in [*_files(self.folder), (0, self.folder / _FIT)]:
             path.unlink(missing_ok=True)
         shutil.rmtree(self.rows, ignore_errors=True)
