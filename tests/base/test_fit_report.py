@@ -43,7 +43,7 @@ def test_says_itself(model):
     text = str(fitted(model).fit_report_)
     passes = fitted(model).n_iter_
     assert text.startswith(f"60 rows, 5 columns: {passes} passes in ")
-    assert re.search(r"; [\d,]+ rows a second, \d+% of it reading; at most", text)
+    assert re.search(r"; [\d,]+ rows per second, \d+% of it reading; at most", text)
     assert "checkpoint" not in text
 
 

@@ -87,7 +87,7 @@ def test_an_error_in_a_block_comes_out(threads):
 
 
 def test_threads_hold_only_few_summaries():
-    """A slow reader: no more than two tasks a thread are done ahead of it."""
+    """A slow reader: no more than two tasks per thread are done ahead of it."""
     engine, model = ThreadEngine(ArrayBlocks(X, 10), n_threads=2), Log()
     with engine:
         portions = engine.portions(model, 1, engine.tasks(range(engine.n_blocks)))

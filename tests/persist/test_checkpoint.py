@@ -233,7 +233,7 @@ def test_before_there_was_time_to_look_at_all_rows(tmp_path, crash_after, monkey
     np.save(path, X)
     crash_after(2)
     monkeypatch.setattr(checkpoint, "SHARE", 10**12)
-    monkeypatch.setattr(checkpoint, "_BYTES_A_SECOND", np.inf)
+    monkeypatch.setattr(checkpoint, "_BYTES_PER_SECOND", np.inf)
     keep = checkpoint.Checkpoint.save
 
     def keeping(self, *arguments):

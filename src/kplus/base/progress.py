@@ -99,7 +99,7 @@ class FitReport:
         parts = [
             f"{self.n_rows:,} rows, {self.n_columns:,} columns: {self.n_passes} passes "
             f"in {self.seconds:.3g} s",
-            f"{self.rows_per_second:,.0f} rows a second, {self.read_share:.0%} of it "
+            f"{self.rows_per_second:,.0f} rows per second, {self.read_share:.0%} of it "
             f"reading",
             f"at most {self.peak_memory / 1e6:,.0f} MB",
         ]

@@ -22,7 +22,7 @@ from kplus.engine.watch import Call, Watch
 __all__ = ["DaskEngine"]
 
 _SHORTEST, _LONGEST = 0.5, 10.0  # seconds of a call: sending one takes some ms ...
-_CALLS_A_THREAD = 4  # ... but nobody should wait long for the last
+_CALLS_PER_THREAD = 4  # ... but nobody should wait long for the last
 _FIRST_ROWS = 2**20  # of a call, as long as nobody knows how long it takes
 
 
@@ -106,7 +106,7 @@ class DaskEngine(BlockEngine):
 
         Places with many factors of two leave less to be added up here.
         """
-        each = _CALLS_A_THREAD
+        each = _CALLS_PER_THREAD
         seconds = n_tasks * self._task_seconds / threads
         while each > 1 and 0 < seconds < each * _SHORTEST:
             each //= 2

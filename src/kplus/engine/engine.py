@@ -31,7 +31,7 @@ __all__ = [
 
 _MOST_TASKS = 128  # of one sweep, unless rows are very many
 _TASK_ROWS = 2**22  # rows of a task then
-_KEPT_PINS = 6  # two a checkpoint, two checkpoints, and one that is being written
+_KEPT_PINS = 6  # two per checkpoint, two checkpoints, and one that is being written
 
 Renumbering = tuple[IntArray, int]
 Place = tuple[Handle | None, int]
@@ -342,7 +342,7 @@ class ThreadEngine(BlockEngine):
     def portions(self, model: Any, params: Any, tasks: Tasks) -> Iterator[Portion]:
         """Yield the summary of each task, in order.
 
-        At most two tasks a thread are under way or waiting to be added, which bounds
+        At most two tasks per thread are under way or waiting to be added, which bounds
         the memory that their summaries take.
         """
         waiting: deque[Future[Portion]] = deque()

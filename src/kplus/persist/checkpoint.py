@@ -44,7 +44,7 @@ __all__ = [
 KIND = "kplus-checkpoint"
 SECONDS = 10.0  # between two checkpoints, at the least
 SHARE = 100  # times as long as writing takes, at the least
-_BYTES_A_SECOND = 3e8  # that a slow disk takes
+_BYTES_PER_SECOND = 3e8  # that a slow disk takes
 _FIT = "fit.kplus"
 _FIT_HAS = {"class": str, "kplus": str, "params": dict, "rows": dict}
 _LOG = logging.getLogger("kplus")
@@ -162,7 +162,7 @@ class Checkpoint:
     def _soonest(self, entry: Any) -> float:
         """When a first file may be written, as nobody knows yet how long it takes."""
         if self._serial == 0:
-            expected = bytes_of(entry) / _BYTES_A_SECOND
+            expected = bytes_of(entry) / _BYTES_PER_SECOND
             self._due = max(self._due, self._opened + SHARE * expected)
         return self._due
 
