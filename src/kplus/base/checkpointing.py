@@ -47,7 +47,7 @@ class Fingerprint:
 
     def __init__(self, source: Blocks, weights: Array | None) -> None:
         self._source: Any = source
-        # Mapped rows are let go of as engines do; asked here, as threads are not told.
+        # Mapped rows are let go of as engines do; asked here: threads have no context.
         sparing = resources_now().memory_limit is not None
         self._release = getattr(source, "release", None) if sparing else None
         self.seconds = 0.0
@@ -71,7 +71,7 @@ class Fingerprint:
     def complete(self, seconds: float = np.inf) -> bool:
         """Whether there is a digest of all rows, made now if it takes no more time.
 
-        Rows that are not in files have nothing else to be told by.
+        Rows that are not in files have no other mark.
         """
         if self.plain["values"] is None and (
             self.plain["files"] is None or self._expected <= seconds
@@ -117,12 +117,12 @@ def begin(
             "checkpoint does not go with warm_start=True: what the fit began from "
             "would be gone after a crash. Set one of the two."
         )
-    found = Fingerprint(source, weights)
+    fingerprint = Fingerprint(source, weights)
     fit = {
         "class": type(estimator).__name__,
         "kplus": __version__,
         "params": estimator.get_params(deep=False),
-        "rows": found.plain,
+        "rows": fingerprint.plain,
     }
     try:
         checkpoint = Checkpoint.begin(path, fit)
@@ -130,8 +130,8 @@ def begin(
         raise CheckpointError(
             f"A parameter cannot be written to a checkpoint: {error}"
         ) from error
-    checkpoint.spent += found.seconds
-    _complete_later(checkpoint, found)
+    checkpoint.spent += fingerprint.seconds
+    _complete_later(checkpoint, fingerprint)
     return checkpoint
 
 
@@ -176,13 +176,13 @@ def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) ->
     Files that have neither been changed nor copied since, and of which some blocks are
     the same, are taken to be the same. Otherwise all rows are read to decide.
     """
-    known, found = checkpoint.fit["rows"], Fingerprint(source, weights)
-    same_files = known.get("files") == found.plain["files"]
+    known, fingerprint = checkpoint.fit["rows"], Fingerprint(source, weights)
+    same_files = known.get("files") == fingerprint.plain["files"]
     if known.get("values") is not None and not (same_files and known.get("files")):
-        found.complete()
-    checkpoint.spent += found.seconds
+        fingerprint.complete()
+    checkpoint.spent += fingerprint.seconds
     for name, what in _WHAT.items():
-        then, now = known.get(name), found.plain[name]
+        then, now = known.get(name), fingerprint.plain[name]
         if then != now and not (name == "values" and None in (then, now)):
             raise CheckpointError(
                 f"{checkpoint.folder} belongs to other data: {what} differ "
@@ -195,7 +195,7 @@ def check_rows(checkpoint: Checkpoint, source: Blocks, weights: Array | None) ->
             f"copied, and the fit was too short to look at all rows. Give files with "
             f"the same times of change (cp -p keeps them), or fit anew."
         )
-    _complete_later(checkpoint, found)
+    _complete_later(checkpoint, fingerprint)
     checkpoint.restore()
 
 
@@ -210,15 +210,15 @@ _WHAT = {
 }
 
 
-def _complete_later(checkpoint: Checkpoint, found: Fingerprint) -> None:
+def _complete_later(checkpoint: Checkpoint, fingerprint: Fingerprint) -> None:
     """Let the checkpoint have the digest of all rows when there is time for it."""
     rows = checkpoint.fit["rows"]
 
     def complete(seconds: float) -> bool:
-        before = found.seconds
-        done = found.complete(seconds)
-        checkpoint.spent += found.seconds - before
-        rows["values"] = found.plain["values"]
+        before = fingerprint.seconds
+        done = fingerprint.complete(seconds)
+        checkpoint.spent += fingerprint.seconds - before
+        rows["values"] = fingerprint.plain["values"]
         return done
 
     if rows.get("values") is None:

@@ -45,12 +45,12 @@ def refuse_fewer_rows(estimator: Any, name: str, n_rows: int) -> None:
         raise ValueError(f"n_samples={n_rows} should be >= {name}={wished}.")
 
 
-def refuse_other_columns(found: int, last: int) -> None:
+def refuse_other_columns(n_features: int, last: int) -> None:
     """Refuse a warm start on a table with another number of columns."""
-    if found != last:
+    if n_features != last:
         raise ValueError(
-            f"warm_start=True, but X has {found} features and the last fit had {last}; "
-            f"fit a fresh estimator."
+            f"warm_start=True, but X has {n_features} features and the last fit had "
+            f"{last}; fit a fresh estimator."
         )
 
 
@@ -188,13 +188,13 @@ def _count_by_column(is_so: Callable[[Any], Any], blocks: Blocks) -> Any:
 
 def _name_columns(estimator: Any, counts: Any, most: int = 5) -> str:
     """As in: column 'age' (3 rows), column 'size' (1 row)."""
-    found = np.flatnonzero(counts)
+    columns = np.flatnonzero(counts)
     parts = [
         f"{column_name(estimator, j)} ({counts[j]} row{'' if counts[j] == 1 else 's'})"
-        for j in found[:most]
+        for j in columns[:most]
     ]
-    if len(found) > most:
-        parts.append(f"and {len(found) - most} more columns")
+    if len(columns) > most:
+        parts.append(f"and {len(columns) - most} more columns")
     return ", ".join(parts)
 
 

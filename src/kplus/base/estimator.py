@@ -64,7 +64,7 @@ class Table:
 class Estimator(CallbackSupportMixin, BaseEstimator):
     """The frame of a fit; subclasses fill in the steps.
 
-    `_find` and `_find_more` return what a search found: at least `history`, the
+    `_find` and `_find_more` return the result of a search: at least `history`, the
     measure after each pass, and `converged`.
     """
 
@@ -81,7 +81,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
     # The measure is also the name of attributes: objective_, objective_history_.
     _measure: ClassVar[str] = "objective"
     _groups: ClassVar[str] = "clusters"
-    _result: ClassVar[str]  # the attribute by which a fitted estimator is told
+    _result: ClassVar[str]  # the attribute that fitted estimators have
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -105,7 +105,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         return Table(X, source)
 
     def _check_table(self, table: Table, weights: Any) -> None:
-        """Refuse tables that nothing can be found in."""
+        """Refuse tables in which there is nothing to find."""
 
     def _find(self, table: Table, weights: Any, reporter: PassReporter) -> Any:
         """The search that the parameters ask for."""
@@ -115,7 +115,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """The same for a further batch of rows."""
         raise NotImplementedError
 
-    def _store(self, found: Any, table: Table) -> None:
+    def _store(self, result: Any, table: Table) -> None:
         """Set the attributes, all but the measure and its history."""
         raise NotImplementedError
 
@@ -123,17 +123,17 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         """The attributes that make a fitted estimator in mid-fit, for callbacks."""
         raise NotImplementedError
 
-    def _store_more(self, found: Any, table: Table) -> None:
+    def _store_more(self, result: Any, table: Table) -> None:
         """The same after a further batch of rows."""
-        self._store(found, table)
+        self._store(result, table)
 
-    def _warn(self, found: Any, table: Table) -> None:
+    def _warn(self, result: Any, table: Table) -> None:
         """Say what a user should know of a fit."""
-        self._warn_more(found, table)
+        self._warn_more(result, table)
 
-    def _warn_more(self, found: Any, table: Table) -> None:
+    def _warn_more(self, result: Any, table: Table) -> None:
         """The same after a further batch of rows."""
-        if not found.converged and len(found.history) >= self.max_iter:
+        if not result.converged and len(result.history) >= self.max_iter:
             warn(
                 f"{type(self).__name__} did not converge in "
                 f"max_iter={self.max_iter} passes; raise max_iter or tol.",
@@ -156,14 +156,14 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self, X, lambda info: self._described(info, table), checkpoint
         )
         with self._explaining(table.source), reporter.interrupt:
-            found = self._find(table, weights, reporter)
+            result = self._find(table, weights, reporter)
         if checkpoint is not None and not reporter.interrupt.requested:
             checkpoint.remove()
-        self._set_history(found.history)
-        self.n_iter_ = len(found.history)
-        self._store(found, table)
-        self._set_report(table.source, len(found.history), reporter)
-        self._warn(found, table)
+        self._set_history(result.history)
+        self.n_iter_ = len(result.history)
+        self._store(result, table)
+        self._set_report(table.source, len(result.history), reporter)
+        self._warn(result, table)
         reporter.close()
         if reporter.interrupt.requested:
             raise KeyboardInterrupt(
@@ -210,13 +210,13 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         watch = Watch(self)
         with watch.interrupt:  # to the end: half a batch must not be stored
             with self._explaining(table.source):
-                found = self._find_more(table, weights, watch)
-            n_passes = len(found.history)
-            self._set_history(latest(self._history, found.history))
+                result = self._find_more(table, weights, watch)
+            n_passes = len(result.history)
+            self._set_history(latest(self._history, result.history))
             self.n_iter_ += n_passes
-            self._store_more(found, table)
+            self._store_more(result, table)
             self._set_report(table.source, n_passes, watch)
-        self._warn_more(found, table)
+        self._warn_more(result, table)
         if watch.interrupt.requested:
             raise KeyboardInterrupt(
                 f"The batch was ended after pass {n_passes}; the estimator holds all "

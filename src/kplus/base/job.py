@@ -23,13 +23,13 @@ def job_of(
     weights: Array | None,
     reporter: Watch | None = None,
 ) -> Job:
-    """The rows, the seed, the threads and when to stop; who watches, if anybody."""
+    """The rows, the seed, the threads and when to stop; with callbacks, if any."""
     random_state = estimator.random_state
     draw = _draw_once if isinstance(random_state, Integral) else _draw
     seed = draw(random_state)
-    watched: dict[str, Any] = {}
+    callbacks: dict[str, Any] = {}
     if reporter is not None:
-        watched = {
+        callbacks = {
             "callback": reporter,
             "ended": lambda: reporter.interrupt.requested,
             "journal": reporter.journal,
@@ -44,12 +44,12 @@ def job_of(
         tol=estimator.tol,
         make_engine=make_engine,
         resources=resources_now(),
-        **watched,
+        **callbacks,
     )
 
 
 def answering(estimator: Any, source: Blocks, weights: Array | None = None) -> Job:
-    """To ask a fitted model of rows: one pass, with all that a fit may use."""
+    """One pass of a fitted model over rows, with all that a fit may use."""
     return Job(
         source=source,
         weights=weights,

@@ -89,7 +89,7 @@ def open_mixed_table(
         compared with what was noted.
     X : array, sparse matrix, data frame, path, open table or blocks
     reset : bool
-        Whether this is a new fit, so that categories may be found in `X`.
+        Whether this is a new fit, so that `X` defines the categories.
     block_rows : int or None
         Rows of a block.
     categorical : "from_dtype", or names, numbers or a mask of columns
@@ -127,7 +127,7 @@ def _without_loss(X: Any) -> Any:
         return X
     try:
         turned = np.asarray(X).dtype.kind in "US"
-    except ValueError:  # rows of different lengths: told by who checks the form
+    except ValueError:  # rows of different lengths: refused later
         return X
     return np.array(X, dtype=object) if turned else X
 

@@ -69,9 +69,9 @@ def check_same_kinds(value: Any, like: Any, name: str) -> None:
 
 def type_of(owner: Any, name: str) -> Any:
     """The declared type of an attribute or of a property."""
-    found = getattr(type(owner), name, None)
-    if isinstance(found, property):
-        return returned(found.fget)
+    attribute = getattr(type(owner), name, None)
+    if isinstance(attribute, property):
+        return returned(attribute.fget)
     return _hints(type(owner)).get(name, Any)
 
 

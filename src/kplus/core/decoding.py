@@ -51,7 +51,7 @@ class Decoder:
     Parameters
     ----------
     read : callable
-        Returns the array of a name. It is asked once for each name, and raises
+        Returns the array of a name. It is called once for each name, and raises
         `ModelFormatError` if there is none.
     classes : mapping of str to str
         The records that the file may hold; see `kplus.core.storable`.
@@ -64,7 +64,7 @@ class Decoder:
         self._strings: dict[str, np.ndarray] = {}
         self._unused: dict[str, int] = {}
         self._known: dict[str, Any] = {}
-        self._found: dict[str, tuple[Any, list[str]]] = {}
+        self._records: dict[str, tuple[Any, list[str]]] = {}
 
     def decode(self, node: Any, depth: int = 0) -> Any:
         """The value that was encoded as `node`."""
@@ -214,8 +214,8 @@ class Decoder:
         return tuple(self.decode(_checked(items, list, "tuple"), depth))
 
     def make_dict(self, items: Any, depth: int) -> dict[str, Any]:
-        found = _checked(items, dict).items()
-        return {key: self.decode(item, depth) for key, item in found}
+        nodes = _checked(items, dict)
+        return {key: self.decode(node, depth) for key, node in nodes.items()}
 
     def make_map(self, keys: Any, values: Any, depth: int) -> dict[Any, Any]:
         names = self.decode(_checked(keys, list), depth)
@@ -228,11 +228,11 @@ class Decoder:
     def make_record(self, name: Any, fields: Any, depth: int) -> Any:
         if not isinstance(name, str) or name not in self._classes:
             raise ModelFormatError(f"it holds an unknown {str(name)[:60]!r}.")
-        if name not in self._found:
-            found: Any = find_class(name, self._classes)
-            numbers = [f.name for f in dataclasses.fields(found) if f.type is int]
-            self._found[name] = found, numbers
-        cls, numbers = self._found[name]
+        if name not in self._records:
+            cls: Any = find_class(name, self._classes)
+            numbers = [f.name for f in dataclasses.fields(cls) if f.type is int]
+            self._records[name] = cls, numbers
+        cls, numbers = self._records[name]
         values = self.make_dict(fields, depth)
         try:
             for number in numbers:

@@ -52,7 +52,7 @@ class Encoder:
     Attributes
     ----------
     members : dict of str to ndarray
-        Arrays by the dotted name of the place where they were found.
+        Arrays by the dotted name of their place.
     strings : dict of str to list of ndarray
         Flat parts of the strings, not copied.
     """
@@ -74,7 +74,7 @@ class Encoder:
         }
 
     def encode(self, value: Any, name: str, own: bool = False, depth: int = 0) -> Any:
-        """JSON for `value`, which was found at `name`.
+        """JSON for `value`, whose place is `name`.
 
         With `own` an array there, or in a field of a record there, gets a name of its
         own; those of lists, tuples and dicts never do, as there may be any number.

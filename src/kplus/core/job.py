@@ -93,7 +93,7 @@ class Job:
     def on_sample(
         self, source: Blocks, weights: Array | None = None, **changes: Any
     ) -> "Job":
-        """The same for some of the rows; nobody is told of it."""
+        """The same for some of the rows, without callback, journal and meter."""
         unseen = replace(self, callback=None, journal=None, meter=None)
         return replace(unseen, source=source, weights=weights, **changes)
 
@@ -132,7 +132,7 @@ def best_of(
 ) -> T:
     """Fit `n_init` times and return the lowest cost, the first among equals.
 
-    The first start is the usual one; the others are told that they come after it, and
+    The first start is the usual one; `fit` gets True for the others, which
     have random numbers of their own. Starts run side by side, each in one thread and
     with its part of the memory, and only the first is reported; a single start uses
     all threads. Once the fit is ended, starts under way stop after their pass, and no

@@ -13,7 +13,7 @@ __all__ = ["joined", "relabelled", "without"]
 def without(K: int, drop: NDArray[Any] | int) -> IntArray:
     """Renumber K groups without some of them; the others keep their order.
 
-    Which is told by a number, by numbers or by a mask.
+    `drop` is a number, numbers or a mask.
     """
     kept = np.ones(K, np.bool_)
     kept[drop] = False

@@ -64,7 +64,7 @@ def run_job(
     others : sequence of Stateful
         What the moves change besides their own state.
     reported : callable, optional
-        A pass as the callback of the job is told of it, in the units of the data.
+        From a pass to what the callback of the job gets, in the units of the data.
     earlier : int
         Passes that led to the start; they count.
     rows : callable, optional
@@ -107,7 +107,7 @@ def run_job(
 def telling(
     callback: Callback | None, reported: Reported | None, earlier: int = 0
 ) -> Callback | None:
-    """A callback that is told of passes as `reported`, and counts from `earlier`."""
+    """A callback that gets passes as `reported`, and counts from `earlier`."""
     if callback is None:
         return None
 
@@ -159,7 +159,7 @@ def gathered(engine: Any, part: Callable[[Any], Any] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class _OneAttribute:
-    """A model of whose state of rows one attribute is kept: nobody will come back."""
+    """A model that returns one attribute of its state of rows: no pass follows."""
 
     model: Any
     name: str

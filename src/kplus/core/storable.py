@@ -112,8 +112,8 @@ RECORDS_AND_STATES = ChainMap(RECORDS, STATES)
 
 def find_class(name: str, table: Mapping[str, str]) -> type:
     """Import the class that `table` lists under `name`."""
-    found: type = getattr(import_module(table[name]), name.rpartition(".")[2])
-    return found
+    cls: type = getattr(import_module(table[name]), name.rpartition(".")[2])
+    return cls
 
 
 def name_of(cls: type, table: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""The workers of a distributed.Client; all that is asked is answered in some time."""
+"""The workers of a distributed.Client; every request has a time limit."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ _TRANSFER_SECONDS = 600.0  # for a part of a collection
 _PING_SECONDS = 5.0
 _TELL_SECONDS = 2.0
 _POLL_SECONDS = 0.5
-SEEN_SECONDS = 2.0  # workers come and go not too often to be asked for so seldom
+SEEN_SECONDS = 2.0  # between two looks at who the workers are
 
 
 def active_client() -> Any:
@@ -85,7 +85,7 @@ class Lost:
 
 
 class Cluster:
-    """Workers that are sent calls, and asked for answers.
+    """Workers that run calls and return answers.
 
     Parameters
     ----------
@@ -103,15 +103,15 @@ class Cluster:
         """Addresses and threads of workers, as they were at most `age` seconds ago."""
         if time.monotonic() - self._seen[0] > age:
             try:
-                found = self.client.nthreads(callback_timeout=FETCH_SECONDS)
+                threads = self.client.nthreads(callback_timeout=FETCH_SECONDS)
             except TimeoutError:
                 raise WorkersError(
                     f"The scheduler {self} does not answer; a fit with a checkpoint "
                     f"can be resumed."
                 ) from None
             except OSError:  # it is gone, as the client will tell soon
-                found = {}
-            self._seen = time.monotonic(), found
+                threads = {}
+            self._seen = time.monotonic(), threads
         return self._seen[1]
 
     def __str__(self) -> str:
@@ -161,8 +161,8 @@ class Cluster:
         """What workers say of their condition, if it is not good."""
         with contextlib.suppress(Exception):
             identity = partial(self.client.scheduler.identity, n_workers=-1)
-            found = self.client.sync(identity, callback_timeout=_PING_SECONDS)
-            for address, worker in found["workers"].items():
+            info = self.client.sync(identity, callback_timeout=_PING_SECONDS)
+            for address, worker in info["workers"].items():
                 if worker.get("status") == "paused":
                     return f"; {address} is paused, as it is short of memory"
         return ""
@@ -199,9 +199,9 @@ class Cluster:
         addresses = [[address] for address in self._seen[1]]
         with contextlib.suppress(Exception):  # there may be nobody to tell any more
             packed = packed_call(function, argument)
-            told = self.submit([packed] * len(addresses), addresses)
+            futures = self.submit([packed] * len(addresses), addresses)
             with self.client.as_current():
-                wait(told, timeout=_TELL_SECONDS)
+                wait(futures, timeout=_TELL_SECONDS)
 
     def cancel(self, futures: Sequence[Any]) -> None:
         if futures and self.client.status == "running":

@@ -22,7 +22,7 @@ _MOST = 2**63
 
 @dataclass(frozen=True)
 class Resources:
-    """What `resources` was told.
+    """The settings of `resources`.
 
     Attributes
     ----------
@@ -109,9 +109,10 @@ def as_bytes(size: int | str) -> int:
     >>> as_bytes("1.5 GB"), as_bytes("1 KiB"), as_bytes(100)
     (1500000000, 1024, 100)
     """
-    found = _from_text(size) if isinstance(size, str) else size
-    if isinstance(found, Real) and not isinstance(found, bool) and 1 <= found < _MOST:
-        return int(found)
+    n_bytes = _from_text(size) if isinstance(size, str) else size
+    is_number = isinstance(n_bytes, Real) and not isinstance(n_bytes, bool)
+    if is_number and 1 <= n_bytes < _MOST:
+        return int(n_bytes)
     raise ValueError(
         f"memory_limit must be a number of bytes or text such as '2 GB', not {size!r}."
     )

@@ -147,10 +147,10 @@ class FolderStore:
 
     def on_disk(self, name: str) -> OnDisk:
         """The handle of a file that another process wrote."""
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = OnDisk(self.folder / name, self._fresh)
-        return found
+        handle = self._known.get(name)
+        if handle is None:
+            handle = self._known[name] = OnDisk(self.folder / name, self._fresh)
+        return handle
 
     def find(self, described: list[Any] | str) -> OnDisk:
         if isinstance(described, str) and (self.folder / Path(described).name).exists():

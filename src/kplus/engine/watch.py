@@ -30,8 +30,8 @@ class Call:
 class Watch:
     """Runs calls on workers; yields their answers in order.
 
-    Workers may die, and so may those who restart them, without anybody being told. So
-    nobody is waited for without end: calls of lost workers are sent again, also those
+    Workers may die, and so may those who restart them, without notice. So every
+    wait has an end: calls of lost workers are sent again, also those
     of which nothing is heard for long, and without workers an error says so.
     """
 

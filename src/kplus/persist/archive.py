@@ -319,10 +319,10 @@ def _check_arrays(
     table: dict[str, Any], members: Mapping[str, zipfile.ZipInfo]
 ) -> dict[str, ArraySpec]:
     """The manifest's arrays are the file's arrays, and have their sizes."""
-    found = {name.removesuffix(".npy") for name in members} - {MANIFEST}
-    if found != set(table):
-        odd = min(found ^ set(table))
-        where = "file" if odd in found else "manifest"
+    stored_names = {name.removesuffix(".npy") for name in members} - {MANIFEST}
+    if stored_names != set(table):
+        odd = min(stored_names ^ set(table))
+        where = "file" if odd in stored_names else "manifest"
         raise ModelFormatError(f"array {odd[:60]!r} is in the {where} alone.")
     specs = {name: parse_spec(name, node) for name, node in table.items()}
     for name, spec in specs.items():

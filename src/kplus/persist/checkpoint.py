@@ -167,11 +167,11 @@ class Checkpoint:
         return self._due
 
     def part(self, number: int) -> "Checkpoint":
-        found = Checkpoint(self.folder, self.fit, number + 1)
-        found._whole = self
-        self._parts.append(found)
-        found.restore()
-        return found
+        part = Checkpoint(self.folder, self.fit, number + 1)
+        part._whole = self
+        self._parts.append(part)
+        part.restore()
+        return part
 
     # ---------------------------------------------------------------- writing
 
@@ -264,12 +264,12 @@ def why_none(folder: Path) -> str:
 
 def _files(folder: Path, part: int | None = None) -> list[tuple[int, Path]]:
     """The checkpoints in a folder, with their serial numbers."""
-    found = []
+    files = []
     for path in folder.iterdir():
         match = _FILE.fullmatch(path.name)
         if match and part in (None, int(match[1])):
-            found.append((int(match[2]), path))
-    return found
+            files.append((int(match[2]), path))
+    return files
 
 
 def write_contents(path: Path, value: Any) -> None:
