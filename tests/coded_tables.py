@@ -1,8 +1,8 @@
 """Frames, arrays and files with categories, opened as estimators open them."""
 
-from kplus.data.cache import cached
 from kplus.data.categories import Coding
 from kplus.data.open import open_data, typed_columns
+from kplus.data.wrapped import cached
 
 
 def coding_of(table, *choice):

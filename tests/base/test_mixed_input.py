@@ -15,7 +15,7 @@ from kplus.data.categories import Coding
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
-from kplus.data.column_blocks import ColumnBlocks, NumberBlocks  # noqa: E402
+from kplus.data.coded_blocks import ColumnBlocks, NumberBlocks  # noqa: E402
 
 nan = np.nan
 COLUMNS = {"size": [1.5, None, 3.0], "color": ["red", None, "blue"], "room": [7, 9, 7]}
@@ -183,7 +183,7 @@ def test_arrays_and_matrices_are_opened_as_ever(tmp_path):
 def test_large_parquet_files_stay_on_disk(tmp_path, monkeypatch):
     path = parquet_file({"a": [1.0, 2.0], "b": [1, 2]}, tmp_path)
     assert isinstance(fitted(path)[1], NumberBlocks)
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     _, blocks, coding = fitted(path, categorical=[1])
     assert isinstance(blocks, ColumnBlocks)
     np.testing.assert_array_equal(blocks.read(0), [[1, 0], [2, 1]])

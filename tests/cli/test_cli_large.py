@@ -50,7 +50,7 @@ def large(monkeypatch):
 
     monkeypatch.setattr("kplus.data.csv._SMALL_BYTES", 0)
     monkeypatch.setattr("kplus.data.csv._PIECE_BYTES", 500)
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     monkeypatch.setattr(Columns, "read", whole)
 
 

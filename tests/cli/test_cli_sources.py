@@ -9,7 +9,8 @@ from pyarrow import feather
 
 import kplus as library
 from kplus.cli.scaling import ScaledBlocks
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 
 CUTS = {"part-2": slice(0, 50), "part-9": slice(50, 60), "part-10": slice(60, 120)}
 WRITERS = {

@@ -10,7 +10,8 @@ from every_estimator import assert_same_attributes, mixed_rows
 from kplus import CRAFT, DPMeans
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 
 pa = pytest.importorskip("pyarrow")
 ipc = pytest.importorskip("pyarrow.ipc")

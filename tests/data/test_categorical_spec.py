@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from kplus.core.errors import DataError
-from kplus.data.categorical_spec import chosen_columns
+from kplus.data.selection import categorical_mask
 
 NAMES = ["size", "color", "room"]
 
@@ -30,22 +30,22 @@ NAMES = ["size", "color", "room"]
     ],
 )
 def test_names_numbers_and_masks(choice):
-    assert chosen_columns(choice, 3, NAMES).tolist() == [False, True, True]
+    assert categorical_mask(choice, 3, NAMES).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("choice", ["from_dtype", [], (), np.array([])])
 def test_no_columns(choice):
-    assert not chosen_columns(choice, 3, NAMES).any()
-    assert not chosen_columns(choice, 3).any()
+    assert not categorical_mask(choice, 3, NAMES).any()
+    assert not categorical_mask(choice, 3).any()
 
 
 def test_columns_without_names():
-    assert chosen_columns([0], 2).tolist() == [True, False]
-    assert chosen_columns([False, True], 2).tolist() == [False, True]
+    assert categorical_mask([0], 2).tolist() == [True, False]
+    assert categorical_mask([False, True], 2).tolist() == [False, True]
     with pytest.raises(
         DataError, match=r"'a', but the columns of X have no names.*0 to 1"
     ):
-        chosen_columns(["a"], 2)
+        categorical_mask(["a"], 2)
 
 
 LISTED = r"\['size', 'color', 'room'\]"
@@ -71,10 +71,10 @@ LISTED = r"\['size', 'color', 'room'\]"
 )
 def test_mistakes(choice, words):
     with pytest.raises(DataError, match=f"categorical_features.*{words}"):
-        chosen_columns(choice, 3, NAMES)
+        categorical_mask(choice, 3, NAMES)
 
 
 def test_many_names_are_cut_short():
     names = [f"c{j}" for j in range(30)]
     with pytest.raises(DataError, match=r"'c19'\] and 10 more\.$"):
-        chosen_columns(["x"], 30, names)
+        categorical_mask(["x"], 30, names)

@@ -69,7 +69,7 @@ every_maker = pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def size(request, monkeypatch):
     """Blocks of small tables are kept, those of large ones made anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+        monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
 
 
 # ---------------------------------------------------------------- what the codes are

@@ -27,7 +27,7 @@ CODED = [[1.5, 1, 1, 7], [nan, 0, nan, 9], [3, nan, 0, nan]]
 def size(request, monkeypatch):
     """Blocks of small tables are kept, those of large ones made anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+        monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
 
 
 def numbers_of(X):
@@ -223,7 +223,7 @@ def test_unknown_categories(X):
 
 
 def test_unknown_categories_of_large_arrays(monkeypatch):
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     coding = Coding(("0", "1"), (None, (70, 80)))
     blocks = coded(LATER, coding, 1)
     np.testing.assert_array_equal(blocks.read(0), [[9, 0]])

@@ -24,7 +24,7 @@ nan = np.nan
 def size(request, monkeypatch):
     """Blocks of small files are kept, those of large ones decoded anew."""
     if request.param == "large":
-        monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+        monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
 
 
 def read_table(path):
@@ -140,7 +140,7 @@ def test_threads_read_what_one_reads(tmp_path, size):
 
 
 def test_memory_holds_one_row_group(tmp_path, monkeypatch):
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     path = write(tmp_path, mixed_table(400_000), 20_000)
     most = {}
     for n_groups in (5, 20):

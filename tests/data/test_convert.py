@@ -110,7 +110,7 @@ def test_matrices(tmp_path):
 def test_many_blocks(frame, data, tmp_path, monkeypatch):
     kplus.convert(data, tmp_path / "whole", index="id", categorical=["room"])
     monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 32 * 8 * 5)
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     kplus.convert(data, tmp_path / "rows", index="id", categorical=["room"])
     for name in ("rows.npy", "manifest.json"):
         whole = (tmp_path / "whole" / name).read_bytes()

@@ -19,7 +19,7 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 
 from kplus.data.dask import open_collection  # noqa: E402
-from kplus.data.files import has_columns, number_blocks  # noqa: E402
+from kplus.data.open import has_columns, number_blocks  # noqa: E402
 
 X = np.random.default_rng(0).normal(size=(57, 5))
 X[30:] += 12.0

@@ -11,7 +11,8 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.data.blocks import ArrayBlocks
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402

@@ -7,7 +7,8 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 from kplus.engine.resources import resources
 
 pa = pytest.importorskip("pyarrow")

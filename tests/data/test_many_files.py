@@ -8,7 +8,8 @@ import pytest
 
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.data.files import has_columns, number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import has_columns, number_blocks
 from kplus.data.paths import find_files
 
 pa = pytest.importorskip("pyarrow")

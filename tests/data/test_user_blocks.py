@@ -6,7 +6,7 @@ import pytest
 import kplus
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.data.user_blocks import UserBlocks, looks_like_blocks
+from kplus.data.wrapped import UserBlocks, looks_like_blocks
 
 X = np.random.default_rng(0).normal(size=(50, 3))
 X[25:] += 10

@@ -9,7 +9,8 @@ import pytest
 from kplus import DPMeans, DPMixture
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 
 zarr = pytest.importorskip("zarr")
 

@@ -179,7 +179,7 @@ def test_categories(active, tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     from every_estimator import mixed_rows
 
-    monkeypatch.setattr("kplus.data.cache.CACHE_BYTES", 0)
+    monkeypatch.setattr("kplus.data.wrapped.CACHE_BYTES", 0)
     frame, _ = mixed_rows()
     frame.to_parquet(tmp_path / "x.parquet")
     model = CRAFT(n_clusters=3, random_state=0, batch_size=32)

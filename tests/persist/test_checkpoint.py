@@ -19,7 +19,8 @@ from kplus import DPMeans, DPMixture
 from kplus.base.checkpointing import Fingerprint
 from kplus.core.errors import CheckpointError
 from kplus.data.blocks import ArrayBlocks
-from kplus.data.files import number_blocks, open_files
+from kplus.data.files import open_files
+from kplus.data.open import number_blocks
 from kplus.datasets import make_gaussian_blobs
 from kplus.persist import checkpoint
 from kplus.persist.checkpoint import CheckpointWarning

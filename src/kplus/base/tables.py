@@ -14,9 +14,9 @@ from sklearn.utils.validation import (
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import FrameBlocks
-from kplus.data.categorical_spec import FROM_DTYPE, Choice
 from kplus.data.categories import Coding
 from kplus.data.open import Coder, no_names, open_data, open_numbers
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec
 
 __all__ = [
     "open_mixed_table",
@@ -73,7 +73,7 @@ def open_mixed_table(
     *,
     reset: bool,
     block_rows: int | None = None,
-    categorical: Choice = FROM_DTYPE,
+    categorical: CategoricalSpec = FROM_DTYPE,
     coding: Coding | None = None,
     unknown: str = "error",
 ) -> tuple[Blocks, Coding | None]:

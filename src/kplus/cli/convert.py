@@ -7,8 +7,9 @@ from kplus.cli.console import CommandError, count, note, status
 from kplus.cli.options import Options, chosen
 from kplus.data.arrow import as_text
 from kplus.data.convert import convert as write
-from kplus.data.files import has_columns, open_files
-from kplus.data.paths import unknown_column
+from kplus.data.files import open_files
+from kplus.data.open import has_columns
+from kplus.data.selection import unknown_column
 
 __all__ = ["convert"]
 

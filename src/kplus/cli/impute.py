@@ -81,7 +81,8 @@ def _read_all(path: Path, names: Sequence[str]) -> Any:
 
     None for a folder of ``kplus convert``, which has no others.
     """
-    from kplus.data.files import has_columns, open_files
+    from kplus.data.files import open_files
+    from kplus.data.open import has_columns
 
     files = open_files(path)
     if not has_columns(files):

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.data.categorical_spec import FROM_DTYPE
 from kplus.data.categories import Coding
 from kplus.data.converted import ConvertedRows, refuse_categories
-from kplus.data.files import has_columns, number_blocks
-from kplus.data.open import Coder, open_data
-from kplus.data.paths import unknown_column
+from kplus.data.open import Coder, has_columns, number_blocks, open_data
+from kplus.data.selection import FROM_DTYPE, unknown_column
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -188,7 +186,7 @@ def _chosen_columns(
 ) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
     from kplus.data.arrow import as_missing, as_text
-    from kplus.data.column_blocks import refuse_row_names
+    from kplus.data.selection import refuse_row_names
 
     files = as_text(files, choice.categorical)
     if choice.empty and choice.coding is None:

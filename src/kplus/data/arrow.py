@@ -2,16 +2,18 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any, Self
 
-from kplus.core.errors import DataError
-from kplus.data.paths import shown, unknown_column
-from kplus.data.stamps import Stamps
+import numpy as np
+from numpy.typing import NDArray
+
+from kplus.core.errors import DataError, NotNumbersError
+from kplus.data.paths import Stamps, list_paths
+from kplus.data.selection import refuse_twice, unknown_column
 
 try:
     import pyarrow as pa
@@ -33,9 +35,7 @@ __all__ = [
     "as_text",
     "is_categorical",
     "is_number",
-    "is_single",
     "open_columns",
-    "refuse_twice",
 ]
 
 UNNAMED = ""
@@ -128,6 +128,24 @@ class Columns(ABC):
         for piece in range(len(self.counts)):
             yield self.column(piece, name)
 
+    def numbers(self, piece: int, name: str, dtype: type[Any]) -> NDArray[Any]:
+        """A column of numbers of a piece; a null is NaN."""
+        column = self.column(piece, name).cast(pa.from_numpy_dtype(dtype), safe=False)
+        return column.to_numpy()  # type: ignore[no-any-return]
+
+    def float_type(self) -> type[Any]:
+        """float32 if that holds every column to use exactly, else float64."""
+        if not self.names:
+            raise DataError(f"{self} has no columns to read.")
+        types = {name: self.schema.field(name).type for name in self.names}
+        for name, dtype in types.items():
+            if not is_number(dtype):
+                raise NotNumbersError(
+                    f"Column {name!r} of {self} holds {dtype}, not numbers. Drop it, "
+                    f"or encode it as numbers first."
+                )
+        return np.float32 if all(map(_is_single, types.values())) else np.float64
+
     def read(self, names: Sequence[str]) -> Any:
         """Some columns, of any type, whole, as an Arrow table."""
         fields = [self.schema.field(name) for name in names]
@@ -190,7 +208,7 @@ class ColumnFiles(Columns):
         super().__init__(_common_schema(self.paths, schemas), counts)
 
     def __str__(self) -> str:
-        return shown(self.paths)
+        return list_paths(self.paths)
 
     @abstractmethod
     def _look(self, number: int) -> tuple[Any, list[int]]:
@@ -331,7 +349,7 @@ def is_categorical(dtype: Any) -> bool:
     )
 
 
-def is_single(dtype: Any) -> bool:
+def _is_single(dtype: Any) -> bool:
     return dtype in (pa.float16(), pa.float32())
 
 
@@ -355,12 +373,6 @@ def _noted_index(metadata: dict[bytes, bytes]) -> list[Any]:
         return []
     names = note.get("index_columns") if isinstance(note, dict) else None
     return names if isinstance(names, list) else []
-
-
-def refuse_twice(where: str, names: Sequence[str]) -> None:
-    for name, count in Counter(names).items():
-        if count > 1:
-            raise DataError(f"{where} has {count} columns called {name!r}.")
 
 
 def _common_schema(paths: Sequence[Path], schemas: Sequence[Any]) -> Any:
@@ -400,4 +412,4 @@ def _common_type(one: Any, other: Any) -> Any:
     bools = pa.types.is_boolean(one) or pa.types.is_boolean(other)
     if bools or not (is_number(one) and is_number(other)):
         return None
-    return pa.float32() if is_single(one) and is_single(other) else pa.float64()
+    return pa.float32() if _is_single(one) and _is_single(other) else pa.float64()

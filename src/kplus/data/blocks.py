@@ -1,4 +1,4 @@
-"""Tables cut into blocks of rows: arrays, sparse matrices, data frames.
+"""Tables cut into blocks of rows: arrays, sparse matrices, data frames, pieces.
 
 Whatever the source, block ``i`` is the same rows in the same order, so the result
 of a fit does not depend on where its rows are kept. Blocks are converted when they
@@ -6,7 +6,8 @@ are read: beyond the table itself, memory holds one block a thread.
 """
 
 import mmap
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -18,13 +19,15 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import NotNumbersError
 from kplus.core.types import Array, IntArray
-from kplus.data.stamps import Stamps
+from kplus.data.paths import Stamps
 
 __all__ = [
     "ArrayBlocks",
     "Cut",
     "FrameBlocks",
+    "PieceBlocks",
     "SparseBlocks",
+    "StackedBlocks",
     "as_float_column",
     "as_floats",
     "default_block_rows",
@@ -162,6 +165,73 @@ class ArrayBlocks(Cut):
         return as_floats(take_mapped(self.array, rows))
 
 
+class StackedBlocks(Cut):
+    """Blocks of arrays or memory maps with as many columns, their rows in this order.
+
+    Parameters
+    ----------
+    arrays : sequence of ndarray
+        Of any number types; rows are float32 if all are.
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+    reopen : callable, optional
+        Returns the arrays again, so that they need not be pickled.
+    """
+
+    def __init__(
+        self,
+        arrays: Sequence[NDArray[Any]],
+        block_rows: int | None = None,
+        *,
+        reopen: Callable[[], list[NDArray[Any]]] | None = None,
+    ) -> None:
+        self._arrays = list(arrays)
+        self._reopen = reopen
+        self.remote = reopen is not None
+        self._starts = np.cumsum([0, *map(len, self._arrays)])
+        single = all(X.dtype == np.float32 for X in self._arrays)
+        self._dtype = np.float32 if single else np.float64
+        super().__init__(int(self._starts[-1]), self._arrays[0].shape[1], block_rows)
+
+    def release(self, start: int, stop: int) -> None:
+        """As of `ArrayBlocks`."""
+        if self._reopen is None:
+            return
+        for X, offset in zip(self._arrays, self._starts, strict=False):
+            first, last = max(start - offset, 0), min(stop - offset, len(X))
+            if first < last:
+                release_rows(X, int(first), int(last))
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = self.__dict__.copy()
+        if self._reopen is not None:
+            del state["_arrays"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        if self._reopen is not None:
+            self._arrays = self._reopen()
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        first = int(np.searchsorted(self._starts, start, side="right")) - 1
+        if stop <= self._starts[first + 1]:
+            offset = self._starts[first]
+            rows = self._arrays[first][start - offset : stop - offset]
+            return as_floats(rows, self._dtype)
+        return self.take(np.arange(start, stop))
+
+    def take(self, rows: IntArray) -> Array:
+        taken = np.empty((len(rows), self.n_features), self._dtype)
+        cuts = np.searchsorted(rows, self._starts)
+        for number in np.flatnonzero(np.diff(cuts)):
+            part = slice(cuts[number], cuts[number + 1])
+            inside = rows[part] - self._starts[number]
+            taken[part] = take_mapped(self._arrays[number], inside)
+        return taken
+
+
 class SparseBlocks(Cut):
     """Blocks of a scipy sparse matrix or array, made dense one block at a time."""
 
@@ -214,3 +284,76 @@ class FrameBlocks(Cut):
 def as_float_column(column: Series[Any]) -> Array:
     """A column of numbers as float64; a null of any kind becomes NaN."""
     return column.cast(nw.Float64()).to_numpy().astype(np.float64, copy=False)
+
+
+class PieceBlocks(Cut):
+    """Blocks of a table whose rows come in pieces, each of which is decoded whole.
+
+    The row groups of a Parquet file are such pieces, or the chunks of a Zarr array. A
+    block takes its rows from the pieces it overlaps, and every thread remembers the
+    piece it decoded last, so that a walk through the blocks decodes each piece once.
+    Memory holds one piece per thread: pieces of about 100,000 rows serve best. A
+    subclass says in `decode` how a piece becomes numbers.
+
+    Parameters
+    ----------
+    counts : sequence of int
+        Rows of each piece.
+    n_features : int
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+    dtype : type
+        float32 or float64.
+    """
+
+    def __init__(
+        self,
+        counts: Sequence[int],
+        n_features: int,
+        block_rows: int | None,
+        dtype: type[Any],
+    ) -> None:
+        self._starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+        self._dtype = dtype
+        self._last = threading.local()
+        super().__init__(int(self._starts[-1]), n_features, block_rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_last"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._last = threading.local()
+
+    def decode(self, piece: int) -> Array:
+        """Make the rows of a piece, C-contiguous."""
+        raise NotImplementedError
+
+    def read(self, index: int) -> Array:
+        start, stop = self.bounds(index)
+        piece = int(np.searchsorted(self._starts, start, side="right")) - 1
+        offset = int(self._starts[piece])
+        if stop <= self._starts[piece + 1]:  # inside one piece: no copy
+            return self._decoded(piece)[start - offset : stop - offset]
+        return self.take(np.arange(start, stop))
+
+    def take(self, rows: IntArray) -> Array:
+        taken = np.empty((len(rows), self.n_features), self._dtype)
+        cuts = np.searchsorted(rows, self._starts)
+        for piece in np.flatnonzero(np.diff(cuts)):
+            part = slice(cuts[piece], cuts[piece + 1])
+            taken[part] = self._decoded(int(piece))[rows[part] - self._starts[piece]]
+        return taken
+
+    def _decoded(self, piece: int) -> Array:
+        """A decoded piece, from memory if this thread had it last."""
+        if getattr(self._last, "piece", None) != piece:
+            self._last.piece = self._last.rows = None  # two would double the memory
+            self._last.rows, self._last.piece = self._made(piece), piece
+        found: Array = self._last.rows
+        return found
+
+    def _made(self, piece: int) -> Array:
+        rows = self.decode(piece)
+        rows.flags.writeable = False  # blocks are views of it
+        return rows

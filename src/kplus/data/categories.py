@@ -14,7 +14,6 @@ import numpy as np
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
-from kplus.data.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.data.factors import (
     MISSING,
     Category,
@@ -26,6 +25,7 @@ from kplus.data.factors import (
     is_missing,
     kinds_of_objects,
 )
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 
 __all__ = [
     "Category",
@@ -84,7 +84,9 @@ class Coding:
     categories: tuple[tuple[Category, ...] | None, ...]
 
     @classmethod
-    def of(cls, table: TypedColumns, categorical: Choice = FROM_DTYPE) -> "Coding":
+    def of(
+        cls, table: TypedColumns, categorical: CategoricalSpec = FROM_DTYPE
+    ) -> "Coding":
         """Find the categories of a table; only different values are kept in memory.
 
         Columns of text, categories and booleans are categories by themselves, also
@@ -96,7 +98,7 @@ class Coding:
             A column holds dates, lists or the like, a mixture of text and numbers, or
             no value at all, or `categorical` asks for a column that is not there.
         """
-        chosen = chosen_columns(categorical, len(table.kinds), table.names)
+        chosen = categorical_mask(categorical, len(table.kinds), table.names)
         finders = list(map(CategoryFinder, table.labels, table.kinds, chosen))
         unclear = [j for j, finder in enumerate(finders) if finder.is_unclear]
         for j, part in table.parts(unclear):

@@ -1,24 +1,41 @@
-"""Blocks of frames and arrays with categories, which are codes there.
+"""Blocks of frames, arrays and files with categories, which are codes there.
 
 In a block a category column holds the codes 0, 1, ..., and NaN where a value is
-missing. Text and objects are coded once, when a table is opened; numbers are converted
-when a block is read, so that arrays may be memory maps.
+missing. In memory, text and objects are coded once, when a table is opened; numbers are
+converted when a block is read, so that arrays may be memory maps. Files are decoded and
+coded one piece at a time.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.reading import n_blocks
 from kplus.core.types import Array, IntArray
-from kplus.data.blocks import Cut, as_float_column, default_block_rows
+from kplus.data.blocks import (
+    Cut,
+    PieceBlocks,
+    as_float_column,
+    default_block_rows,
+)
 from kplus.data.categories import Coding, ColumnCoder, codes_to_floats
 from kplus.data.factors import Column, holds_objects, objects_to_numbers
 
-__all__ = ["CodedBlocks", "MemoryColumns", "holds_numbers", "kind_of"]
+if TYPE_CHECKING:
+    from kplus.data.arrow import Columns
+
+__all__ = [
+    "CodedBlocks",
+    "ColumnBlocks",
+    "FileColumns",
+    "MemoryColumns",
+    "NumberBlocks",
+    "kind_of",
+]
 
 
 class MemoryColumns:
@@ -63,7 +80,7 @@ class MemoryColumns:
         """A column of numbers; of frames also one that has no values at all."""
         column = self.columns[j]
         if not isinstance(column, np.ndarray):
-            if holds_numbers(column.dtype, [column], self.labels[j]):
+            if _holds_numbers(column.dtype, [column], self.labels[j]):
                 return column
             return np.broadcast_to(np.nan, len(column))
         if holds_objects(column):
@@ -137,6 +154,135 @@ class CodedBlocks(Cut):
         return out
 
 
+# ---------------------------------------------------------------- files
+
+
+class FileColumns:
+    """The columns of a table in files; see `TypedColumns`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq
+    >>> from kplus.data.arrow import open_columns
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.parquet"
+    >>> pq.write_table(pa.table({"size": [1.5, 2.0], "color": ["red", "blue"]}), path)
+    >>> columns = FileColumns(open_columns("parquet", [path]))
+    >>> coding = Coding.of(columns)
+    >>> coding.categories
+    (None, ('blue', 'red'))
+    >>> columns.coded(coding).read(0)
+    array([[1.5, 1. ],
+           [2. , 0. ]])
+    """
+
+    def __init__(self, files: "Columns") -> None:
+        self.files = files
+        self.names: list[str] | None = files.names
+        self.labels = [repr(name) for name in files.names]
+        types = nw.from_native(files.schema.empty_table(), eager_only=True).schema
+        self._types = [types[name] for name in files.names]
+        self.kinds = [kind_of(dtype) for dtype in self._types]
+
+    def part(self, j: int, piece: int) -> Any:
+        """A column of a piece; text as a dictionary, which is quicker."""
+        name = self.files.names[j]
+        as_text = str(self.files.schema.field(name).type) in ("string", "large_string")
+        column = self.files.column(piece, name, as_dictionary=as_text)
+        return nw.from_native(column, series_only=True)
+
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
+        for j in columns:
+            for piece in range(len(self.files.counts)):
+                yield j, self.part(j, piece)
+
+    def holds_numbers(self, j: int) -> bool:
+        parts = (part for _, part in self.parts([j]))
+        return _holds_numbers(self._types[j], parts, self.labels[j])
+
+    def coded(
+        self, coding: Coding, block_rows: int | None = None, unknown: str = "error"
+    ) -> "ColumnBlocks":
+        return ColumnBlocks(self, coding, block_rows, unknown)
+
+
+class ColumnBlocks(PieceBlocks):
+    """Blocks of columns in files; nulls are read as NaN, categories as codes.
+
+    Parameters
+    ----------
+    table : FileColumns
+    coding : Coding or None
+        Has the same columns; None: all of them must be numbers.
+    block_rows : int or None
+        Rows of a block; by default it depends on the number of columns.
+    unknown : {"error", "missing"}
+        What a value is that is none of the coding's categories.
+
+    Raises
+    ------
+    DataError
+        The columns are others, a number column holds something else, or, when blocks
+        are read, a category is not one of the coding's.
+    """
+
+    def __init__(
+        self,
+        table: FileColumns,
+        coding: Coding | None = None,
+        block_rows: int | None = None,
+        unknown: str = "error",
+    ) -> None:
+        self._table, self._files = table, table.files
+        self.remote, self.stamps = self._files.remote, self._files.stamps
+        self.feature_names = list(self._files.names)
+        n_columns = len(self.feature_names)
+        self._coders: list[ColumnCoder | None] = [None] * n_columns
+        self._has_values = [True] * n_columns
+        if coding is not None:
+            coding.check_columns(self.feature_names, n_columns)
+            self._coders = coding.coders(table.labels, unknown)
+            self._has_values = [
+                coder is not None or table.holds_numbers(j)
+                for j, coder in enumerate(self._coders)
+            ]
+        dtype = self._files.float_type() if coding is None else np.float64
+        super().__init__(self._files.counts, n_columns, block_rows, dtype)
+
+    def check(self) -> None:
+        """Read all categories, so that unknown ones are refused now and not later."""
+        for j, coder in enumerate(self._coders):
+            for piece in range(len(self._files.counts) if coder is not None else 0):
+                self._column(j, piece)
+
+    def decode(self, piece: int) -> Array:
+        rows = np.empty((self._files.counts[piece], self.n_features), self._dtype)
+        for j in range(self.n_features):
+            column = self._column(j, piece)
+            if len(column) != len(rows):
+                raise DataError(
+                    f"{self._files} is damaged: column {self.feature_names[j]!r} has "
+                    f"{len(column)} values where there are {len(rows)} rows."
+                )
+            rows[:, j] = column
+        return rows
+
+    def _column(self, j: int, piece: int) -> NDArray[Any]:
+        coder = self._coders[j]
+        if coder is not None:
+            return coder.floats(self._table.part(j, piece), int(self._starts[piece]))
+        if not self._has_values[j]:
+            return np.full(self._files.counts[piece], np.nan)
+        return self._files.numbers(piece, self.feature_names[j], self._dtype)
+
+
+class NumberBlocks(ColumnBlocks):
+    """Blocks of files with number columns only; float32 where that is exact."""
+
+    def __init__(self, files: "Columns", block_rows: int | None = None) -> None:
+        super().__init__(FileColumns(files), None, block_rows)
+
+
 # ---------------------------------------------------------------- types
 
 
@@ -156,7 +302,7 @@ def kind_of(dtype: Any) -> str:
     return next((kind for cls, kind in known.items() if dtype == cls), "others")
 
 
-def holds_numbers(dtype: Any, parts: Iterable[Any], label: str) -> bool:
+def _holds_numbers(dtype: Any, parts: Iterable[Any], label: str) -> bool:
     """Whether a column that held numbers in the fit does so; False: it has no values.
 
     Raises

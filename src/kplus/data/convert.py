@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
-from kplus.data.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.data.categories import Coding
+from kplus.data.coded_blocks import FileColumns
 from kplus.data.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
-from kplus.data.files import has_columns, number_blocks
-from kplus.data.open import is_stored, open_data
-from kplus.data.paths import find_files, unknown_column
+from kplus.data.open import has_columns, is_stored, number_blocks, open_data
+from kplus.data.paths import find_files
+from kplus.data.selection import (
+    FROM_DTYPE,
+    CategoricalSpec,
+    categorical_mask,
+    refuse_row_names,
+    unknown_column,
+)
 
 __all__ = ["convert"]
 
@@ -34,7 +40,7 @@ def convert(
     columns: Sequence[str] | None = None,
     drop: Sequence[str] = (),
     index: str | None = None,
-    categorical: Choice = FROM_DTYPE,
+    categorical: CategoricalSpec = FROM_DTYPE,
     dtype: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
@@ -159,7 +165,7 @@ def _refuse_choice(
     columns: Sequence[str] | None,
     drop: Sequence[str],
     index: str | None,
-    categorical: Choice,
+    categorical: CategoricalSpec,
 ) -> None:
     chosen = isinstance(categorical, str) and categorical == FROM_DTYPE
     if columns is None and not drop and index is None and chosen:
@@ -197,12 +203,10 @@ def _select(
     return table.select(left)
 
 
-def _coded(table: Any, categorical: Choice) -> tuple[Blocks, Coding]:
-    from kplus.data.column_blocks import FileColumns, refuse_row_names
-
+def _coded(table: Any, categorical: CategoricalSpec) -> tuple[Blocks, Coding]:
     table_columns = FileColumns(table)
     coding = Coding.of(table_columns, categorical)
-    chosen = chosen_columns(categorical, len(table.names), table.names)
+    chosen = categorical_mask(categorical, len(table.names), table.names)
     asked = [name for name, it in zip(table.names, chosen, strict=True) if it]
     refuse_row_names(table, coding, asked)
     if coding.has_categories:

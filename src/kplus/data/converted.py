@@ -18,7 +18,7 @@ from kplus.core.types import Array, IntArray
 from kplus.data.blocks import ArrayBlocks, Cut, as_floats
 from kplus.data.categories import Category, Coding, ColumnCoder
 from kplus.data.factors import MISSING, Factors
-from kplus.data.stamps import Stamps
+from kplus.data.paths import Stamps
 from kplus.data.wrapped import WrappedBlocks
 
 __all__ = [

@@ -8,8 +8,9 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array
-from kplus.data.arrow import Columns, refuse_twice
-from kplus.data.pieces import PieceBlocks
+from kplus.data.arrow import Columns
+from kplus.data.blocks import PieceBlocks
+from kplus.data.selection import refuse_twice
 from kplus.engine.cluster import Cluster, active_client
 
 try:

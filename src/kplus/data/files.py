@@ -1,28 +1,25 @@
 """Files as tables: ``.npy``, Parquet, Arrow, CSV, Zarr."""
 
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
-from kplus.data.blocks import ArrayBlocks, Cut
-from kplus.data.converted import ConvertedRows, refuse_categories
-from kplus.data.paths import Found, find_files
-from kplus.data.stacked import StackedBlocks
-from kplus.data.stamps import Stamps
+from kplus.data.blocks import ArrayBlocks, Cut, StackedBlocks
+from kplus.data.converted import ConvertedRows
+from kplus.data.paths import FileSet, Stamps, find_files, folder_columns
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
 
-__all__ = ["has_columns", "number_blocks", "open_files", "open_npy"]
+__all__ = ["open_files", "open_npy"]
 
 
 def open_files(
@@ -88,104 +85,85 @@ def open_files(
     >>> kplus.DPMeans(penalty=20).fit(table).labels_
     array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
-    found = find_files(path)
-    if found.kind == "rows":
-        return _open_converted(found, columns)
-    if found.kind in ("npy", "zarr"):
+    files = find_files(path)
+    if files.kind == "rows":
+        return _open_converted(files, columns)
+    if files.kind in ("npy", "zarr"):
         if columns is not None:
             raise DataError(
-                f"{found} has no names of columns, so that {list(columns)[:3]} cannot "
+                f"{files} has no names of columns, so that {list(columns)[:3]} cannot "
                 f"be chosen."
             )
-        matrices = _open_matrices(found)
-        matrices.stamps = Stamps(found.paths)
+        matrices = _open_matrices(files)
+        matrices.stamps = Stamps(files.paths)
         return matrices
-    if found.kind == "csv":
-        return _open_csv(found, text).select(columns)
+    if files.kind == "csv":
+        return _open_csv(files, text).select(columns)
     from kplus.data.arrow import open_columns
-    from kplus.data.partitions import folder_columns
 
-    folders = folder_columns(found.folders)
-    table = open_columns(found.kind, found.paths, folders).select(columns)
-    table.stamps = Stamps(found.paths)
+    folders = folder_columns(files.folders)
+    table = open_columns(files.kind, files.paths, folders).select(columns)
+    table.stamps = Stamps(files.paths)
     if not table.names:
-        raise DataError(f"{found} has no columns to read.")
+        raise DataError(f"{files} has no columns to read.")
     if table.n_rows == 0:
-        raise DataError(f"{found} has columns but no rows.")
+        raise DataError(f"{files} has columns but no rows.")
     return table
 
 
-def _open_converted(found: Found, columns: Sequence[str] | None) -> Blocks:
-    table = ConvertedRows(found.paths[0])
-    table.stamps = Stamps([found.paths[0] / "rows.npy"])
+def _open_converted(files: FileSet, columns: Sequence[str] | None) -> Blocks:
+    table = ConvertedRows(files.paths[0])
+    table.stamps = Stamps([files.paths[0] / "rows.npy"])
     names = getattr(table, "feature_names", None)
     if columns is not None and list(columns) != names:
         raise DataError(
-            f"{found} was converted with its columns {(names or [])[:5]}: choose "
+            f"{files} was converted with its columns {(names or [])[:5]}: choose "
             f"columns when converting, not afterwards."
         )
     return table
 
 
-def _open_csv(found: Found, text: Sequence[str]) -> "Columns":
+def _open_csv(files: FileSet, text: Sequence[str]) -> "Columns":
     from kplus.data.arrow import ArrowFiles, InMemory
     from kplus.data.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
-    from kplus.data.partitions import folder_columns
 
-    folders = folder_columns(found.folders, text)
-    if are_small(found.paths):
-        tables = [blank_to_null(read_csv(path, text)) for path in found.paths]
-        return InMemory(tables, found.paths, folders)
+    folders = folder_columns(files.folders, text)
+    if are_small(files.paths):
+        tables = [blank_to_null(read_csv(path, text)) for path in files.paths]
+        return InMemory(tables, files.paths, folders)
     spool = Spool()
-    for path, copy in zip(found.paths, spool.copies(len(found.paths)), strict=True):
+    for path, copy in zip(files.paths, spool.copies(len(files.paths)), strict=True):
         copy_csv(path, copy, text)
-    return ArrowFiles(found.paths, folders, spool=spool)
-
-
-def has_columns(table: Any) -> TypeGuard["Columns"]:
-    """Whether an open table has columns with names and types of their own."""
-    arrow = sys.modules.get("kplus.data.arrow")
-    return arrow is not None and isinstance(table, arrow.Columns)
-
-
-def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
-    """Blocks of an open table with number columns only."""
-    if not has_columns(table):
-        refuse_categories(getattr(table, "coding", None))
-        blocks: Blocks = table.cut(block_rows)
-        return blocks
-    from kplus.data.column_blocks import NumberBlocks
-
-    return NumberBlocks(table, block_rows)
+    return ArrowFiles(files.paths, folders, spool=spool)
 
 
 # ------------------------------------------------------------------- matrices
 
 
-def _open_matrices(found: Found) -> Cut:
-    for folder in found.folders:
+def _open_matrices(files: FileSet) -> Cut:
+    for folder in files.folders:
         if "=" in str(folder):
             raise DataError(
-                f"{found} is in a folder {folder}, which names a column, but matrices "
+                f"{files} is in a folder {folder}, which names a column, but matrices "
                 f"have no such columns. Leave it out by a pattern, such as "
-                f"{found.root}/**/*.{found.kind}."
+                f"{files.root}/**/*.{files.kind}."
             )
-    if found.kind == "zarr":
+    if files.kind == "zarr":
         from kplus.data.zarr import ZarrBlocks
 
-        if len(found.paths) > 1:
-            raise DataError(f"{found}: give one Zarr array.")
-        return ZarrBlocks(found.paths[0])
-    arrays = _open_all(found.paths)
+        if len(files.paths) > 1:
+            raise DataError(f"{files}: give one Zarr array.")
+        return ZarrBlocks(files.paths[0])
+    arrays = _open_all(files.paths)
     if len(arrays) == 1:
-        return ArrayBlocks(arrays[0], reopen=partial(open_npy, found.paths[0]))
-    for path, X in zip(found.paths, arrays, strict=True):
+        return ArrayBlocks(arrays[0], reopen=partial(open_npy, files.paths[0]))
+    for path, X in zip(files.paths, arrays, strict=True):
         if X.shape[1] != arrays[0].shape[1]:
             raise DataError(
-                f"{path} has {X.shape[1]} columns, but {found.paths[0]} has "
+                f"{path} has {X.shape[1]} columns, but {files.paths[0]} has "
                 f"{arrays[0].shape[1]}; all files must have as many."
             )
-    return StackedBlocks(arrays, reopen=partial(_open_all, found.paths))
+    return StackedBlocks(arrays, reopen=partial(_open_all, files.paths))
 
 
 def _open_all(paths: Sequence[Path]) -> list[NDArray[Any]]:

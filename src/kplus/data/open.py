@@ -6,9 +6,10 @@ also where some columns hold categories.
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -17,19 +18,24 @@ import scipy.sparse as sp
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.data.blocks import ArrayBlocks, Cut, FrameBlocks, SparseBlocks
-from kplus.data.cache import cached
-from kplus.data.categorical_spec import FROM_DTYPE, Choice, chosen_columns
 from kplus.data.categories import Coding
-from kplus.data.coded_blocks import MemoryColumns
+from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
-from kplus.data.files import has_columns, number_blocks, open_files
-from kplus.data.user_blocks import UserBlocks, looks_like_blocks
+from kplus.data.files import open_files
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
+from kplus.data.wrapped import UserBlocks, cached, looks_like_blocks
+
+if TYPE_CHECKING:
+    from kplus.data.arrow import Columns
 
 __all__ = [
     "Coder",
+    "column_names",
+    "has_columns",
     "is_stored",
     "no_names",
+    "number_blocks",
     "open_data",
     "open_numbers",
     "row_slices",
@@ -42,6 +48,21 @@ AsMatrix = Callable[[Any], Any]
 
 def _as_matrix(X: Any) -> Any:
     return X if sp.issparse(X) else np.asarray(X)
+
+
+def has_columns(table: Any) -> TypeGuard["Columns"]:
+    """Whether an open table has columns with names and types of their own."""
+    arrow = sys.modules.get("kplus.data.arrow")
+    return arrow is not None and isinstance(table, arrow.Columns)
+
+
+def column_names(X: Any) -> tuple[str, ...]:
+    """Names of the columns of a frame or an open table; () where they have none."""
+    if has_columns(X):
+        return tuple(X.names)
+    if not nw.dependencies.is_into_dataframe(X):
+        return ()
+    return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
 
 
 def is_stored(X: Any) -> bool:
@@ -116,6 +137,15 @@ def open_numbers(
     return number_blocks(table, block_rows)
 
 
+def number_blocks(table: Any, block_rows: int | None = None) -> Blocks:
+    """Blocks of an open table with number columns only."""
+    if not has_columns(table):
+        refuse_categories(getattr(table, "coding", None))
+        blocks: Blocks = table.cut(block_rows)
+        return blocks
+    return NumberBlocks(table, block_rows)
+
+
 def row_slices(X: Any, step: int) -> tuple[int, Iterator[Any]]:
     """The number of rows of a table in memory, and its slices of `step` rows.
 
@@ -170,7 +200,7 @@ class Coder:
     """
 
     reset: bool = True
-    categorical: Choice = FROM_DTYPE
+    categorical: CategoricalSpec = FROM_DTYPE
     coding: Coding | None = None
     unknown: str = "error"
     block_rows: int | None = None
@@ -194,7 +224,7 @@ class Coder:
         if self.coding is not None and not self.coding.by_position and names is None:
             raise no_names(self.coding)
         if columns is None:
-            chosen = chosen_columns(self.categorical, table.n_features)
+            chosen = categorical_mask(self.categorical, table.n_features)
             if self.coding is not None or (self.reset and chosen.any()):
                 raise _no_categories(table)
         elif self.coding is not None:
@@ -227,7 +257,7 @@ class Coder:
             return blocks, self.coding
         if not self.reset:
             refuse_categories(own)
-        chosen = chosen_columns(self.categorical, len(own.names), own.names)
+        chosen = categorical_mask(self.categorical, len(own.names), own.names)
         for name, asked, found in zip(own.names, chosen, own.categories, strict=True):
             if self.reset and asked and found is None:
                 raise DataError(
@@ -240,8 +270,6 @@ class Coder:
 def typed_columns(table: Any) -> Any:
     """The columns of a table that may be categories; None: they cannot be."""
     if has_columns(table):
-        from kplus.data.column_blocks import FileColumns
-
         return FileColumns(table)
     if isinstance(table, FrameBlocks):
         return MemoryColumns(table.frame)

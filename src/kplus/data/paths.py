@@ -1,16 +1,24 @@
-"""Which files a path names: one file, all of a folder, or those of a pattern."""
+"""Files on disk: which ones a path names, the columns of their folders, changes."""
 
-import difflib
 import glob
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
 
 from kplus.core.errors import DataError
 
-__all__ = ["SUFFIXES", "Found", "find_files", "shown", "unknown_column"]
+__all__ = [
+    "SUFFIXES",
+    "FileSet",
+    "Stamps",
+    "find_files",
+    "folder_columns",
+    "list_paths",
+]
 
 SUFFIXES = {
     ".npy": "npy",
@@ -28,7 +36,7 @@ _PATTERN = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
-class Found:
+class FileSet:
     """Files of one kind, in the order of their rows.
 
     The kind is a value of `SUFFIXES`, or "rows" for a folder of ``kplus convert``. The
@@ -47,16 +55,16 @@ class Found:
         ]
 
     def __str__(self) -> str:
-        return shown(self.paths)
+        return list_paths(self.paths)
 
 
-def shown(paths: Sequence[Path]) -> str:
+def list_paths(paths: Sequence[Path]) -> str:
     """What errors call some files."""
     more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
     return f"{paths[0]}{more}"
 
 
-def find_files(path: str | os.PathLike[str]) -> Found:
+def find_files(path: str | os.PathLike[str]) -> FileSet:
     """The files that a path names, or what is wrong with it.
 
     Parameters
@@ -85,24 +93,24 @@ def find_files(path: str | os.PathLike[str]) -> Found:
     """
     path = Path(path)
     if path.exists():
-        return _in_folder(path) if path.is_dir() else _found(path, [path])
+        return _in_folder(path) if path.is_dir() else _one_kind(path, [path])
     if _PATTERN.search(str(path)):
         matches = [Path(name) for name in glob.glob(str(path), recursive=True)]
         if not matches:
             raise FileNotFoundError(f"{path} matches no file.")
-        return _found(path, matches)
+        return _one_kind(path, matches)
     raise FileNotFoundError(f"{path} does not exist.")
 
 
-def _in_folder(folder: Path) -> Found:
+def _in_folder(folder: Path) -> FileSet:
     if _is_zarr(folder):
-        return Found("zarr", (folder,))
+        return FileSet("zarr", (folder,))
     if (folder / _MANIFEST).is_file():
-        return Found("rows", (folder,))
+        return FileSet("rows", (folder,))
     inside = list(_walk(folder))
     if not inside:
         raise DataError(f"{folder} is an empty folder; give a file with data.")
-    return replace(_found(folder, inside), root=folder)
+    return replace(_one_kind(folder, inside), root=folder)
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -118,15 +126,15 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield from _walk(item)
 
 
-def _found(asked: Path, paths: Sequence[Path]) -> Found:
-    kinds = {_kind(path): path for path in sorted(paths, reverse=True)}
+def _one_kind(path: Path, paths: Sequence[Path]) -> FileSet:
+    kinds = {_kind(file): file for file in sorted(paths, reverse=True)}
     if len(kinds) > 1:
-        names = " and ".join(sorted(path.name for path in kinds.values()))
+        names = " and ".join(sorted(file.name for file in kinds.values()))
         raise DataError(
-            f"{asked} has files of different kinds, {names}; name those of one kind, "
+            f"{path} has files of different kinds, {names}; name those of one kind, "
             f"e.g. by a pattern such as *.parquet."
         )
-    return Found(next(iter(kinds)), tuple(sorted(paths, key=_by_numbers)))
+    return FileSet(next(iter(kinds)), tuple(sorted(paths, key=_by_numbers)))
 
 
 def _kind(path: Path) -> str:
@@ -155,10 +163,85 @@ def _by_numbers(path: Path) -> list[tuple[str, int, str]]:
     return [(text, int(number or -1), number) for text, number in parts]
 
 
-def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
-    """Words for a column that is not there, with one that may have been meant."""
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"{where} has no column {name!r}; did you mean {close[0]!r}?"
-    shown = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-    return f"{where} has no column {name!r}; its columns are {shown}."
+# ------------------------------------------------- columns in names of folders
+
+
+def folder_columns(
+    folders: Sequence[Path], text: Collection[str] = ()
+) -> list[dict[str, Any]]:
+    """What the names of folders say of each file, by the name of the column.
+
+    Parameters
+    ----------
+    folders : sequence of Path
+        Of each file, the folders it is in, such as ``year=2026/month=5``.
+    text : collection of str
+        Columns to keep as text. Others are integers if all their values are.
+
+    Returns
+    -------
+    columns : list of dict
+        Of each file, the value (a scalar of pyarrow) of each such column.
+
+    Examples
+    --------
+    >>> folder_columns([Path("year=2025"), Path("year=2026")])
+    [{'year': <pyarrow.Int64Scalar: 2025>}, {'year': <pyarrow.Int64Scalar: 2026>}]
+    """
+    parts = [part for folder in folders for part in folder.parts if "=" in part[1:]]
+    names = list(dict.fromkeys(unquote(part.split("=")[0]) for part in parts))
+    columns: list[dict[str, Any]] = [{} for _ in folders]
+    if not names:
+        return columns
+    import pyarrow as pa
+    import pyarrow.dataset as ds  # slow to import
+
+    scheme = ds.HivePartitioning(pa.schema([(name, pa.string()) for name in names]))
+    keys = [ds.get_partition_keys(scheme.parse(f"/{f.as_posix()}/")) for f in folders]
+    for name in names:
+        those = [i for i, values in enumerate(keys) if name in values]
+        column = pa.array([keys[i][name] for i in those], pa.string())
+        for i, value in zip(those, _typed(column, name in text), strict=True):
+            columns[i][name] = value
+    return columns
+
+
+def _typed(column: Any, text: bool) -> Any:
+    try:
+        return column if text else column.cast("int64")
+    except ValueError:  # what pyarrow raises for text that is no integer
+        return column
+
+
+# -------------------------------------------------------------------- changes
+
+
+class Stamps:
+    """Sizes and times of change of some files."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._known = {path: _stamp(path) for path in paths}
+
+    @property
+    def plain(self) -> list[tuple[int, int]] | None:
+        """Sizes and times, in order; None with folders, whose times tell nothing."""
+        if not all(path.is_file() for path in self._known):
+            return None
+        return [stamp for stamp in self._known.values() if stamp is not None]
+
+    def check(self) -> None:
+        """Refuse files that were changed meanwhile: sums would be of two tables."""
+        for path, known in self._known.items():
+            if _stamp(path) != known:
+                raise DataError(
+                    f"{path} has changed since it was opened. Leave files alone while "
+                    f"they are used, and begin anew."
+                )
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_size, status.st_mtime_ns

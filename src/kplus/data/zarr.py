@@ -10,7 +10,7 @@ import numpy as np
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array
-from kplus.data.pieces import PieceBlocks
+from kplus.data.blocks import PieceBlocks
 
 try:
     import zarr

@@ -3,7 +3,6 @@
 import os
 from typing import Any, NamedTuple, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.base.checks import (
@@ -17,8 +16,8 @@ from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import default_block_rows
 from kplus.data.categories import Coding, count_levels
-from kplus.data.files import has_columns, open_files
-from kplus.data.user_blocks import UserBlocks
+from kplus.data.open import column_names, open_data
+from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
 from kplus.dp_mixture.families.categorical import Categorical
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
@@ -153,7 +152,7 @@ def open_rows(
         source, coding = open_mixed_table(dp, X, reset=reset, coding=coding)
     elif isinstance(likelihood, Categorical):
         files = reset and isinstance(X, (str, os.PathLike))
-        rows = open_files(X) if files else X
+        rows = open_data(X) if files else X
         names = _names_of(rows) if reset else ()
         source, coding = open_mixed_table(
             dp, rows, reset=reset, categorical=names, coding=coding
@@ -168,14 +167,6 @@ def open_rows(
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)
     return Table(X, source, coding)
-
-
-def _names_of(X: Any) -> tuple[str, ...]:
-    if has_columns(X):
-        return tuple(X.names)
-    if not nw.dependencies.is_into_dataframe(X):
-        return ()
-    return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
 
 
 def columns_of(table: Table, likelihood: Likelihood) -> Columns:

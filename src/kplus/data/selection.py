@@ -1,22 +1,35 @@
-"""Which columns of a table are to be categories, whatever their type."""
+"""Which columns of a table are used, and which of them are categories."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+import difflib
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 
-__all__ = ["FROM_DTYPE", "Choice", "chosen_columns"]
+if TYPE_CHECKING:
+    from kplus.data.arrow import Columns
+    from kplus.data.categories import Coding
+
+__all__ = [
+    "FROM_DTYPE",
+    "CategoricalSpec",
+    "categorical_mask",
+    "refuse_row_names",
+    "refuse_twice",
+    "unknown_column",
+]
 
 FROM_DTYPE = "from_dtype"
 """No columns but those whose type says that they are categories."""
 
-Choice = str | Iterable[str] | Iterable[int] | Iterable[bool]
+CategoricalSpec = str | Iterable[str] | Iterable[int] | Iterable[bool]
 """`FROM_DTYPE`, or names, numbers or a mask of columns."""
 
-_SHOWN = 20
+_MAX_LISTED = 20
 _FORMS = (
     "a list of the names of columns, a list of their numbers, or a mask (True or False "
     "for each column)"
@@ -28,8 +41,8 @@ _KINDS: dict[str, Any] = {  # in this order, as a bool is an int, too
 }
 
 
-def chosen_columns(
-    categorical: Choice, n_columns: int, names: Sequence[str] | None = None
+def categorical_mask(
+    categorical: CategoricalSpec, n_columns: int, names: Sequence[str] | None = None
 ) -> NDArray[np.bool_]:
     """Read what a user gave as `categorical_features`.
 
@@ -44,7 +57,7 @@ def chosen_columns(
 
     Returns
     -------
-    chosen : (n_columns,) bool array
+    mask : (n_columns,) bool array
 
     Raises
     ------
@@ -53,18 +66,18 @@ def chosen_columns(
 
     Examples
     --------
-    >>> chosen_columns(["room"], 2, ["size", "room"])
+    >>> categorical_mask(["room"], 2, ["size", "room"])
     array([False,  True])
-    >>> chosen_columns([1], 2)
+    >>> categorical_mask([1], 2)
     array([False,  True])
-    >>> chosen_columns([True, False], 2)
+    >>> categorical_mask([True, False], 2)
     array([ True, False])
     """
     entries = _entries(categorical)
     kinds = sorted({_kind(entry) for entry in entries})
-    chosen = np.zeros(n_columns, dtype=bool)
+    mask = np.zeros(n_columns, dtype=bool)
     if not kinds:
-        return chosen
+        return mask
     if len(kinds) > 1 or kinds[0] not in _KINDS:
         raise DataError(
             f"categorical_features must be {_FORMS}; got a mixture of "
@@ -81,8 +94,8 @@ def chosen_columns(
     for entry in entries:
         if known is None or entry not in known:
             raise _no_column(entry, n_columns, names)
-        chosen[known.index(entry)] = True
-    return chosen
+        mask[known.index(entry)] = True
+    return mask
 
 
 def _entries(categorical: Any) -> list[Any]:
@@ -122,5 +135,51 @@ def _no_column(entry: Any, n_columns: int, names: Sequence[str] | None) -> DataE
 def _listed(names: Sequence[str] | None) -> str:
     if names is None:
         return ""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"; the columns are {list(names[:_SHOWN])}{more}"
+    more = f" and {len(names) - _MAX_LISTED} more" if len(names) > _MAX_LISTED else ""
+    return f"; the columns are {list(names[:_MAX_LISTED])}{more}"
+
+
+# ---------------------------------------------------------------- names
+
+
+def refuse_twice(where: str, names: Sequence[str]) -> None:
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise DataError(f"{where} has {count} columns called {name!r}.")
+
+
+def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
+    """Words for a column that is not there, with one that may have been meant."""
+    close = difflib.get_close_matches(name, names, n=1)
+    if close:
+        return f"{where} has no column {name!r}; did you mean {close[0]!r}?"
+    listed = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
+    return f"{where} has no column {name!r}; its columns are {listed}."
+
+
+def refuse_row_names(
+    files: "Columns", coding: "Coding", allowed: Collection[str]
+) -> None:
+    """Refuse categories that are others in each row, unless they are `allowed`."""
+    for name, levels in zip(coding.names, coding.levels, strict=True):
+        if levels is None or levels < 2 or name in allowed:
+            continue
+        if levels == _count_values(files, name, levels + 1):
+            present = (part.drop_null() for part in files.parts(name))
+            example = next(str(part[0]) for part in present if len(part))
+            raise DataError(
+                f"Column {name!r} has another value in each row, for example "
+                f"{example[:40]!r}. Leave it out (drop=[{name!r}]), name the rows with "
+                f"it (index={name!r}), or say categorical=[{name!r}] to use it all the "
+                f"same."
+            )
+
+
+def _count_values(files: "Columns", name: str, most: int) -> int:
+    """Values of a column that are there, counted until they are `most`."""
+    count = 0
+    for part in files.parts(name):
+        count += len(part) - part.null_count
+        if count >= most:
+            break
+    return count
