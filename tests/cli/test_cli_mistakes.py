@@ -267,3 +267,10 @@ def test_output_of_predict(kplus, data, tmp_path, output):
 def test_missing_packages(kplus, data, out, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     expect(kplus("fit", data, "-o", out, "--plot"), "kplus[plot]")
+
+
+def test_other_import_errors_are_not_hidden(monkeypatch):
+    from kplus.cli.console import report_missing
+
+    with pytest.raises(ImportError, match="broken"):
+        report_missing(ImportError("broken; see kplus[parquet]", name="numba"))

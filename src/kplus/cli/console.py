@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, TextIO
 
 from kplus.cli.options import FITTED, PARAMETERS
+from kplus.core.errors import MissingPackageError
 
 __all__ = [
     "CommandError",
@@ -62,7 +63,7 @@ def report_error(error: Exception) -> None:
 
 def report_missing(error: ImportError) -> int:
     """Report that an optional package is not installed."""
-    if "kplus[" in str(error):
+    if isinstance(error, MissingPackageError):
         report_error(error)
     elif error.name in ("pyarrow", "rich"):
         note(f"Error: {error.name} is not installed: pip install 'kplus[cli]'")

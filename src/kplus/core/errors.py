@@ -3,6 +3,7 @@
 __all__ = [
     "CheckpointError",
     "DataError",
+    "MissingPackageError",
     "ModelFormatError",
     "NotFiniteError",
     "NotNumbersError",
@@ -16,6 +17,10 @@ class CheckpointError(ValueError):
 
 class DataError(ValueError):
     """The data cannot be used as they are; the message names column and remedy."""
+
+
+class MissingPackageError(ImportError):
+    """An optional package is not installed; the message says what to install."""
 
 
 class ModelFormatError(ValueError):

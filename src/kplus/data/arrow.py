@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.errors import DataError, NotNumbersError
+from kplus.core.errors import DataError, MissingPackageError, NotNumbersError
 from kplus.data.paths import Stamps, list_paths
 from kplus.data.selection import refuse_twice, unknown_column
 
@@ -20,7 +20,7 @@ try:
     import pyarrow.ipc
     import pyarrow.parquet as pq
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "Parquet and Arrow files need pyarrow, which is not installed: "
         "pip install 'kplus[parquet]'"
     ) from error

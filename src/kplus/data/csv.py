@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, MissingPackageError
 from kplus.data.arrow import UNNAMED
 from kplus.engine.resources import resources_now
 
@@ -29,7 +29,7 @@ try:
     )
     from pyarrow.csv import read_csv as _read
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "CSV files need pyarrow, which is not installed: pip install 'kplus[parquet]'"
     ) from error
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, MissingPackageError
 from kplus.core.types import Array
 from kplus.data.arrow import Columns
 from kplus.data.blocks import PieceBlocks
@@ -17,7 +17,7 @@ try:
     import dask
     import pyarrow as pa
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "Dask collections need dask and pyarrow: pip install 'kplus[dask]'"
     ) from error
 

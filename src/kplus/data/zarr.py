@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.errors import DataError
+from kplus.core.errors import DataError, MissingPackageError
 from kplus.core.types import Array
 from kplus.data.blocks import PieceBlocks
 
 try:
     import zarr
 except ImportError as error:
-    raise ImportError(
+    raise MissingPackageError(
         "Zarr arrays need zarr, which is not installed: pip install 'kplus[zarr]'"
     ) from error
 

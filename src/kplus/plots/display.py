@@ -2,6 +2,8 @@
 
 from typing import Any, Self
 
+from kplus.core.errors import MissingPackageError
+
 __all__ = ["Display", "require_matplotlib"]
 
 
@@ -57,7 +59,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "Pictures need matplotlib, which is not installed: "
             "pip install 'kplus[plot]'"
         ) from error
