@@ -22,6 +22,7 @@ __all__ = [
     "begin",
     "check_rows",
     "open_for",
+    "resume_fit",
 ]
 
 _SAMPLE_BYTES = 32 * 2**20  # of rows as float64
@@ -151,6 +152,11 @@ def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
         )
     _check_params(cls, path, fit["params"])
     return checkpoint
+
+
+def resume_fit(estimator: Any, path: str | os.PathLike[str], X: Any) -> None:
+    """Resume an interrupted fit in an estimator that has its parameters."""
+    estimator._resume(path, X)
 
 
 def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:

@@ -48,13 +48,13 @@ def _make_app(argv: Sequence[str]) -> typer.Typer:
     def root(version: _Version = False) -> None:
         pass
 
-    described = {}
-    if "fit" in argv and "--help" in argv:  # the only one that shows it
-        from kplus.cli.described import describe
+    help_texts = {}
+    if "fit" in argv and "--help" in argv:  # the only one that shows them
+        from kplus.cli.models import option_help
 
-        described = describe()
+        help_texts = option_help()
     for name, (module, text, options) in COMMANDS.items():
-        command = as_command(_runner(module, name), options.split(), described)
+        command = as_command(_runner(module, name), options.split(), help_texts)
         app.command(name, help=text)(command)
     return app
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from kplus.cli.console import count
-from kplus.cli.scaling import ColumnBlocks
 from kplus.cli.summary import Findings, Rows, column_words, finite, telling
 from kplus.core.types import Array, IntArray
 from kplus.craft.report import Trait, describe
+from kplus.data.wrapped import WrappedBlocks
 
 __all__ = ["Clusters", "DescribedClusters"]
 
@@ -169,7 +169,7 @@ def _common_categories(
     return out
 
 
-class _Numbers(ColumnBlocks):
+class _Numbers(WrappedBlocks):
     """The columns of numbers, with the column's mean where a value is missing."""
 
     def __init__(self, rows: Rows) -> None:
@@ -181,8 +181,8 @@ class _Numbers(ColumnBlocks):
         if names is not None:
             self.feature_names = [names[j] for j in self._columns]
 
-    def _apply(self, rows: Array) -> Array:
-        values = rows[:, self._columns]
+    def _change(self, part: Array, rows: int | IntArray) -> Array:
+        values = part[:, self._columns]
         return np.where(np.isnan(values), self._fill, values)
 
 

@@ -34,7 +34,7 @@ from kplus.cli.summary import (
 from kplus.core.types import Array, IntArray
 from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
 
-__all__ = ["BuffetFeatures", "FeatureTally", "Features"]
+__all__ = ["FeatureTally", "Features", "IBPFeatures"]
 
 _MAX_COMBINATIONS = 20
 _MAX_PRINTED = 6
@@ -239,7 +239,7 @@ class Features(Findings):
         ]
 
 
-class BuffetFeatures(Features):
+class IBPFeatures(Features):
     """What `MEIBP`, `IBPGibbs` or `IBPVariational` found."""
 
     _left = 0.0

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from kplus.base.checkpointing import resume_fit
 from kplus.cli.console import CommandError, Interrupted, count
 from kplus.cli.options import OPTIONS, Options
 from kplus.persist.atomic import atomic_file
@@ -121,7 +122,7 @@ def fit_or_resume(model: Any, X: Any, folder: Path | None, begun: bool) -> None:
                 f"and {_FILE} in it says {value!r}. Give the kplus fit command again, "
                 f"with another --checkpoint."
             )
-    model._resume(folder, X)
+    resume_fit(model, folder, X)
 
 
 def interruption(options: Options, passes: int | None) -> Interrupted:

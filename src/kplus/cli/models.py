@@ -1,8 +1,10 @@
 """The models of the command line: one table, and estimators from options."""
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kplus.base.parameters import allowed_values, parameter_docs
 from kplus.cli.console import CommandError
 from kplus.cli.options import FITTED, PARAMETERS, Options
 from kplus.dp_mixture.families import NAMES
@@ -17,6 +19,7 @@ __all__ = [
     "feature_answers",
     "make_model",
     "model_of",
+    "option_help",
 ]
 
 
@@ -69,17 +72,17 @@ MODELS = {
     ),
     "bp-means": Model("BPMeans", "features:Features", "features"),
     "k-features": Model("KFeatures", "features:Features", "features"),
-    "meibp": Model("MEIBP", "features:BuffetFeatures", "features", instead=_ITSELF),
+    "meibp": Model("MEIBP", "features:IBPFeatures", "features", instead=_ITSELF),
     "ibp-gibbs": Model(
         "IBPGibbs",
-        "features:BuffetFeatures",
+        "features:IBPFeatures",
         "features",
         probabilities=True,
         instead=_ITSELF | _CHAIN | {"max_iter": ", which has --sweeps"},
     ),
     "ibp-variational": Model(
         "IBPVariational",
-        "features:BuffetFeatures",
+        "features:IBPFeatures",
         "features",
         probabilities=True,
         instead=_ITSELF | _SIGNS,
@@ -87,6 +90,26 @@ MODELS = {
 }
 
 _EXCLUSIVE = (("penalty", "clusters"), ("clusters", "max_clusters"))
+
+
+def option_help() -> dict[str, str]:
+    """Help for each option of `FITTED`: few models by name, then what it is."""
+    docs = {name: parameter_docs(model.estimator) for name, model in MODELS.items()}
+    texts = {}
+    for option, (_, _, text, *_) in FITTED.items():
+        of_models = {
+            model: parameters[name]
+            for model, parameters in docs.items()
+            for name in PARAMETERS.get(option, (option,))
+            if name in parameters
+        }
+        kind, sentence = next(iter(of_models.values()))
+        if kind.startswith("{"):
+            choices = re.findall(r'"([^"]*)"', kind.partition("}")[0])
+            sentence += f" One of {', '.join(choices)}."
+        owners = f"{', '.join(of_models)}: " if len(of_models) <= 2 else ""
+        texts[option] = owners + (text or sentence)
+    return texts
 
 
 def model_of(estimator: Any) -> Model:
@@ -116,7 +139,11 @@ def make_model(options: Options) -> Any:
         if name is None and given[option] != default:
             raise CommandError(_not_for(option, options.model))
         if name is not None and given[option] is not None:
-            _check_value(estimator, name, model.flag(option), given[option])
+            allowed = allowed_values(estimator, name, given[option])
+            if allowed is not None:
+                raise CommandError(
+                    f"{model.flag(option)} must be {allowed}, not {given[option]!r}."
+                )
             params[name] = given[option]
     if "n_components" in params and hasattr(estimator, "moves"):
         params["moves"] = ()  # which would change the number
@@ -145,32 +172,6 @@ def _not_for(option: str, name: str) -> str:
     ]
     listed = " or ".join(filter(None, [", ".join(owners[:-1]), owners[-1]]))
     return f"{flag} is for --model {listed}, not {name}."
-
-
-def _check_value(estimator: Any, name: str, flag: str, value: Any) -> None:
-    """Refuse a value by the constraints of the estimator."""
-    from sklearn.utils._param_validation import make_constraint
-
-    constraints = [
-        part
-        for allowed in map(make_constraint, estimator._parameter_constraints[name])
-        for part in getattr(allowed, "_constraints", [allowed])
-    ]
-    if any(allowed.is_satisfied_by(value) for allowed in constraints):
-        return
-    kind = "options" if isinstance(value, str) else "left"
-    words = [_words(allowed) for allowed in constraints if hasattr(allowed, kind)]
-    raise CommandError(f"{flag} must be {' or '.join(words)}, not {value!r}.")
-
-
-def _words(allowed: Any) -> str:
-    """What a constraint asks for."""
-    if hasattr(allowed, "options"):
-        return f"one of {', '.join(sorted(allowed.options))}"
-    low = "at least" if allowed.closed in ("left", "both") else "above"
-    high = "at most" if allowed.closed in ("right", "both") else "below"
-    bounds = ((low, allowed.left), (high, allowed.right))
-    return " and ".join(f"{word} {end}" for word, end in bounds if end is not None)
 
 
 def accepted(options: Options) -> str:

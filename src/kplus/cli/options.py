@@ -216,11 +216,11 @@ COMMANDS = {
 def as_command(
     run: Callable[[Options], None],
     names: list[str],
-    described: Mapping[str, str],
+    help_texts: Mapping[str, str],
 ) -> Callable[..., None]:
     """A function that typer makes a command of, with options of `names`.
 
-    It calls `run` with their values; `described` replaces help texts.
+    It calls `run` with their values; `help_texts` replace those in `OPTIONS`.
     """
 
     def command(**values: Any) -> None:
@@ -229,12 +229,12 @@ def as_command(
     parameters = []
     for name in names:
         kind, default, text, metavar, panel, flags = OPTIONS[name]
-        text = described.get(name, text)
-        shown: Any = {"metavar": metavar, "help": text, "rich_help_panel": panel}
-        info: Any = Argument(**shown)
+        text = help_texts.get(name, text)
+        about: Any = {"metavar": metavar, "help": text, "rich_help_panel": panel}
+        info: Any = Argument(**about)
         if flags is not None:
             flags = flags or f"--{name.replace('_', '-')}"
-            info = TyperOption(*flags.split(), **shown)
+            info = TyperOption(*flags.split(), **about)
         value: Any = list[str] if kind is list else kind
         parameters.append(
             Parameter(

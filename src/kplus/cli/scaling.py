@@ -22,7 +22,6 @@ from kplus.data.categories import Coding
 from kplus.data.wrapped import WrappedBlocks
 
 __all__ = [
-    "ColumnBlocks",
     "Profile",
     "ScaledBlocks",
     "number_columns",
@@ -154,22 +153,7 @@ def scale_hint(found: Profile, names: Sequence[str]) -> str | None:
     )
 
 
-class ColumnBlocks(WrappedBlocks):
-    """Blocks whose rows are those of `source`, changed column by column."""
-
-    def read(self, index: int) -> Array:
-        if self.block_rows != self._source.block_rows:
-            return self.take(np.arange(*self.bounds(index)))
-        return self._apply(self._source.read(index))
-
-    def take(self, rows: IntArray) -> Array:
-        return self._apply(self._source.take(rows))
-
-    def _apply(self, rows: Array) -> Array:
-        raise NotImplementedError
-
-
-class ScaledBlocks(ColumnBlocks):
+class ScaledBlocks(WrappedBlocks):
     """Blocks with every column shifted to mean 0 and divided by its scale.
 
     Columns of categories stay as they are, codes with mean 0 and scale 1; `coding` says
@@ -198,6 +182,6 @@ class ScaledBlocks(ColumnBlocks):
         if coding is not None and coding.has_categories:
             self.coding = replace(coding, names=tuple(self.feature_names))
 
-    def _apply(self, rows: Array) -> Array:
-        scaled: Array = (rows - self._mean) / self._scale
+    def _change(self, part: Array, rows: int | IntArray) -> Array:
+        scaled: Array = (part - self._mean) / self._scale
         return scaled

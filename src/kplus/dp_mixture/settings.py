@@ -153,7 +153,7 @@ def open_rows(
     elif isinstance(likelihood, Categorical):
         files = reset and isinstance(X, (str, os.PathLike))
         rows = open_data(X) if files else X
-        names = _names_of(rows) if reset else ()
+        names = column_names(rows) if reset else ()
         source, coding = open_mixed_table(
             dp, rows, reset=reset, categorical=names, coding=coding
         )
