@@ -255,3 +255,9 @@ def test_progress_tells_of_passes(X):
         f"Clustering: pass {i + 1}" for i in range(model.n_iter_)
     ]
     assert lines[-1].endswith("3 clusters")
+
+
+def test_drop_also_counts_among_chosen_columns(kplus, named, out):
+    words = ["--columns", "a,b", "--drop", "b", "--json"]
+    done = kplus("fit", named, *words, "-o", out)
+    assert done.json["n_features"] == 1

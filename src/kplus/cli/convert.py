@@ -42,9 +42,7 @@ def _open(options: Options) -> Any:
         return options.data
     for name in categorical:
         if name not in table.schema.names:
-            raise CommandError(
-                unknown_column(str(options.data), name, table.schema.names)
-            )
+            raise unknown_column(str(options.data), name, table.schema.names)
     return as_text(table, categorical)
 
 

@@ -67,7 +67,7 @@ def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
     if frame is None:
         columns = dict(zip(names, filled.T.copy(), strict=True))
         if table.index is not None:
-            chunks = [chunk for part in table.index.parts() for chunk in part.chunks]
+            chunks = [chunk for part in table.index() for chunk in part.chunks]
             columns = {table.index_name: pa.chunked_array(chunks)} | columns
         return pa.table(columns)
     for j in np.flatnonzero(gaps.any(axis=0)):

@@ -129,7 +129,7 @@ def write_rows(
     file : binary file
     kind : {"csv", "parquet"}
     """
-    quoted = table.index is not None and any(map(_needs_quotes, table.index.parts()))
+    quoted = table.index is not None and any(map(_needs_quotes, table.index()))
     _write_tables(_row_tables(table, pieces), file, kind, quoted)
 
 
@@ -142,7 +142,7 @@ def _row_tables(
     table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
 ) -> Iterator[Any]:
     start = 0
-    names = None if table.index is None else _Ahead(table.index.parts())
+    names = None if table.index is None else _Ahead(table.index())
     for answers in pieces:
         n_rows = len(next(iter(answers.values())))
         numbers = np.arange(start, start + n_rows)

@@ -16,7 +16,7 @@ from kplus.cli.output import check_file, check_index_name, opened, write_rows
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import ScaledBlocks, profile, takes_missing
 from kplus.cli.tables import Choice, Table, read_table
-from kplus.core.errors import ModelFormatError
+from kplus.core.errors import ColumnChoiceError, ModelFormatError
 from kplus.data.categories import Coding
 from kplus.data.paths import find_files
 
@@ -105,10 +105,9 @@ def read_for(model: Any, path: Path, index: str | None) -> Table:
     )
     try:
         table = read_table(path, choice)
-    except CommandError as error:
-        if columns is None:
-            raise
-        raise CommandError(f"{error} The model needs {_listed(columns)}.") from error
+    except ColumnChoiceError as error:
+        needed = _listed(columns or ())
+        raise CommandError(f"{error} The model needs {needed}.") from error
     check_index_name(table)
     if None not in (expected, table.names) and table.names != expected:
         raise CommandError(

@@ -1,7 +1,8 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,12 @@ from kplus.core.types import Blocks
 from kplus.data.categories import Coding
 from kplus.data.converted import ConvertedRows, refuse_categories
 from kplus.data.open import Coder, has_columns, number_blocks, open_data
-from kplus.data.selection import FROM_DTYPE, unknown_column
+from kplus.data.selection import (
+    FROM_DTYPE,
+    refuse_row_names,
+    select_columns,
+    unknown_column,
+)
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -19,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ROW",
     "Choice",
-    "RowNames",
     "Table",
     "column_names",
     "read_table",
@@ -70,24 +75,6 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class RowNames:
-    """A column of files that names the rows."""
-
-    files: "Columns"
-    column: str
-
-    def parts(self) -> Iterator[Any]:
-        """The names, piece by piece, as plain Arrow arrays."""
-        import pyarrow as pa
-
-        for part in self.files.parts(self.column):
-            kind = part.type
-            if pa.types.is_dictionary(kind):
-                kind = kind.value_type
-            yield part.cast(pa.string() if str(kind) == "string_view" else kind)
-
-
-@dataclass(frozen=True)
 class Table:
     """The rows of a file, or of several.
 
@@ -100,8 +87,8 @@ class Table:
     names : list of str or None
         Their names; None for a ``.npy`` file.
     index_name : str
-    index : RowNames or None
-        What names the rows; None: their number.
+    index : callable or None
+        Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers.
     coding : Coding or None
         The categories; None: all columns are numbers.
     """
@@ -110,7 +97,7 @@ class Table:
     data: Any
     names: list[str] | None
     index_name: str = ROW
-    index: RowNames | None = None
+    index: Callable[[], Iterator[Any]] | None = None
     coding: Coding | None = None
 
 
@@ -154,6 +141,7 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
         return Table(source, data, names, coding=coding)
     files = open_data(data.index_path)
     assert has_columns(files)
+    assert data.index_name is not None
     if files.n_rows != data.n_rows or data.index_name not in files.schema.names:
         raise DataError(
             f"{data.index_path} does not go with the other files of {path}; convert "
@@ -162,18 +150,29 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
     return Table(source, data, names, *_row_names(files, data.index_name), coding)
 
 
-def _row_names(files: "Columns", column: str | None) -> tuple[str, RowNames]:
-    assert column is not None
+def _row_names(
+    files: "Columns", column: str
+) -> tuple[str, Callable[[], Iterator[Any]]]:
     # How pandas stores an index without a name.
     name = "" if column.startswith("__index_level_") else column
-    return name, RowNames(files, column)
+    return name, partial(files.plain_parts, column)
 
 
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
-    stored, index = files.index_names, choice.index
-    if index is None and len(stored) == 1:
-        index = stored[0]
-    features = _features(path, choice, files.schema.names, [*stored, index])
+    features, index = select_columns(
+        files,
+        columns=choice.columns,
+        drop=choice.drop,
+        index=choice.index,
+        where=str(path),
+    )
+    for name in choice.categorical:
+        if name not in files.schema.names:
+            raise unknown_column(str(path), name, files.schema.names)
+        if name not in features:
+            raise CommandError(
+                f"--categorical names {name!r}, which is not among the columns to use."
+            )
     _refuse_unfit(files, features, choice)
     source, data, coding = _chosen_columns(files.select(features), choice)
     if index is None:
@@ -186,7 +185,6 @@ def _chosen_columns(
 ) -> tuple[Blocks, "Columns", Coding | None]:
     """The blocks, what estimators take, and the categories if there are some."""
     from kplus.data.arrow import as_missing, as_text
-    from kplus.data.selection import refuse_row_names
 
     files = as_text(files, choice.categorical)
     if choice.empty and choice.coding is None:
@@ -222,32 +220,6 @@ def _is_plain(dtype: Any, choice: Choice) -> bool:
     from kplus.data.arrow import is_number
 
     return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
-
-
-def _features(
-    path: Path, choice: Choice, names: Sequence[str], reserved: Sequence[str | None]
-) -> list[str]:
-    """Return the names of the columns to use, after checking the choice."""
-    for name in choice.names:
-        if name not in names:
-            raise CommandError(unknown_column(str(path), name, names))
-    if choice.columns is None:
-        left_out = {*reserved, *choice.drop}
-        features = [name for name in names if name not in left_out]
-    else:
-        features = list(choice.columns)
-    twice = {name for name in features if features.count(name) > 1}
-    if twice or choice.index in features:
-        name = choice.index if choice.index in features else min(twice)
-        raise CommandError(f"Column {name!r} is asked for twice.")
-    if not features:
-        raise CommandError(f"No column of {path} is left to use.")
-    for name in choice.categorical:
-        if name not in features:
-            raise CommandError(
-                f"--categorical names {name!r}, which is not among the columns to use."
-            )
-    return features
 
 
 def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:

@@ -2,6 +2,7 @@
 
 __all__ = [
     "CheckpointError",
+    "ColumnChoiceError",
     "DataError",
     "MissingPackageError",
     "ModelFormatError",
@@ -17,6 +18,10 @@ class CheckpointError(ValueError):
 
 class DataError(ValueError):
     """The data cannot be used as they are; the message names column and remedy."""
+
+
+class ColumnChoiceError(DataError):
+    """Columns were chosen that are not there, come twice, or leave none to use."""
 
 
 class MissingPackageError(ImportError):

@@ -36,6 +36,7 @@ __all__ = [
     "is_categorical",
     "is_number",
     "open_columns",
+    "plain_type",
 ]
 
 UNNAMED = ""
@@ -107,7 +108,7 @@ class Columns(ABC):
             return self
         for name in names:
             if name not in self.schema.names:
-                raise DataError(unknown_column(str(self), name, self.schema.names))
+                raise unknown_column(str(self), name, self.schema.names)
         refuse_twice(str(self), names)
         chosen = copy(self)
         chosen._chosen = list(names)
@@ -127,6 +128,11 @@ class Columns(ABC):
         """A column, piece by piece."""
         for piece in range(len(self.counts)):
             yield self.column(piece, name)
+
+    def plain_parts(self, name: str) -> Iterator[Any]:
+        """As `parts`; dictionaries and views of text as plain text."""
+        for part in self.parts(name):
+            yield part.cast(plain_type(part.type))
 
     def numbers(self, piece: int, name: str, dtype: type[Any]) -> NDArray[Any]:
         """A column of numbers of a piece; a null is NaN."""
@@ -351,6 +357,13 @@ def is_categorical(dtype: Any) -> bool:
 
 def _is_single(dtype: Any) -> bool:
     return dtype in (pa.float16(), pa.float32())
+
+
+def plain_type(dtype: Any) -> Any:
+    """The type of the values of a dictionary; plain text for views of it."""
+    if pa.types.is_dictionary(dtype):
+        dtype = dtype.value_type
+    return pa.string() if pa.types.is_string_view(dtype) else dtype
 
 
 def _cast(column: Any, dtype: Any) -> Any:

@@ -25,7 +25,7 @@ from kplus.data.selection import (
     CategoricalSpec,
     categorical_mask,
     refuse_row_names,
-    unknown_column,
+    select_columns,
 )
 
 __all__ = ["convert"]
@@ -110,8 +110,8 @@ def convert(
     if not has_columns(table):
         _refuse_choice(columns, drop, index, categorical)
         return _write_matrix(table.cut(None), sources, folder, dtype)
-    index = _index_name(table, index)
-    table = _select(table, columns, drop, index)
+    names, index = select_columns(table, columns=columns, drop=drop, index=index)
+    table = table.select(names)
     blocks, coding = _coded(table, categorical)
     with _staged(folder) as stage:
         made = _write_rows(stage / ROWS, blocks, coding, dtype)
@@ -177,30 +177,6 @@ def _refuse_choice(
 
 
 # ------------------------------------------------------------------- columns
-
-
-def _index_name(table: Any, index: str | None) -> str | None:
-    stored: list[str] = table.index_names
-    if index is None:
-        return stored[0] if len(stored) == 1 else None
-    if index not in table.schema.names:
-        raise DataError(unknown_column(str(table), index, table.schema.names))
-    return index
-
-
-def _select(
-    table: Any, columns: Sequence[str] | None, drop: Sequence[str], index: str | None
-) -> Any:
-    for name in drop:
-        if name not in table.schema.names:
-            raise DataError(unknown_column(str(table), name, table.schema.names))
-    names = table.names if columns is None else list(columns)
-    if columns is not None and index in names:
-        raise DataError(f"Column {index!r} is asked for twice.")
-    left = [name for name in names if name not in drop and name != index]
-    if not left:
-        raise DataError(f"No column of {table} is left to use.")
-    return table.select(left)
 
 
 def _coded(table: Any, categorical: CategoricalSpec) -> tuple[Blocks, Coding]:
@@ -275,15 +251,12 @@ def _write_index(path: Path, table: Any, name: str) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kind = table.schema.field(name).type
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    if str(kind) == "string_view":
-        kind = pa.string()
-    schema = pa.schema([pa.field(name, kind)])
+    from kplus.data.arrow import plain_type
+
+    schema = pa.schema([(name, plain_type(table.schema.field(name).type))])
     with pq.ParquetWriter(path, schema) as writer:
-        for part in table.parts(name):
-            writer.write_table(pa.table([part.cast(kind)], schema=schema))
+        for part in table.plain_parts(name):
+            writer.write_table(pa.table([part], schema=schema))
 
 
 def _write_manifest(

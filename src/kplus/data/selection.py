@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.errors import DataError
+from kplus.core.errors import ColumnChoiceError, DataError
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -20,6 +20,7 @@ __all__ = [
     "categorical_mask",
     "refuse_row_names",
     "refuse_twice",
+    "select_columns",
     "unknown_column",
 ]
 
@@ -148,13 +149,74 @@ def refuse_twice(where: str, names: Sequence[str]) -> None:
             raise DataError(f"{where} has {count} columns called {name!r}.")
 
 
-def unknown_column(where: str, name: str, names: Sequence[str]) -> str:
-    """Words for a column that is not there, with one that may have been meant."""
+def unknown_column(where: str, name: str, names: Sequence[str]) -> ColumnChoiceError:
+    """The error for a column that is not there, with one that may have been meant."""
     close = difflib.get_close_matches(name, names, n=1)
     if close:
-        return f"{where} has no column {name!r}; did you mean {close[0]!r}?"
+        return ColumnChoiceError(
+            f"{where} has no column {name!r}; did you mean {close[0]!r}?"
+        )
     listed = ", ".join(map(repr, names[:12])) + (", ..." if len(names) > 12 else "")
-    return f"{where} has no column {name!r}; its columns are {listed}."
+    return ColumnChoiceError(
+        f"{where} has no column {name!r}; its columns are {listed}."
+    )
+
+
+def select_columns(
+    table: "Columns",
+    *,
+    columns: Sequence[str] | None = None,
+    drop: Sequence[str] = (),
+    index: str | None = None,
+    where: str | None = None,
+) -> tuple[list[str], str | None]:
+    """Which columns a user chose.
+
+    Parameters
+    ----------
+    table : Columns
+    columns : sequence of str or None
+        The columns to use; by default all but the index that the table has stored.
+    drop : sequence of str
+        Columns to leave out.
+    index : str or None
+        The column that names the rows; by default the index that is stored, if any.
+    where : str, optional
+        What errors call the table.
+
+    Returns
+    -------
+    names : list of str
+        The columns to use, in order.
+    index : str or None
+        The column that names the rows; None: nothing names them.
+
+    Raises
+    ------
+    ColumnChoiceError
+        A column is not there or chosen twice, or none is left.
+    """
+    where = str(table) if where is None else where
+    known, stored = table.schema.names, table.index_names
+    for name in [*([] if index is None else [index]), *(columns or ()), *drop]:
+        if name not in known:
+            raise unknown_column(where, name, known)
+    used = (
+        [name for name in known if name not in stored] if columns is None else columns
+    )
+    names = [name for name in used if name not in drop]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if columns is not None and index in names:
+        twice = [index]
+    if twice:
+        raise ColumnChoiceError(f"Column {twice[0]!r} is asked for twice.")
+    if index is None and len(stored) == 1:
+        index = stored[0]
+    if columns is None:
+        names = [name for name in names if name != index]
+    if not names:
+        raise ColumnChoiceError(f"No column of {where} is left to use.")
+    return names, index
 
 
 def refuse_row_names(
