@@ -170,12 +170,6 @@ class TestFit:
         done = kplus("impute", out / "model.kplus", tmp_path / "x.csv")
         assert done.code == 0, done.err
 
-    def test_inspect(self, kplus, fit, out):
-        fit()
-        info = kplus("inspect", out / "model.kplus", "--json").json
-        assert info["class_name"] == "MEIBP"
-        assert info["attributes"]["n_components_"] == 2
-
 
 class TestImpute:
     @pytest.fixture

@@ -148,17 +148,6 @@ def test_yes_and_no_are_categories(kplus, table, tmp_path, out):
     assert done.out == (out / "labels.csv").read_text(), done.err
 
 
-def test_names_of_rows_are_no_categories(kplus, table, tmp_path, out):
-    names = [f"row {i}" for i in range(120)]
-    table.with_columns(name=pl.Series(names)).write_csv(tmp_path / "x.csv")
-    done = kplus("fit", tmp_path / "x.csv", "-o", out)
-    assert done.code == 2
-    assert "'name' has another value in each row" in done.err
-    assert "--index" in done.err
-    done = kplus("fit", tmp_path / "x.csv", "-o", out, "--index", "name")
-    assert done.code == 0, done.err
-
-
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_shares(kplus, data, tmp_path, out, kind):
     kplus("fit", data, "-o", out)

@@ -215,11 +215,6 @@ def test_clusters_is_another_name(kplus, data, out):
     assert kplus("fit", data, "-o", out, *words).json["n_components"] == 2
 
 
-def test_quiet(fit):
-    done = fit("--quiet")
-    assert (done.out, done.err) == ("", "")
-
-
 def test_parquet_and_index(kplus, tmp_path, X, out):
     names = pl.Series("id", [f"{i:03d}" for i in range(90)])
     frame = pl.DataFrame(X, schema=NAMES).insert_column(0, names)
@@ -324,13 +319,6 @@ class TestNothingFound:
         assert "zero everywhere" in done.err
         result = kplus("fit", tmp_path / "x.csv", *words, "--force", "--json").json
         assert result["explained_variance"] is None
-
-
-def test_hint_about_scales(kplus, tmp_path, X, out):
-    pl.DataFrame(X * [1, 1, 1, 1000], schema=NAMES).write_csv(tmp_path / "x.csv")
-    words = ["--model", "bp-means", "--components", 2]
-    done = kplus("fit", tmp_path / "x.csv", "-o", out, *words)
-    assert "Hint: column 'd' varies" in done.err
 
 
 def test_progress_tells_of_features(X):

@@ -1,14 +1,11 @@
 """craft on the command line: mixed tables, and the features that tell clusters."""
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import kplus as library
-from kplus.cli.progress import PassProgress
 
 Z = np.repeat([0, 1], [90, 60])
 
@@ -171,34 +168,13 @@ class TestFit:
         done = fit(tmp_path / "x.npy")
         assert "features more" in done.out
 
-    def test_quiet(self, fit, mixed):
-        done = fit(mixed, "--quiet")
-        assert (done.out, done.err) == ("", "")
-
     def test_force_replaces_other_models(self, kplus, fit, mixed, out):
         fit(mixed, "--plot")
         kplus("fit", mixed, "-o", out, "--force")
         assert sorted(p.name for p in out.iterdir()) == ["labels.csv", "model.kplus"]
 
-    def test_progress(self, X):
-        lines = []
-        model = library.CRAFT(random_state=0)
-        model.set_callbacks(PassProgress(lines.append)).fit(X)
-        assert lines[-1].endswith("3 clusters")
-
 
 class TestMistakes:
-    @pytest.mark.parametrize("model", ["dp-mixture", "dp-means", "bp-means"])
-    @pytest.mark.parametrize(
-        ("option", "value"),
-        [("--feature-fraction", 0.5), ("--sharing", 0), ("--numeric", "gaussian")],
-    )
-    def test_options_of_craft_alone(self, kplus, data, out, model, option, value):
-        done = kplus("fit", data, "--model", model, "-o", out, option, value)
-        assert (done.code, done.out) == (2, "")
-        assert f"{option} is for --model craft, not {model}" in done.err
-        assert not out.exists()
-
     def test_values(self, kplus, tmp_path, out):
         day = "a,when\n1,2024-01-01\n2,2024-01-02\n"
         name = "a,name\n" + "".join(f"{i},n{i}\n" for i in range(30))
@@ -221,14 +197,6 @@ class TestPredict:
         done = kplus("predict", out / "model.kplus", mixed)
         assert done.out == (out / "labels.csv").read_text(), done.err
 
-    def test_unknown_categories_are_refused(self, kplus, fit, mixed, table, out):
-        fit(mixed)
-        other = mixed.with_name("new.csv")
-        table.with_columns(color=pl.lit("green")).write_csv(other)
-        done = kplus("predict", out / "model.kplus", other)
-        assert (done.code, done.out) == (2, "")
-        assert "'color' holds 'green'" in done.err
-
     def test_unknown_categories_as_missing(self, kplus, table, tmp_path):
         model = library.CRAFT(handle_unknown="missing", random_state=0).fit(table)
         library.save(model, tmp_path / "model.kplus")
@@ -250,14 +218,3 @@ class TestPredict:
         words = [tmp_path / "model.kplus", tmp_path / "x.npy", "--json"]
         done = kplus("predict", *words)
         assert done.json["labels"] == craft.labels_.tolist(), done.err
-
-
-def test_inspect(kplus, fit, mixed, out):
-    fit(mixed)
-    done = kplus("inspect", out / "model.kplus")
-    assert done.code == 0
-    assert "CRAFT" in done.out
-    assert "2 × 4 bool" in done.out  # the selected features
-    told = json.loads(kplus("inspect", out / "model.kplus", "--json").out)
-    assert told["class_name"] == "CRAFT"
-    assert told["attributes"]["n_clusters_"] == 2

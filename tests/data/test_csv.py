@@ -1,6 +1,7 @@
-"""CSV files that are copied part by part: types and errors as if read whole."""
+"""CSV files that are copied part by part, plain or compressed, as if read whole."""
 
 import gc
+import gzip
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ from kplus.engine.resources import resources
 
 pa = pytest.importorskip("pyarrow")
 from pyarrow.csv import open_csv  # noqa: E402
+
+from kplus.data import arrow, csv  # noqa: E402
 
 
 @pytest.fixture
@@ -168,3 +171,40 @@ def test_errors_name_the_file_not_the_copy(tmp_path, small_parts):
     files = open_files(write(tmp_path, "a,b", ["1,x"] * 100))
     with pytest.raises(DataError, match=r"'b' of .*long\.csv holds string"):
         number_blocks(files)
+
+
+# ------------------------------------------------------------------ compressed
+
+
+def compressed(path, n_rows):
+    """Lines that compress by a factor of hundreds."""
+    with gzip.open(path, "wb") as file:
+        file.write(b"a,b\n" + b"0,12345678\n" * n_rows)
+    return path
+
+
+def test_compressed_files_are_not_judged_by_their_size(tmp_path, monkeypatch):
+    path = compressed(tmp_path / "X.csv.gz", 20_000)
+    assert path.stat().st_size < 2_000
+    assert isinstance(open_files(path), arrow.InMemory)
+    monkeypatch.setattr(csv, "_SMALL_BYTES", 100_000)
+    table = open_files(path)
+    assert isinstance(table, arrow.ArrowFiles)
+    expected = np.tile([0.0, 12345678.0], (20_000, 1))
+    np.testing.assert_array_equal(read_all(number_blocks(table)), expected)
+
+
+def test_several_compressed_files(tmp_path, monkeypatch):
+    for name in "ab":
+        compressed(tmp_path / f"{name}.csv.gz", 1_000)
+    assert isinstance(open_files(tmp_path), arrow.InMemory)
+    monkeypatch.setattr(csv, "_SMALL_BYTES", 15_000)  # less than both, more than one
+    assert isinstance(open_files(tmp_path), arrow.ArrowFiles)
+    assert isinstance(open_files(tmp_path / "a.csv.gz"), arrow.InMemory)
+
+
+def test_a_damaged_stream(tmp_path):
+    path = compressed(tmp_path / "X.csv.gz", 1_000)
+    path.write_bytes(path.read_bytes()[:60])
+    with pytest.raises(DataError, match=r"X\.csv\.gz is damaged or cut short"):
+        open_files(path)
