@@ -88,7 +88,7 @@ class Clusters(Findings):
         its `share`.
         """
         rows, labels, K = self.rows, self.model.labels_, self.n_found
-        mean, scale = rows.found.mean[rows.numbers], rows.found.scale[rows.numbers]
+        mean, scale = rows.profile.mean[rows.numbers], rows.profile.scale[rows.numbers]
         means = self._centers * scale + mean if rows.scaled else self._centers
         sizes = np.bincount(labels, minlength=K)
         sums = _distance_sums(rows, labels, self._centers)
@@ -147,12 +147,12 @@ def _common_categories(
     coded = {j: values for j, values in enumerate(known) if values is not None}
     if not coded:
         return out
-    found = {j: np.zeros((K, len(values))) for j, values in coded.items()}
+    category_counts = {j: np.zeros((K, len(values))) for j, values in coded.items()}
     for part, own in rows.parts(labels):
-        for j, counts in found.items():
+        for j, counts in category_counts.items():
             seen = ~np.isnan(part[:, j])
             np.add.at(counts, (own[seen], part[seen, j].astype(np.int64)), 1.0)
-    for j, counts in found.items():
+    for j, counts in category_counts.items():
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         overall = counts.sum(axis=0) / max(counts.sum(), 1.0)
         for k in np.flatnonzero(counts.sum(axis=1)):
@@ -175,7 +175,7 @@ class _Numbers(WrappedBlocks):
     def __init__(self, rows: Rows) -> None:
         super().__init__(rows.source)
         self._columns = rows.numbers
-        self._fill = rows.found.mean[self._columns] * (not rows.scaled)
+        self._fill = rows.profile.mean[self._columns] * (not rows.scaled)
         self.n_features = len(self._columns)
         names = getattr(rows.source, "feature_names", None)
         if names is not None:

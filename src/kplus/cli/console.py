@@ -113,8 +113,8 @@ def _plain(message: str) -> str:
     return _SETTING.sub(_as_option, line)
 
 
-def _as_option(found: re.Match[str]) -> str:
-    name, value = found.groups()
+def _as_option(match: re.Match[str]) -> str:
+    name, value = match.groups()
     if value is None:  # a word such as "prior" may mean anything
         return _FLAGS[name] if "_" in name else name
     return f"{_FLAGS[name]} {value}"

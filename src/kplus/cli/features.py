@@ -171,7 +171,7 @@ class Features(Findings):
         """What each feature adds to each column, in the units of the file."""
         values = np.array(self.model.components_, dtype=np.float64)
         if self.rows.scaled:
-            values *= self.rows.found.scale
+            values *= self.rows.profile.scale
         if self._tally.base is not None:
             values[self._tally.base] += self._taken_off
         return values
@@ -179,9 +179,9 @@ class Features(Findings):
     @property
     def _taken_off(self) -> Array:
         """What the columns lost before the fit, in the units of the file."""
-        found, offset = self.rows.found, getattr(self.model, "offset_", None)
-        taken = np.zeros_like(found.mean) if offset is None else np.asarray(offset)
-        return found.mean + found.scale * taken if self.rows.scaled else taken
+        profile, offset = self.rows.profile, getattr(self.model, "offset_", None)
+        taken = np.zeros_like(profile.mean) if offset is None else np.asarray(offset)
+        return profile.mean + profile.scale * taken if self.rows.scaled else taken
 
     @property
     def _offset(self) -> dict[str, float] | None:
@@ -194,17 +194,17 @@ class Features(Findings):
     @cached_property
     def _deviations(self) -> Array:
         """The same in standard deviations, the base from the mean."""
-        found = self.rows.found
+        profile = self.rows.profile
         return in_deviations(
-            self._values, self._tally.base, found.mean, found.deviation
+            self._values, self._tally.base, profile.mean, profile.deviation
         )
 
     @cached_property
     def _explained(self) -> float | None:
         """Share of the variance about the column means; None: there is none."""
-        found = self.rows.found
-        spread = found.deviation / (found.scale if self.rows.scaled else 1.0)
-        total = float((found.count * spread**2).sum())
+        profile = self.rows.profile
+        spread = profile.deviation / (profile.scale if self.rows.scaled else 1.0)
+        total = float((profile.count * spread**2).sum())
         return None if total == 0.0 else 1.0 - self._squared_error / total
 
     @property

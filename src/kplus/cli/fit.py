@@ -29,7 +29,7 @@ from kplus.cli.output import (
 )
 from kplus.cli.progress import PassProgress
 from kplus.cli.resources import allowed
-from kplus.cli.scaling import Profile, ScaledBlocks, profile, scale_hint
+from kplus.cli.scaling import Profile, ScaledBlocks, profile_columns, scale_hint
 from kplus.cli.summary import Findings, Rows
 from kplus.cli.tables import Choice, Table, column_names, read_table
 
@@ -75,18 +75,20 @@ def _run(options: Options, *, begun: bool) -> None:
 def _find(options: Options, model: Any, begun: bool) -> None:
     """Read, fit, write, tell."""
     with status(f"Reading {options.data}", options.quiet):
-        table, found = _read(options, model)
+        table, profile = _read(options, model)
     source, X = table.source, table.data
     if options.scale:
         X = source = ScaledBlocks(
-            source, found.mean, found.scale, table.names, table.coding
+            source, profile.mean, profile.scale, table.names, table.coding
         )
     with kept_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
             seconds, ended = _fit_model(options, model, X, begun)
             if options.scale:
-                model.scaling_ = found.scaling(table.names)
-            rows = Rows(source, column_names(table), table.coding, found, options.scale)
+                model.scaling_ = profile.scaling(table.names)
+            rows = Rows(
+                source, column_names(table), table.coding, profile, options.scale
+            )
             module, name = MODELS[options.model].findings.split(":")
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
             findings: Findings = kind(model, rows, X)
@@ -111,7 +113,7 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
         remedy = " Or say --observations diag_gaussian, which takes missing values."
         if table.coding is not None and options.observations is None:
             model.set_params(observations="mixed")
-    found = profile(table, model, remedy)
+    profile = profile_columns(table, model, remedy)
     check_index_name(table)
     n_rows = table.source.n_rows
     if options.clusters is not None and options.clusters > n_rows:
@@ -121,14 +123,14 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{options.data}."
         )
     if not (options.scale or options.quiet):
-        _hint(model, found, column_names(table))
-    return table, found
+        _hint(model, profile, column_names(table))
+    return table, profile
 
 
-def _hint(model: Any, found: Profile, names: list[str]) -> None:
+def _hint(model: Any, profile: Profile, names: list[str]) -> None:
     """Advise to standardise where a column of large numbers outweighs the others."""
     kind = getattr(model, "observations", "spherical_gaussian")
-    hint = scale_hint(found, names)
+    hint = scale_hint(profile, names)
     if hint is None or hasattr(model, "numeric") or kind != "spherical_gaussian":
         return
     nonnegative = getattr(model, "prior", None) == "nonnegative"

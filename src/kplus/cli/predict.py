@@ -14,7 +14,7 @@ from kplus.cli.models import feature_answers, model_of
 from kplus.cli.options import Options
 from kplus.cli.output import check_file, check_index_name, opened, write_rows
 from kplus.cli.resources import allowed
-from kplus.cli.scaling import ScaledBlocks, profile, takes_missing
+from kplus.cli.scaling import ScaledBlocks, profile_columns, takes_missing
 from kplus.cli.tables import Choice, Table, read_table
 from kplus.core.errors import ColumnChoiceError, ModelFormatError
 from kplus.data.categories import Coding
@@ -119,7 +119,7 @@ def read_for(model: Any, path: Path, index: str | None) -> Table:
             f"{path} has {table.source.n_features} columns, but the model was "
             f"fitted on {model.n_features_in_}."
         )
-    profile(table, model)  # before anything is printed
+    profile_columns(table, model)  # before anything is printed
     return table
 
 

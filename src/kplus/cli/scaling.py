@@ -25,7 +25,7 @@ __all__ = [
     "Profile",
     "ScaledBlocks",
     "number_columns",
-    "profile",
+    "profile_columns",
     "read_once",
     "scale_hint",
     "takes_missing",
@@ -58,7 +58,7 @@ def takes_missing(model: Any) -> bool:
     return bool(get_tags(model).input_tags.allow_nan)
 
 
-def profile(table: Table, model: Any, remedy: str = "") -> Profile:
+def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
     """Read all rows once; refuse what the model does not take, by names of columns.
 
     A `remedy` for missing values is added to what is said about them.
@@ -137,14 +137,14 @@ def _refuse(
     )
 
 
-def scale_hint(found: Profile, names: Sequence[str]) -> str | None:
+def scale_hint(profile: Profile, names: Sequence[str]) -> str | None:
     """Advice to standardise when the scales of columns differ a hundredfold."""
-    varying = np.flatnonzero(found.deviation)
+    varying = np.flatnonzero(profile.deviation)
     if not len(varying):
         return None
-    low = varying[np.argmin(found.deviation[varying])]
-    high = varying[np.argmax(found.deviation[varying])]
-    ratio = found.deviation[high] / found.deviation[low]
+    low = varying[np.argmin(profile.deviation[varying])]
+    high = varying[np.argmax(profile.deviation[varying])]
+    ratio = profile.deviation[high] / profile.deviation[low]
     if ratio <= 100:
         return None
     return (

@@ -26,7 +26,7 @@ class Rows:
     source: Blocks
     names: Sequence[str]  # of the columns
     coding: Coding | None  # None: all columns are numbers
-    found: Profile  # of the columns in their own units
+    profile: Profile  # of the columns in their own units
     scaled: bool  # whether the model saw standardised columns
 
     @property

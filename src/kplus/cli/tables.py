@@ -253,7 +253,7 @@ def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> 
 def _examples(files: "Columns", name: str) -> list[Any]:
     """A value of a column, if it has any."""
     for part in files.parts(name):
-        found: list[Any] = part.drop_null()[:1].to_pylist()
-        if found:
-            return found
+        values: list[Any] = part.drop_null()[:1].to_pylist()
+        if values:
+            return values
     return []

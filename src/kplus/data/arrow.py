@@ -278,10 +278,10 @@ class ParquetFiles(ColumnFiles):
 
     def _look(self, number: int) -> tuple[Any, list[int]]:
         with pq.ParquetFile(self.paths[number]) as file:
-            found = file.metadata
-            self._metadata.append(found)
-            groups = range(found.num_row_groups)
-            return file.schema_arrow, [found.row_group(i).num_rows for i in groups]
+            metadata = file.metadata
+            self._metadata.append(metadata)
+            groups = range(metadata.num_row_groups)
+            return file.schema_arrow, [metadata.row_group(i).num_rows for i in groups]
 
     def _read(self, number: int, part: int, name: str, as_dictionary: bool) -> Any:
         with pq.ParquetFile(
@@ -403,11 +403,11 @@ def _common_schema(paths: Sequence[Path], schemas: Sequence[Any]) -> Any:
     for name in first.names:
         common = first.field(name).type
         for path, schema in zip(paths[1:], schemas[1:], strict=True):
-            found = schema.field(name).type
-            both = _common_type(common, found)
+            other = schema.field(name).type
+            both = _common_type(common, other)
             if both is None:
                 raise DataError(
-                    f"Column {name!r} holds {common} in {paths[0]}, but {found} in "
+                    f"Column {name!r} holds {common} in {paths[0]}, but {other} in "
                     f"{path}; make them alike."
                 )
             common = both

@@ -350,8 +350,8 @@ class PieceBlocks(Cut):
         if getattr(self._last, "piece", None) != piece:
             self._last.piece = self._last.rows = None  # two would double the memory
             self._last.rows, self._last.piece = self._made(piece), piece
-        found: Array = self._last.rows
-        return found
+        rows: Array = self._last.rows
+        return rows
 
     def _made(self, piece: int) -> Array:
         rows = self.decode(piece)

@@ -165,7 +165,7 @@ class CategoryFinder:
 
     def __init__(self, label: str, kind: str, asked: bool) -> None:
         self._label, self._kind, self._asked = label, kind, bool(asked)
-        self._found: dict[Any, None] = {}  # in the order in which values are met
+        self._values: dict[Any, None] = {}  # in the order in which values are met
         self._kinds: set[str] = set()
         self._n_rows, self._declared = 0, False
 
@@ -188,13 +188,13 @@ class CategoryFinder:
             factors = factorize(part, self._label)
             self._kinds |= factors.kinds
             values = factors.occurring()
-        self._found.update(dict.fromkeys(values))
+        self._values.update(dict.fromkeys(values))
 
     def categories(self) -> tuple[Category, ...] | None:
         """The categories in the order of their codes, or None for numbers."""
         if not self.is_unclear:
             return (False, True) if self._kind == "booleans" else None
-        if self._n_rows and not (self._found or self._kinds):
+        if self._n_rows and not (self._values or self._kinds):
             raise DataError(
                 f"Column {self._label} holds no values, all are missing; drop it."
             )
@@ -212,7 +212,7 @@ class CategoryFinder:
                     f"into a type of numbers (e.g. with astype(float)), or name the "
                     f"column in categorical_features if they are codes."
                 )
-        values = [as_category(value, self._label) for value in self._found]
+        values = [as_category(value, self._label) for value in self._values]
         return tuple(values) if self._declared else self._in_order(values)
 
     def _in_order(self, values: list[Category]) -> tuple[Category, ...]:

@@ -85,7 +85,7 @@ class ConvertedRows(ArrayBlocks):
         if names is not None:
             self.feature_names = names
             self.coding = Coding(tuple(names), categories)
-        self._coded = [j for j, found in enumerate(categories) if found is not None]
+        self._coded = [j for j, values in enumerate(categories) if values is not None]
         self._levels = np.array([len(categories[j]) for j in self._coded], np.float64)
 
     @property
@@ -203,37 +203,37 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if path.stat().st_size > _MOST_BYTES:
         raise _damaged(path, "it is larger than any manifest")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        manifest = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"it cannot be read as JSON: {error}") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise DataError(
             f"{path} is not one of kplus convert; to read the other files of the "
             f"folder, give a pattern such as {folder / '*.parquet'}."
         )
-    if found.get("version") != VERSION:
+    if manifest.get("version") != VERSION:
         raise DataError(
-            f"{path} has version {str(found.get('version'))[:20]!r}, and this kplus "
+            f"{path} has version {str(manifest.get('version'))[:20]!r}, and this kplus "
             f"reads version {VERSION}: update kplus, or convert the table again."
         )
-    problem = _problem(found)
+    problem = _problem(manifest)
     if problem is not None:
         raise _damaged(path, problem)
-    found["categories"] = tuple(
-        None if values is None else tuple(values) for values in found["categories"]
+    manifest["categories"] = tuple(
+        None if values is None else tuple(values) for values in manifest["categories"]
     )
-    return found
+    return manifest
 
 
-def _problem(found: dict[str, Any]) -> str | None:
+def _problem(manifest: dict[str, Any]) -> str | None:
     """What is wrong with a manifest."""
     for key in _KEYS:
-        if key not in found:
+        if key not in manifest:
             return f"it lacks {key!r}"
-    names, categories = found["columns"], found["categories"]
-    if type(found["n_rows"]) is not int or found["n_rows"] < 1:
+    names, categories = manifest["columns"], manifest["categories"]
+    if type(manifest["n_rows"]) is not int or manifest["n_rows"] < 1:
         return "n_rows is no number of rows"
-    if not isinstance(found["index"], str | None):
+    if not isinstance(manifest["index"], str | None):
         return "index is no name"
     if not isinstance(categories, list) or not categories:
         return "categories is no list"

@@ -166,8 +166,8 @@ def _of_numbers(values: NDArray[Any], missing: NDArray[np.bool_]) -> Factors:
     if values.dtype.kind == "f":
         missing = missing | np.isnan(values)
     places = np.full(len(values), MISSING)
-    found, places[~missing] = np.unique(values[~missing], return_inverse=True)
-    return Factors(places, found.tolist())
+    distinct, places[~missing] = np.unique(values[~missing], return_inverse=True)
+    return Factors(places, distinct.tolist())
 
 
 def _of_objects(objects: Sequence[Any], label: str) -> Factors:
@@ -231,5 +231,5 @@ def _of_text(column: Series[Any], label: str) -> Factors:
         return _of_objects(column.to_list(), label)
     if hasattr(native, "cat"):
         return Factors(native.cat.codes.to_numpy(), native.cat.categories.tolist())
-    places, found = nw.dependencies.get_pandas().factorize(native.array)
-    return Factors(places, found.tolist())
+    places, distinct = nw.dependencies.get_pandas().factorize(native.array)
+    return Factors(places, distinct.tolist())

@@ -224,8 +224,8 @@ class Coder:
         if self.coding is not None and not self.coding.by_position and names is None:
             raise no_names(self.coding)
         if columns is None:
-            chosen = categorical_mask(self.categorical, table.n_features)
-            if self.coding is not None or (self.reset and chosen.any()):
+            mask = categorical_mask(self.categorical, table.n_features)
+            if self.coding is not None or (self.reset and mask.any()):
                 raise _no_categories(table)
         elif self.coding is not None:
             return self._coded(columns, self.coding.named(names)), self.coding
@@ -257,9 +257,11 @@ class Coder:
             return blocks, self.coding
         if not self.reset:
             refuse_categories(own)
-        chosen = categorical_mask(self.categorical, len(own.names), own.names)
-        for name, asked, found in zip(own.names, chosen, own.categories, strict=True):
-            if self.reset and asked and found is None:
+        mask = categorical_mask(self.categorical, len(own.names), own.names)
+        for name, is_chosen, categories in zip(
+            own.names, mask, own.categories, strict=True
+        ):
+            if self.reset and is_chosen and categories is None:
                 raise DataError(
                     f"Column {name!r} was converted as numbers; convert the table "
                     f"again, with categorical=[{name!r}]."
