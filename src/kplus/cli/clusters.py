@@ -93,9 +93,9 @@ class Clusters(Findings):
         sizes = np.bincount(labels, minlength=K)
         sums = _distance_sums(rows, labels, self._centers)
         columns = _common_categories(rows, labels, K)
-        for k, own in enumerate(columns):
+        for k, of_cluster in enumerate(columns):
             deviations = (means[k] - mean) / scale
-            own[:0] = [
+            of_cluster[:0] = [
                 {
                     "name": rows.names[j],
                     "mean": finite(means[k, i]),
@@ -121,20 +121,20 @@ def _means(rows: Rows, labels: IntArray, K: int) -> Array:
     """Means of the columns of numbers; NaN where a cluster has no value."""
     numbers = rows.numbers
     sums, counts = np.zeros((K, len(numbers))), np.zeros((K, len(numbers)))
-    for part, own in rows.parts(labels):
+    for part, part_labels in rows.parts(labels):
         values = part[:, numbers]
         seen = ~np.isnan(values)
-        np.add.at(sums, own, np.where(seen, values, 0.0))
-        np.add.at(counts, own, seen)
+        np.add.at(sums, part_labels, np.where(seen, values, 0.0))
+        np.add.at(counts, part_labels, seen)
     return np.where(counts > 0, sums / np.maximum(counts, 1.0), np.nan)
 
 
 def _distance_sums(rows: Rows, labels: IntArray, centers: Array) -> Array:
     sums = np.zeros(len(centers))
-    for part, own in rows.parts(labels):
-        shifts = part[:, rows.numbers] - centers[own]
+    for part, part_labels in rows.parts(labels):
+        shifts = part[:, rows.numbers] - centers[part_labels]
         distances = np.linalg.norm(np.where(np.isnan(shifts), 0.0, shifts), axis=1)
-        sums += np.bincount(own, distances, minlength=len(centers))
+        sums += np.bincount(part_labels, distances, minlength=len(centers))
     return sums
 
 
@@ -148,10 +148,10 @@ def _common_categories(
     if not coded:
         return out
     category_counts = {j: np.zeros((K, len(values))) for j, values in coded.items()}
-    for part, own in rows.parts(labels):
+    for part, part_labels in rows.parts(labels):
         for j, counts in category_counts.items():
             seen = ~np.isnan(part[:, j])
-            np.add.at(counts, (own[seen], part[seen, j].astype(np.int64)), 1.0)
+            np.add.at(counts, (part_labels[seen], part[seen, j].astype(np.int64)), 1.0)
     for j, counts in category_counts.items():
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
         overall = counts.sum(axis=0) / max(counts.sum(), 1.0)

@@ -64,13 +64,13 @@ class Features(Findings):
             answers = feature_answers(self.model, part)
             self._tally.add(answers["features"])
             for start, rows in read_once(part):
-                own = slice(start, start + len(rows))
-                self._tally.add_values(rows, answers["features"][own])
-                self._add_error(rows, answers, own)
+                part_rows = slice(start, start + len(rows))
+                self._tally.add_values(rows, answers["features"][part_rows])
+                self._add_error(rows, answers, part_rows)
             yield answers
 
     def _add_error(
-        self, rows: Array, answers: dict[str, NDArray[Any]], own: slice
+        self, rows: Array, answers: dict[str, NDArray[Any]], part_rows: slice
     ) -> None:
         """Add up what features leave of rows, where the model does not tell it."""
 
@@ -245,9 +245,9 @@ class IBPFeatures(Features):
     _left = 0.0
 
     def _add_error(
-        self, rows: Array, answers: dict[str, NDArray[Any]], own: slice
+        self, rows: Array, answers: dict[str, NDArray[Any]], part_rows: slice
     ) -> None:
-        expected = answers.get("probabilities", answers["features"])[own]
+        expected = answers.get("probabilities", answers["features"])[part_rows]
         left = rows - self.model.inverse_transform(expected)
         self._left += float(np.nansum(np.square(left)))
 

@@ -203,14 +203,14 @@ class ColumnFiles(Columns):
         counts: list[int] = []
         for number, path in enumerate(self.paths):
             with self._damage(path):
-                schema, own = self._look(number)
+                schema, piece_rows = self._look(number)
                 for name, value in self._folders[number].items():
                     schema = schema.append(pa.field(name, value.type))
                 names = schema.names
             refuse_twice(str(path), names)
             schemas.append(schema)
-            self._places += [(number, part) for part in range(len(own))]
-            counts += own
+            self._places += [(number, part) for part in range(len(piece_rows))]
+            counts += piece_rows
         super().__init__(_common_schema(self.paths, schemas), counts)
 
     def __str__(self) -> str:

@@ -130,13 +130,15 @@ class RecodedBlocks(WrappedBlocks):
     Parameters
     ----------
     source : Cut
-    own, coding : Coding
+    source_coding, coding : Coding
         That of `source`, and the one to use; both have the same columns.
     unknown : {"error", "missing"}
         What a category is that `coding` does not have.
     """
 
-    def __init__(self, source: Cut, own: Coding, coding: Coding, unknown: str) -> None:
+    def __init__(
+        self, source: Cut, source_coding: Coding, coding: Coding, unknown: str
+    ) -> None:
         super().__init__(source)
         self.feature_names = list(coding.names)
         self.coding = coding
@@ -144,10 +146,10 @@ class RecodedBlocks(WrappedBlocks):
         # Of columns with other codes: the values of their codes, and the new ones.
         self._coders: dict[int, tuple[list[Category], ColumnCoder]] = {}
         for j, (here, there) in enumerate(
-            zip(own.categories, coding.categories, strict=True)
+            zip(source_coding.categories, coding.categories, strict=True)
         ):
             if (here is None) != (there is None):
-                _refuse_kind(own.names[j], here is None)
+                _refuse_kind(source_coding.names[j], here is None)
             if here is not None and there is not None and here != there:
                 coder = ColumnCoder(repr(coding.names[j]), there, unknown)
                 self._coders[j] = list(here), coder

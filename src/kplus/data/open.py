@@ -245,28 +245,28 @@ class Coder:
 
     def _open_coded(self, table: Any) -> Opened:
         """Open blocks of codes that say what these mean."""
-        own: Coding = table.coding
+        coding: Coding = table.coding
         table = table.cut(self.block_rows)
         if self.coding is not None:
-            named = self.coding.named(own.names)
-            named.check_columns(own.names, len(own.names))
-            if own.categories == named.categories:
+            named = self.coding.named(coding.names)
+            named.check_columns(coding.names, len(coding.names))
+            if coding.categories == named.categories:
                 return table, self.coding
-            blocks = RecodedBlocks(table, own, named, self.unknown)
+            blocks = RecodedBlocks(table, coding, named, self.unknown)
             blocks.check()
             return blocks, self.coding
         if not self.reset:
-            refuse_categories(own)
-        mask = categorical_mask(self.categorical, len(own.names), own.names)
+            refuse_categories(coding)
+        mask = categorical_mask(self.categorical, len(coding.names), coding.names)
         for name, is_chosen, categories in zip(
-            own.names, mask, own.categories, strict=True
+            coding.names, mask, coding.categories, strict=True
         ):
             if self.reset and is_chosen and categories is None:
                 raise DataError(
                     f"Column {name!r} was converted as numbers; convert the table "
                     f"again, with categorical=[{name!r}]."
                 )
-        return table, own if own.has_categories else None
+        return table, coding if coding.has_categories else None
 
 
 def typed_columns(table: Any) -> Any:
