@@ -263,6 +263,11 @@ def test_columns_are_chosen_when_converting(data, tmp_path):
         )
 
 
+def test_columns_of_an_open_table(data, tmp_path):
+    table = kplus.open_files(data, columns=["b", "a"])
+    assert kplus.convert(table, tmp_path / "rows")["columns"] == ["b", "a"]
+
+
 def test_blocks_travel(data, tmp_path):
     kplus.convert(data, tmp_path / "rows", index="id")
     blocks = kplus.open_files(tmp_path / "rows")

@@ -176,7 +176,7 @@ def select_columns(
     ----------
     table : Columns
     columns : sequence of str or None
-        The columns to use; by default all but the index that the table has stored.
+        The columns to use; by default those of the table.
     drop : sequence of str
         Columns to leave out.
     index : str or None
@@ -201,9 +201,7 @@ def select_columns(
     for name in [*([] if index is None else [index]), *(columns or ()), *drop]:
         if name not in known:
             raise unknown_column(where, name, known)
-    used = (
-        [name for name in known if name not in stored] if columns is None else columns
-    )
+    used = table.names if columns is None else columns
     names = [name for name in used if name not in drop]
     twice = sorted({name for name in names if names.count(name) > 1})
     if columns is not None and index in names:
