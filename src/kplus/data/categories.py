@@ -98,8 +98,8 @@ class Coding:
             A column holds dates, lists or the like, a mixture of text and numbers, or
             no value at all, or `categorical` asks for a column that is not there.
         """
-        chosen = categorical_mask(categorical, len(table.kinds), table.names)
-        finders = list(map(CategoryFinder, table.labels, table.kinds, chosen))
+        mask = categorical_mask(categorical, len(table.kinds), table.names)
+        finders = list(map(CategoryFinder, table.labels, table.kinds, mask))
         unclear = [j for j, finder in enumerate(finders) if finder.is_unclear]
         for j, part in table.parts(unclear):
             finders[j].add(part)
@@ -158,13 +158,13 @@ class Coding:
 
 
 class CategoryFinder:
-    """Finds the categories of a column, of which it is shown part after part.
+    """Finds the categories of a column, from its parts, one after the other.
 
-    For `label` and `kind` see `TypedColumns`; `asked` if numbers are categories, too.
+    For `label` and `kind` see `TypedColumns`; numbers are categories if `is_chosen`.
     """
 
-    def __init__(self, label: str, kind: str, asked: bool) -> None:
-        self._label, self._kind, self._asked = label, kind, bool(asked)
+    def __init__(self, label: str, kind: str, is_chosen: bool) -> None:
+        self._label, self._kind, self._is_chosen = label, kind, bool(is_chosen)
         self._values: dict[Any, None] = {}  # in the order in which values are met
         self._kinds: set[str] = set()
         self._n_rows, self._declared = 0, False
@@ -172,11 +172,11 @@ class CategoryFinder:
     @property
     def is_unclear(self) -> bool:
         """Whether values must be looked at."""
-        return self._kind != "booleans" and (self._kind != "numbers" or self._asked)
+        return self._kind != "booleans" and (self._kind != "numbers" or self._is_chosen)
 
     def add(self, part: Column) -> None:
         self._n_rows += len(part)
-        if self._kind == "values" and not self._asked:
+        if self._kind == "values" and not self._is_chosen:
             kinds = kinds_of_objects(np.asarray(part).tolist(), self._label)
             if not kinds - {"numbers"}:  # numbers are not collected
                 self._kinds |= kinds
@@ -203,7 +203,7 @@ class CategoryFinder:
                 f"Column {self._label} mixes {' and '.join(sorted(self._kinds))}; turn "
                 f"its values into one type, e.g. all into text."
             )
-        if self._kinds == {"numbers"} and not self._asked:
+        if self._kinds == {"numbers"} and not self._is_chosen:
             if self._kind == "values":
                 return None
             if self._kind in ("objects", "text"):

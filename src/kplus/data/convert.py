@@ -167,8 +167,8 @@ def _refuse_choice(
     index: str | None,
     categorical: CategoricalSpec,
 ) -> None:
-    chosen = isinstance(categorical, str) and categorical == FROM_DTYPE
-    if columns is None and not drop and index is None and chosen:
+    by_dtype = isinstance(categorical, str) and categorical == FROM_DTYPE
+    if columns is None and not drop and index is None and by_dtype:
         return
     raise DataError(
         "The table has no names of columns, or was converted before, so that none can "
@@ -182,9 +182,9 @@ def _refuse_choice(
 def _coded(table: Any, categorical: CategoricalSpec) -> tuple[Blocks, Coding]:
     table_columns = FileColumns(table)
     coding = Coding.of(table_columns, categorical)
-    chosen = categorical_mask(categorical, len(table.names), table.names)
-    asked = [name for name, it in zip(table.names, chosen, strict=True) if it]
-    refuse_row_names(table, coding, asked)
+    mask = categorical_mask(categorical, len(table.names), table.names)
+    allowed = [name for name, it in zip(table.names, mask, strict=True) if it]
+    refuse_row_names(table, coding, allowed)
     if coding.has_categories:
         return table_columns.coded(coding), coding
     return number_blocks(table), coding
