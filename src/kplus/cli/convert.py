@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kplus.cli.console import CommandError, count, note, status
-from kplus.cli.options import Options, chosen
+from kplus.cli.options import Options, column_options
 from kplus.data.arrow import as_text
 from kplus.data.convert import convert as write
 from kplus.data.files import open_files
@@ -23,7 +23,7 @@ def convert(options: Options) -> None:
             manifest = write(
                 _open(options),
                 options.outdir,
-                **chosen(options),
+                **column_options(options),
                 categorical=options.categorical or "from_dtype",
                 dtype=options.dtype,
                 force=options.force,

@@ -19,7 +19,7 @@ from kplus.cli.interrupted import (
     read_command,
 )
 from kplus.cli.models import MODELS, accepted, make_model
-from kplus.cli.options import COMMANDS, Options, chosen
+from kplus.cli.options import COMMANDS, Options, column_options
 from kplus.cli.output import (
     check_folder,
     check_index_name,
@@ -106,7 +106,11 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
     categorical = tuple(options.categorical or ())
     table = read_table(
         options.data,
-        Choice(**chosen(options), categorical=categorical, accepts=accepted(options)),
+        Choice(
+            **column_options(options),
+            categorical=categorical,
+            accepts=accepted(options),
+        ),
     )
     remedy = ""
     if hasattr(model, "observations"):

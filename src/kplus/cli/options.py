@@ -23,7 +23,7 @@ __all__ = [
     "PARAMETERS",
     "Options",
     "as_command",
-    "chosen",
+    "column_options",
 ]
 
 Options = SimpleNamespace
@@ -248,7 +248,7 @@ def as_command(
     return command
 
 
-def chosen(options: Options) -> dict[str, Any]:
+def column_options(options: Options) -> dict[str, Any]:
     """Which columns to use; a name with a comma may be put in quotes."""
     columns = options.columns
     if columns is not None:

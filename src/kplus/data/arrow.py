@@ -63,7 +63,7 @@ class Columns(ABC):
     def __init__(self, schema: Any, counts: Sequence[int]) -> None:
         self.schema = self._common = schema
         self.counts = list(counts)
-        self._chosen: list[str] | None = None
+        self._selected: list[str] | None = None
         self.stamps: Stamps | None = None
 
     @property
@@ -97,8 +97,8 @@ class Columns(ABC):
     @property
     def names(self) -> list[str]:
         """Names of the columns to use: those selected, or all but the index."""
-        if self._chosen is not None:
-            return self._chosen
+        if self._selected is not None:
+            return self._selected
         index = self.index_names
         return [name for name in self.schema.names if name not in index]
 
@@ -110,9 +110,9 @@ class Columns(ABC):
             if name not in self.schema.names:
                 raise unknown_column(str(self), name, self.schema.names)
         refuse_twice(str(self), names)
-        chosen = copy(self)
-        chosen._chosen = list(names)
-        return chosen
+        other = copy(self)
+        other._selected = list(names)
+        return other
 
     def retype(self, types: dict[str, Any]) -> Self:
         """The same table with other types of some columns."""
