@@ -240,8 +240,8 @@ class DescribedClusters(Findings):
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
         """A line for each feature, as in "age 24 ± 3.1 (41 ± 18)"."""
-        told = record["features"]
-        lines = [f"{f['name']} {f['here']} ({f['overall']})" for f in told]
+        features = record["features"]
+        lines = [f"{f['name']} {f['here']} ({f['overall']})" for f in features]
         left = len(lines) - _MAX_PRINTED
         if left > 0:
             lines[_MAX_PRINTED:] = [f"and {count(left, 'feature')} more"]

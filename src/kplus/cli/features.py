@@ -124,7 +124,7 @@ class Features(Findings):
             explained = f"{self._explained:.1%} of the variance explained, "
         return explained + super().quality()
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         patterns, counts = self._combinations
         return {
             "features": self.records,
@@ -152,16 +152,16 @@ class Features(Findings):
         if self._tally.base is not None:
             caption = "base: in all rows; told as it differs from the column means"
         super().print(title, caption)
-        told = self.told()
-        shown = told["combinations"][:_MAX_PRINTED]
-        left = told["n_combinations"] - len(shown)
+        result = self.as_json()
+        printed = result["combinations"][:_MAX_PRINTED]
+        left = result["n_combinations"] - len(printed)
         rows = [
             (
                 f"{record['rows']:,}",
                 f"{record['share']:.1%}",
                 " + ".join(map(str, record["features"])) or "none",
             )
-            for record in shown
+            for record in printed
         ]
         more = f"and {count(left, 'combination')} more" if left else ""
         print_table(("rows", "share", "features"), rows, caption=more)

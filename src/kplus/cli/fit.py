@@ -203,7 +203,7 @@ def _report(
             "seconds": seconds,
             "scaled": options.scale,
             "files": files,
-            **findings.told(),
+            **findings.as_json(),
         }
         print(json.dumps(result, indent=2, allow_nan=False))
     elif not options.quiet:

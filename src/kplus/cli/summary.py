@@ -16,7 +16,7 @@ from kplus.data.categories import Coding
 __all__ = ["Findings", "Rows", "column_words", "finite", "print_table", "telling"]
 
 _MAX_COLUMNS = 6
-_MAX_SHOWN = 20
+_MAX_RECORDS = 20
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Findings:
         """All that was found, a record for each cluster or feature."""
         raise NotImplementedError
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """The same for JSON, and what else there is."""
         return {f"{self.noun}s": self.records}
 
@@ -131,10 +131,12 @@ class Findings:
 
     def print(self, title: str, caption: str = "") -> None:
         """Print what was found, or the largest of very many."""
-        shown, captions = self.records, [caption] if caption else []
-        if len(shown) > _MAX_SHOWN:
-            shown = sorted(shown, key=lambda record: -record[self.size])[:_MAX_SHOWN]
-            captions.insert(0, f"the largest {_MAX_SHOWN}; --json tells all")
+        records, captions = self.records, [caption] if caption else []
+        if len(records) > _MAX_RECORDS:
+            records = sorted(records, key=lambda record: -record[self.size])[
+                :_MAX_RECORDS
+            ]
+            captions.insert(0, f"the largest {_MAX_RECORDS}; --json tells all")
         rows = [
             (
                 f"{'base ' if record.get('base') else ''}{record[self.noun]}",
@@ -142,7 +144,7 @@ class Findings:
                 f"{record['share']:.1%}",
                 *self.cells(record),
             )
-            for record in shown
+            for record in records
         ]
         headings = (self.noun, "rows", "share", *self.headings)
         print_table(headings, rows, title, "\n".join(captions))
@@ -157,8 +159,8 @@ def finite(value: Any) -> float | None:
 def telling(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the columns of largest `deviation`, no more than a line or two hold."""
     # Less than a twentieth of a standard deviation tells nothing; it would show as 0.
-    told = [c for c in columns if abs(c["deviation"] or 0.0) >= 0.05]
-    return sorted(told, key=lambda c: -abs(c["deviation"]))[:_MAX_COLUMNS]
+    columns = [c for c in columns if abs(c["deviation"] or 0.0) >= 0.05]
+    return sorted(columns, key=lambda c: -abs(c["deviation"]))[:_MAX_COLUMNS]
 
 
 def column_words(columns: Sequence[dict[str, Any]]) -> str:
