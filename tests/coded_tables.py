@@ -2,7 +2,7 @@
 
 from kplus.data.categories import Coding
 from kplus.data.open import open_data, typed_columns
-from kplus.data.wrapped import cached
+from kplus.data.wrapped import read_if_small
 
 
 def coding_of(table, *choice):
@@ -13,4 +13,4 @@ def coding_of(table, *choice):
 def coded(table, coding, block_rows=None, unknown="error"):
     """Blocks of a table, from memory if it is small."""
     blocks = typed_columns(open_data(table)).coded(coding, block_rows, unknown)
-    return cached(blocks) or blocks
+    return read_if_small(blocks) or blocks

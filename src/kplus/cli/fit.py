@@ -14,9 +14,9 @@ from kplus.cli.interrupted import (
     check_new,
     fit_or_resume,
     interruption,
-    kept_command,
-    note_command,
     read_command,
+    save_command,
+    saved_command,
 )
 from kplus.cli.models import MODELS, accepted, make_model
 from kplus.cli.options import COMMANDS, Options, column_options
@@ -81,7 +81,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
         X = source = ScaledBlocks(
             source, profile.mean, profile.scale, table.names, table.coding
         )
-    with kept_command(options):
+    with saved_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
             seconds, ended = _fit_model(options, model, X, begun)
             if options.scale:
@@ -95,7 +95,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             files = _write(options, table, findings, folder)
         if not ended and options.checkpoint is not None:
             options.force = True  # going on replaces the files
-            note_command(options)
+            save_command(options)
         _report(options, findings, seconds, files)
         if not ended:
             raise interruption(options, model.n_iter_)

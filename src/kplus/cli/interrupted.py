@@ -16,9 +16,9 @@ __all__ = [
     "check_new",
     "fit_or_resume",
     "interruption",
-    "kept_command",
-    "note_command",
     "read_command",
+    "save_command",
+    "saved_command",
 ]
 
 _FILE = "command.json"
@@ -40,7 +40,7 @@ def check_new(folder: Path | None) -> None:
 
 
 @contextmanager
-def kept_command(options: Options) -> Iterator[None]:
+def saved_command(options: Options) -> Iterator[None]:
     """Keep the command beside its checkpoint until the block succeeds.
 
     It stays if the process is killed or interrupted, or if the block fails when there
@@ -50,7 +50,7 @@ def kept_command(options: Options) -> Iterator[None]:
     if folder is None:
         yield
         return
-    note_command(options)
+    save_command(options)
     try:
         yield
     except Interrupted:
@@ -58,12 +58,12 @@ def kept_command(options: Options) -> Iterator[None]:
     except Exception:
         remove_unused(folder)
         if not has_begun(folder):
-            _forget_command(folder)
+            _delete_command(folder)
         raise
-    _forget_command(folder)
+    _delete_command(folder)
 
 
-def note_command(options: Options) -> None:
+def save_command(options: Options) -> None:
     """Write down, beside the checkpoint, what is to be done."""
     options.checkpoint.mkdir(parents=True, exist_ok=True)
     plain = {
@@ -74,7 +74,7 @@ def note_command(options: Options) -> None:
         file.write(json.dumps(plain, indent=1).encode())
 
 
-def _forget_command(folder: Path) -> None:
+def _delete_command(folder: Path) -> None:
     """There is nothing to go on with any more."""
     (folder / _FILE).unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):

@@ -173,8 +173,8 @@ class ScaledBlocks(WrappedBlocks):
         self._scale = scale
         self.coding = None
         if names is not None:
-            kept = () if coding is None else coding.categories
-            categories = kept or (None,) * len(names)
+            known = () if coding is None else coding.categories
+            categories = known or (None,) * len(names)
             self.feature_names = [
                 f"{name} (standardised)" if values is None else name
                 for name, values in zip(names, categories, strict=True)

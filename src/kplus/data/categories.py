@@ -269,13 +269,13 @@ class ColumnCoder:
         return codes_to_floats(self.codes(column, rows))
 
     def _unknown(self, value: Any, row: int) -> DataError:
-        shown = ", ".join(repr(category)[:40] for category in self.categories[:5])
+        listed = ", ".join(repr(category)[:40] for category in self.categories[:5])
         more = ", ..." if len(self.categories) > 5 else ""
         value = value.item() if isinstance(value, np.generic) else value
         return DataError(
             f"Column {self.label} holds {repr(value)[:80]} (row {row}), which is none "
-            f"of the categories of the fit ({shown}{more}). Give it as missing, or fit "
-            f"again with a categorical dtype that declares it."
+            f"of the categories of the fit ({listed}{more}). Give it as missing, or "
+            f"fit again with a categorical dtype that declares it."
         )
 
 

@@ -185,10 +185,10 @@ def refuse_categories(coding: Coding | None) -> None:
         return
     for name, categories in zip(coding.names, coding.categories, strict=True):
         if categories is not None and not _are_booleans(categories):
-            shown = ", ".join(repr(value)[:40] for value in categories[:3])
+            listed = ", ".join(repr(value)[:40] for value in categories[:3])
             raise NotNumbersError(
-                f"Column {name!r} holds categories ({shown}), not numbers. Convert the "
-                f"table again without it (drop=[{name!r}])."
+                f"Column {name!r} holds categories ({listed}), not numbers. Convert "
+                f"the table again without it (drop=[{name!r}])."
             )
 
 

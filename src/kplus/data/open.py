@@ -24,7 +24,7 @@ from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
-from kplus.data.wrapped import UserBlocks, cached, looks_like_blocks
+from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -237,8 +237,8 @@ class Coder:
 
     def _coded(self, columns: Any, coding: Coding) -> Blocks:
         blocks = columns.coded(coding, self.block_rows, self.unknown)
-        if (kept := cached(blocks)) is not None:
-            return kept
+        if (copy := read_if_small(blocks)) is not None:
+            return copy
         if self.coding is not None:
             blocks.check()
         return blocks  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Blocks made of other blocks: changed, some of their rows, checked, kept in memory."""
+"""Blocks made of other blocks: changed, some of their rows, checked, in memory."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ __all__ = [
     "ShiftedBlocks",
     "UserBlocks",
     "WrappedBlocks",
-    "cached",
     "looks_like_blocks",
+    "read_if_small",
 ]
 
 CACHE_BYTES = 64 * 2**20
@@ -169,7 +169,7 @@ class UserBlocks(Cut):
 # ------------------------------------------------------------------- in memory
 
 
-def cached(blocks: Blocks) -> Blocks | None:
+def read_if_small(blocks: Blocks) -> Blocks | None:
     """Blocks of float64 in memory if the table is small, else None."""
     shape = blocks.n_rows, blocks.n_features
     if 8 * shape[0] * shape[1] > CACHE_BYTES:
@@ -178,8 +178,8 @@ def cached(blocks: Blocks) -> Blocks | None:
     for start, part in read_blocks(blocks):
         rows[start : start + len(part)] = part
     rows.flags.writeable = False  # blocks are views of it
-    kept: Any = ArrayBlocks(rows, blocks.block_rows)
-    kept.stamps = getattr(blocks, "stamps", None)
+    copy: Any = ArrayBlocks(rows, blocks.block_rows)
+    copy.stamps = getattr(blocks, "stamps", None)
     if hasattr(blocks, "feature_names"):
-        kept.feature_names = blocks.feature_names
-    return kept  # type: ignore[no-any-return]
+        copy.feature_names = blocks.feature_names
+    return copy  # type: ignore[no-any-return]
