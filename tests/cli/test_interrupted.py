@@ -60,7 +60,7 @@ def test_going_on_replaces_what_was_written(
     done = kplus(*words, out, "--checkpoint", here)
     monkeypatch.undo()
     assert done.code == 130
-    assert f"after 1 pass. kplus resume {here} goes on.\n" in done.err
+    assert f"after 1 pass. kplus resume {here} resumes it.\n" in done.err
     assert library.load(out / "model.kplus").n_iter_ == 1
     assert kplus("resume", here).code == 0
     labels = (tmp_path / "whole" / "labels.csv").read_bytes()
@@ -82,7 +82,7 @@ def test_nothing_was_found_yet_with_a_checkpoint(
     here = tmp_path / "here"
     interrupt(2)
     done = kplus("fit", data, "-o", out, "--checkpoint", here)
-    assert f"nothing was written. kplus resume {here} goes on.\n" in done.err
+    assert f"nothing was written. kplus resume {here} resumes it.\n" in done.err
     monkeypatch.undo()
     assert kplus("resume", here).code == 0
     assert library.load(out / "model.kplus").n_clusters_ == 3

@@ -122,7 +122,7 @@ def _as_option(match: re.Match[str]) -> str:
 
 @contextmanager
 def status(text: str, quiet: bool) -> Iterator[Any]:
-    """Show that work goes on, if someone watches.
+    """Show that a command is working, at a terminal.
 
     Yields
     ------

@@ -94,7 +94,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             findings: Findings = kind(model, rows, X)
             files = _write(options, table, findings, folder)
         if not ended and options.checkpoint is not None:
-            options.force = True  # going on replaces the files
+            options.force = True  # resuming replaces the files
             save_command(options)
         _report(options, findings, seconds, files)
         if not ended:

@@ -34,7 +34,7 @@ def check_new(folder: Path | None) -> None:
     if command or has_begun(folder):
         how = f"by kplus resume {folder}" if command else "in Python"
         raise CommandError(
-            f"{folder} holds the checkpoint of a fit that did not end: go on with it "
+            f"{folder} holds the checkpoint of a fit that did not end: resume it "
             f"{how}, or delete the folder."
         )
 
@@ -44,7 +44,7 @@ def saved_command(options: Options) -> Iterator[None]:
     """Keep the command beside its checkpoint until the block succeeds.
 
     It stays if the process is killed or interrupted, or if the block fails when there
-    is something to go on from.
+    is something to resume.
     """
     folder = options.checkpoint
     if folder is None:
@@ -75,7 +75,7 @@ def save_command(options: Options) -> None:
 
 
 def _delete_command(folder: Path) -> None:
-    """There is nothing to go on with any more."""
+    """There is nothing to resume any more."""
     (folder / _FILE).unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
@@ -131,5 +131,5 @@ def interruption(options: Options, passes: int | None) -> Interrupted:
     if passes is not None:
         words = f"Interrupted: this is the best so far, after {count(passes, 'pass')}."
     if options.checkpoint is not None:
-        words += f" kplus resume {options.checkpoint} goes on."
+        words += f" kplus resume {options.checkpoint} resumes it."
     return Interrupted(words)
