@@ -322,7 +322,7 @@ class FeatureTally:
 
 
 def _words(Z: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """The patterns of rows, 64 bits a word."""
+    """The patterns of rows, 64 bits per word."""
     packed = np.packbits(Z, axis=1)
     n_words = max(1, -(-Z.shape[1] // _WORD))
     padded = np.zeros((len(Z), 8 * n_words), dtype=np.uint8)

@@ -2,7 +2,7 @@
 
 Whatever the source, block ``i`` is the same rows in the same order, so the result
 of a fit does not depend on where its rows are kept. Blocks are converted when they
-are read: beyond the table itself, memory holds one block a thread.
+are read: beyond the table itself, memory holds one block per thread.
 """
 
 import mmap

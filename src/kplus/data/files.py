@@ -36,7 +36,7 @@ def open_files(
     - ``.npy`` files are mapped into memory, and so are Arrow files (``.arrow``,
       ``.feather``).
     - Parquet files and Zarr arrays are decoded by row groups and by chunks: memory
-      holds one of them a thread.
+      holds one of them per thread.
     - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
       in the scratch folder of `resources`, or that for temporary files, which is
       deleted when the table is not used any more.

@@ -96,5 +96,5 @@ def _check(path: Path, array: Any) -> None:
         raise DataError(
             f"{path} claims {array.shape[1]:,} columns, and {chunks:,} chunks of "
             f"{array.chunks[0]:,} rows: it is damaged, or should be written anew with "
-            f"more rows a chunk, about 100,000."
+            f"more rows per chunk, about 100,000."
         )
