@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import kplus as library
+from kplus.cli.console import PassProgress
 from kplus.cli.features import Features
-from kplus.cli.progress import PassProgress
 from kplus.cli.scaling import Profile
 from kplus.cli.summary import Rows
 from kplus.data.blocks import ArrayBlocks

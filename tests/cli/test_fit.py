@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import kplus as library
-from kplus.cli.progress import PassProgress
+from kplus.cli.console import PassProgress
 
 
 def labels(folder):

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import kplus as library
-from kplus.cli.progress import PassProgress
+from kplus.cli.console import PassProgress
 
 NAMES = ["a", "b", "c", "d", "e"]
 A = np.array([[5.0, 5.0, 0.0, 0.0, 1.0], [0.0, 0.0, 4.0, 4.0, 0.0]])

@@ -9,7 +9,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from kplus.cli.console import CommandError, count, note, notes_for_warnings, status
+from kplus.cli.console import (
+    CommandError,
+    PassProgress,
+    count,
+    note,
+    notes_for_warnings,
+    status,
+)
 from kplus.cli.interrupted import (
     check_new,
     fit_or_resume,
@@ -27,7 +34,6 @@ from kplus.cli.output import (
     write_rows,
     write_table,
 )
-from kplus.cli.progress import PassProgress
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import Profile, ScaledBlocks, profile_columns, scale_hint
 from kplus.cli.summary import Findings, Rows
