@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kplus.cli.console import count
-from kplus.cli.summary import Findings, Rows, column_words, finite, telling
+from kplus.cli.summary import Findings, Rows, column_words, finite, most_distinctive
 from kplus.core.types import Array, IntArray
 from kplus.craft.report import Trait, describe
 from kplus.data.wrapped import WrappedBlocks
@@ -82,7 +82,7 @@ class Clusters(Findings):
         """Describe every cluster.
 
         `cluster`, `size`, `share`, `mean_distance` (over the columns of numbers, in the
-        model's units) and `columns`, those that tell the cluster best from the rest.
+        model's units) and `columns`, the most distinctive ones.
         These have a `name` and a `deviation` from all rows, in standard deviations;
         numbers a `mean` (in the file's units), categories the commonest `category` with
         its `share`.
@@ -111,7 +111,7 @@ class Clusters(Findings):
                 "mean_distance": (
                     finite(sums[k] / max(sizes[k], 1)) if len(rows.numbers) else None
                 ),
-                "columns": telling(columns[k]),
+                "columns": most_distinctive(columns[k]),
             }
             for k in range(K)
         ]
@@ -187,7 +187,7 @@ class _Numbers(WrappedBlocks):
 
 
 class DescribedClusters(Findings):
-    """What `CRAFT` found: clusters, and the features that tell them."""
+    """What `CRAFT` found: clusters, and the features that distinguish them."""
 
     headings = ("told by: here (overall)",)
 
@@ -266,7 +266,7 @@ class DescribedClusters(Findings):
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
-        """Every cluster: its size, share and features, telling ones first."""
+        """Every cluster: its size, share and features, distinctive ones first."""
         clusters = groupby(self._traits, key=lambda trait: trait.cluster)
         return [self._record(traits) for _, traits in clusters]
 

@@ -1,13 +1,13 @@
 """The features of a fit: which rows have them, what they add, and combinations.
 
-Units. Files and JSON tell features in the units of the input file. A feature is a
+Units. Files and JSON give features in the units of the input file. A feature is a
 difference, so that after ``--scale`` its values are multiplied by the scales of the
 columns. The means that were taken off are given back to the base, the feature that all
 rows have; then Z times the components makes up the rows, as without ``--scale``. If no
 feature is in all rows, none of them can hold the means: rows are then the means (the
 `offset` in JSON, `scaling_["mean"]` in the model file) plus their features.
 
-Tables and files tell features as zeros and ones. Where a model gives probabilities, a
+Tables and files give features as zeros and ones. Where a model gives probabilities, a
 row has the features of more than one half, and the file has the probabilities, too.
 """
 
@@ -28,8 +28,8 @@ from kplus.cli.summary import (
     Rows,
     column_words,
     finite,
+    most_distinctive,
     print_table,
-    telling,
 )
 from kplus.core.types import Array, IntArray
 from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
@@ -72,7 +72,7 @@ class Features(Findings):
     def _add_error(
         self, rows: Array, answers: dict[str, NDArray[Any]], part_rows: slice
     ) -> None:
-        """Add up what features leave of rows, where the model does not tell it."""
+        """Add up what features leave of rows, unless the model has it."""
 
     def tables(self) -> dict[str, Any]:
         columns = {
@@ -224,7 +224,7 @@ class Features(Findings):
                 "rows": int(self._tally.counts[k]),
                 "share": float(self._tally.shares[k]),
                 "base": k == self._tally.base,
-                "columns": telling(
+                "columns": most_distinctive(
                     [
                         {
                             "name": name,

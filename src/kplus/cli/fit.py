@@ -79,7 +79,7 @@ def _run(options: Options, *, begun: bool) -> None:
 
 
 def _find(options: Options, model: Any, begun: bool) -> None:
-    """Read, fit, write, tell."""
+    """Read, fit, write, report."""
     with status(f"Reading {options.data}", options.quiet):
         table, profile = _read(options, model)
     source, X = table.source, table.data
@@ -192,7 +192,7 @@ def _write(
 def _report(
     options: Options, findings: Findings, seconds: float, files: dict[str, str]
 ) -> None:
-    """Tell what was found: notes, then JSON or a table and the names of files."""
+    """Report what was found: notes, then JSON or a table and the names of files."""
     source, passes = findings.rows.source, int(findings.model.n_iter_)
     if not options.quiet:
         why = findings.no_picture() if options.plot else None

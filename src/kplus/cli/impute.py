@@ -48,7 +48,7 @@ def impute(options: Options) -> None:
     if options.json:
         print(json.dumps(_result(options, table, gaps, filled), allow_nan=False))
     elif not options.quiet:
-        _tell(options, gaps)
+        _report(options, gaps)
 
 
 def _expected(model: Any, table: Table) -> Array:
@@ -113,7 +113,7 @@ def _result(
     }
 
 
-def _tell(options: Options, gaps: NDArray[Any]) -> None:
+def _report(options: Options, gaps: NDArray[Any]) -> None:
     values = count(int(gaps.sum()), "value")
     columns = count(int(gaps.any(axis=0).sum()), "column")
     note(f"Filled {values} in {columns}." if gaps.any() else "No value was missing.")

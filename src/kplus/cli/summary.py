@@ -13,7 +13,14 @@ from kplus.cli.scaling import Profile, number_columns, read_once
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 
-__all__ = ["Findings", "Rows", "column_words", "finite", "print_table", "telling"]
+__all__ = [
+    "Findings",
+    "Rows",
+    "column_words",
+    "finite",
+    "most_distinctive",
+    "print_table",
+]
 
 _MAX_COLUMNS = 6
 _MAX_RECORDS = 20
@@ -40,7 +47,7 @@ class Rows:
 
 
 class Findings:
-    """What ``kplus fit`` writes and tells; subclasses know a kind of model.
+    """What ``kplus fit`` writes and reports; subclasses know a kind of model.
 
     Parameters
     ----------
@@ -66,7 +73,7 @@ class Findings:
         """What is said of each row, some of them after the other.
 
         `output.write_rows` knows the keys. Run through it once before all else: what
-        there is to tell may be added up on the way.
+        is reported may be added up on the way.
         """
         labels = self.model.labels_
         for start in range(0, len(labels), answers.PART_ROWS):
@@ -104,7 +111,7 @@ class Findings:
 
     @property
     def priced(self) -> bool:
-        """Whether to tell the other scores beside the first."""
+        """Whether to report the other scores beside the first."""
         raise NotImplementedError
 
     def quality(self) -> str:
@@ -126,7 +133,7 @@ class Findings:
         return {f"{self.noun}s": self.records}
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
-        """What `print` tells of a record under `headings`."""
+        """What `print` writes of a record under `headings`."""
         raise NotImplementedError
 
     def print(self, title: str, caption: str = "") -> None:
@@ -156,15 +163,15 @@ def finite(value: Any) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def telling(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def most_distinctive(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the columns of largest `deviation`, no more than a line or two hold."""
-    # Less than a twentieth of a standard deviation tells nothing; it would show as 0.
+    # Less than a twentieth of a standard deviation means nothing; it would print as 0.
     columns = [c for c in columns if abs(c["deviation"] or 0.0) >= 0.05]
     return sorted(columns, key=lambda c: -abs(c["deviation"]))[:_MAX_COLUMNS]
 
 
 def column_words(columns: Sequence[dict[str, Any]]) -> str:
-    """Tell in a line what `telling` returned."""
+    """Say in a line what `most_distinctive` returned."""
     return ", ".join(map(_words, columns)) or "-"
 
 

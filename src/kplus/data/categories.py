@@ -1,7 +1,8 @@
 """Categories of columns, and the codes that stand for them.
 
-There is one way from values to codes, whoever keeps them: `CategoryFinder` sees columns
-part by part and says what their categories are, `ColumnCoder` turns parts into codes.
+There is one way from values to codes for frames, arrays and files: `CategoryFinder`
+reads columns part by part and finds their categories, `ColumnCoder` turns parts into
+codes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -219,7 +220,7 @@ class CategoryFinder:
         if self._kinds == {"booleans"}:
             return (False, True)
         ordered = sorted(values)
-        # Integers become floats where values are missing; the codes should not tell.
+        # Integers become floats where values are missing; codes do not depend on it.
         if all(isinstance(value, float) and value.is_integer() for value in ordered):
             return tuple(int(value) for value in ordered)
         return tuple(ordered)
@@ -243,7 +244,7 @@ class ColumnCoder:
     def codes(self, column: Column | Factors, rows: int | IntArray = 0) -> IntArray:
         """Codes, `MISSING` where there is no value.
 
-        Errors tell the row: `rows` are the numbers of all of them, or the first one.
+        Errors name the row: `rows` are the numbers of all of them, or the first one.
         """
         factors = column
         if not isinstance(factors, Factors):

@@ -100,7 +100,7 @@ class CodedBlocks(Cut):
     ------
     DataError
         The columns are others, a number column holds something else, or a category is
-        not one of the coding's. Arrays of numbers tell the last when blocks are read.
+        not one of the coding's. Arrays of numbers raise the last when blocks are read.
     """
 
     def __init__(

@@ -114,9 +114,10 @@ class Spool:
 def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
     """Copy a CSV file of any length to an Arrow file, a part at a time.
 
-    Columns get the types that `read_csv` gives them. The first part tells most; where
-    a value does not suit, the types are found in a pass over the whole file, and the
-    copy is made anew. A field with nothing in it is null, in columns of text, too.
+    Columns get the types that `read_csv` gives them. Those of the first part are tried;
+    where a later value does not suit, the types are found in a pass over the whole
+    file, and the copy is made anew. A field with nothing in it is null, in columns of
+    text, too.
 
     Parameters
     ----------
@@ -159,8 +160,8 @@ def _open_parts(path: Path, types: dict[str, Any], **convert: Any) -> Any:
 def _wider(path: Path, header: Sequence[str], types: dict[str, Any]) -> dict[str, Any]:
     """The types that columns need, found in a pass over their text.
 
-    A part whose values do not suit the type so far tells the next one, of those that
-    suit the first rows. If parts in between do not, the copy will tell.
+    A part whose values do not suit the type so far moves it to the next one of those
+    that suit the first rows. If parts in between do not suit it, the copy fails.
     """
     left = [_TYPES[_TYPES.index(types.get(name, _TYPES[0])) :] for name in header]
     as_text = dict.fromkeys(header, pa.string())

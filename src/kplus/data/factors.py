@@ -1,4 +1,4 @@
-"""Columns as places in a list of their different values, whoever keeps them.
+"""Columns as places in a list of their different values.
 
 A column is an array of numpy or a narwhals Series; each library has its own quick way.
 """

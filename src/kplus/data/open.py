@@ -1,4 +1,4 @@
-"""What users pass, opened: the one place that tells it apart.
+"""Opens what users pass: the only place that distinguishes kinds of tables.
 
 `open_data` returns either `Columns`, which have names and types of their own, or blocks
 of rows (`Cut`). `open_numbers` and `Coder` make blocks of numbers of both, the second

@@ -30,8 +30,8 @@ SUFFIXES = {
     ".csv.gz": "csv",
     ".zarr": "zarr",
 }
-_ZARR = ("zarr.json", ".zarray")  # what tells a Zarr array, format 3 or 2
-_MANIFEST = "manifest.json"  # what tells a folder that kplus convert wrote
+_ZARR = ("zarr.json", ".zarray")  # files of a Zarr array, format 3 or 2
+_MANIFEST = "manifest.json"  # file of a folder that kplus convert wrote
 _PATTERN = re.compile(r"[*?\[]")
 
 
@@ -224,7 +224,7 @@ class Stamps:
 
     @property
     def plain(self) -> list[tuple[int, int]] | None:
-        """Sizes and times, in order; None with folders, whose times tell nothing."""
+        """Sizes and times, in order; None with folders, whose times mean nothing."""
         if not all(path.is_file() for path in self._known):
             return None
         return [stamp for stamp in self._known.values() if stamp is not None]

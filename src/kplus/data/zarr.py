@@ -70,7 +70,9 @@ class ZarrBlocks(PieceBlocks):
 def _refuse_empty_chunks(path: Path) -> None:
     """Some versions of zarr read chunks of size 0 as 1, and all values as the fill."""
     chunks: Any = []
-    with suppress(OSError, ValueError, TypeError, KeyError):  # zarr will tell
+    with suppress(
+        OSError, ValueError, TypeError, KeyError
+    ):  # zarr raises its own error
         if (path / ".zarray").exists():
             chunks = json.loads((path / ".zarray").read_text())["chunks"]
         else:
