@@ -1,13 +1,15 @@
 """The command as users start it: in a process of its own."""
 
+import ast
 import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from kplus import __version__
+from kplus import __version__, cli
 
 COMMAND = [sys.executable, "-m", "kplus.cli"]
 
@@ -108,3 +110,16 @@ def test_without_typer():
     assert done.returncode != 0
     assert "kplus[cli]" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_only_public_names_of_others_are_used():
+    for file in Path(cli.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.ImportFrom):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.Attribute) and ast.unparse(node.value) != "self":
+                names = [node.attr]
+            for name in names:
+                private = name.startswith("_") and not name.endswith("__")
+                assert not private, f"{file.name}: {ast.unparse(node)}"
