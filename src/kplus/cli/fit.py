@@ -37,7 +37,7 @@ from kplus.cli.output import (
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import Profile, ScaledBlocks, profile_columns, scale_hint
 from kplus.cli.summary import Findings, Rows
-from kplus.cli.tables import Choice, Table, column_names, read_table
+from kplus.cli.tables import Choice, Table, read_table
 
 __all__ = ["fit", "resume"]
 
@@ -93,7 +93,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
             rows = Rows(
-                source, column_names(table), table.coding, profile, options.scale
+                source, table.column_names, table.coding, profile, options.scale
             )
             module, name = MODELS[options.model].findings.split(":")
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
@@ -133,7 +133,7 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{options.data}."
         )
     if not (options.scale or options.quiet):
-        _hint(model, profile, column_names(table))
+        _hint(model, profile, table.column_names)
     return table, profile
 
 

@@ -15,7 +15,7 @@ from kplus.cli.options import Options
 from kplus.cli.output import check_file, opened, write_table
 from kplus.cli.predict import input_for, read_for, scaling_of
 from kplus.cli.resources import allowed
-from kplus.cli.tables import Table, column_names
+from kplus.cli.tables import Table
 from kplus.core.reading import read_all
 from kplus.core.types import Array
 
@@ -62,7 +62,7 @@ def _expected(model: Any, table: Table) -> Array:
 
 def _whole(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
     """All columns of the file: those with gaps filled, the others as they were."""
-    names = column_names(table)
+    names = table.column_names
     frame = None if table.names is None else _read_all(path, names)
     if frame is None:
         columns = dict(zip(names, filled.T.copy(), strict=True))
@@ -97,7 +97,7 @@ def _read_all(path: Path, names: Sequence[str]) -> Any:
 def _result(
     options: Options, table: Table, gaps: NDArray[Any], filled: Array
 ) -> dict[str, Any]:
-    names, counts = column_names(table), gaps.sum(axis=0).tolist()
+    names, counts = table.column_names, gaps.sum(axis=0).tolist()
     result: dict[str, Any] = {
         "n_rows": len(gaps),
         "n_filled": sum(counts),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.cli.tables import Table, column_names
+from kplus.cli.tables import Table
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
@@ -63,7 +63,7 @@ def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
 
     A `remedy` for missing values is added to what is said about them.
     """
-    source, names, may_miss = table.source, column_names(table), takes_missing(model)
+    source, names, may_miss = table.source, table.column_names, takes_missing(model)
     D = source.n_features
     count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
     missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)

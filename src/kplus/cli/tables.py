@@ -26,7 +26,6 @@ __all__ = [
     "ROW",
     "Choice",
     "Table",
-    "column_names",
     "read_table",
 ]
 
@@ -100,12 +99,12 @@ class Table:
     index: Callable[[], Iterator[Any]] | None = None
     coding: Coding | None = None
 
-
-def column_names(table: Table) -> list[str]:
-    """Names to show, also where the file has none."""
-    if table.names is not None:
-        return table.names
-    return [f"column {i}" for i in range(table.source.n_features)]
+    @property
+    def column_names(self) -> list[str]:
+        """Names to print, also where the file has none."""
+        if self.names is not None:
+            return self.names
+        return [f"column {i}" for i in range(self.source.n_features)]
 
 
 def read_table(path: Path, choice: Choice) -> Table:
