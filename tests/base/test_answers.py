@@ -1,189 +1,182 @@
-"""Answers may use what fits may: as little memory, a folder, workers."""
+"""Answers of models, written part by part."""
 
-import gc
-import threading
-from operator import attrgetter
-from types import SimpleNamespace
+import os
 
 import numpy as np
+import polars as pl
 import pytest
+import scipy.sparse as sp
 
 import kplus
-from every_estimator import DEFAULTS, MODELS, ROWS, seeded
-from jobs import make_job
-from kplus import CRAFT, DPMeans, DPMixture, IBPGibbs, engine
-from kplus.core.errors import DataError
-from kplus.core.job import best_of
-from kplus.core.runs import gathered
-from kplus.engine import state_store
-from kplus.engine.resources import Resources
-from workers import two_workers
+from kplus import CRAFT, DPMeans, DPMixture, KFeatures
+from kplus.base import answers
 
-# Others score rows block by block, and remember nothing of them; "full" is one block.
-ASKED = [
-    model
-    for model in MODELS
-    if not isinstance(model, (CRAFT, IBPGibbs))
-    and getattr(model, "algorithm", None) != "full"
-]
-ASKED.append(DPMeans(penalty=5.0, covariance="full"))
+pytest.importorskip("pyarrow")
 
 
-def small(model):
-    return seeded(model).set_params(batch_size=16)
-
-
-def answer(model, X):
-    clusters = isinstance(model, (DPMeans, DPMixture))
-    found = model.predict(X) if clusters else model.transform(X)
-    return found.toarray() if hasattr(found, "toarray") else found
-
-
-def same(found, expected):
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts of 64 rows, of blocks with 32."""
+    monkeypatch.setattr(answers, "PART_ROWS", 64)
+    monkeypatch.setattr("kplus.data.blocks._BLOCK_BYTES", 1)
 
 
 @pytest.fixture
-def written(monkeypatch):
-    """The states that went to files."""
-    kept = []
-    write = state_store.write_states
-
-    def noting(folder, states):
-        kept.extend(states)
-        return write(folder, states)
-
-    monkeypatch.setattr(state_store, "write_states", noting)
-    return kept
-
-
-@pytest.mark.parametrize("model", ASKED, ids=repr)
-def test_little_memory_changes_no_answer(model, tmp_path, written):
-    fitted = small(model).fit(ROWS)
-    expected = answer(fitted, ROWS)
-    assert not written
-    with kplus.resources(memory_limit=1, scratch=tmp_path):
-        same(answer(fitted, ROWS), expected)
-    assert len(written) == -(-len(ROWS) // 16)
-    gc.collect()
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("model", [DPMeans(n_clusters=2), DPMixture()], ids=repr)
-def test_nothing_is_remembered_but_the_label(model, tmp_path, written):
-    fitted = small(model).fit(ROWS)
-    with kplus.resources(memory_limit=1, scratch=tmp_path):
-        labels = fitted.predict(ROWS)
-    assert state_store.bytes_of(written) == labels.nbytes == 4 * len(ROWS)
-
-
-def test_labels_at_the_end_of_a_fit_go_to_files_too(tmp_path, written):
-    model = DPMeans(penalty=1.0, algorithm="serial", batch_size=16, random_state=0)
-    labels = model.fit(ROWS).labels_
-    with kplus.resources(memory_limit=1, scratch=tmp_path):
-        same(model.fit(ROWS).labels_, labels)
-    assert any(isinstance(state, np.ndarray) for state in written)
-
-
-def test_states_are_gathered_one_by_one():
-    """While one is copied, those before it may go."""
-
-    class Engine:
-        source = SimpleNamespace(n_rows=5)
-
-        def locals(self):
-            yield np.array([[1, 2], [3, 4]])
-            yield np.array([[5, 6], [7, 8]])
-            yield np.array([[9, 10]])
-
-    found = gathered(Engine(), attrgetter("T.T"))
-    same(found, np.arange(1, 11).reshape(5, 2))
-
-
-# ------------------------------------------------------- starts side by side
-
-
-@pytest.mark.parametrize(
-    ("n_init", "threads", "sharers"), [(1, 4, 1), (6, 2, 2), (3, 8, 3)]
-)
-def test_starts_side_by_side_share_the_memory(n_init, threads, sharers):
-    seen, lock = [], threading.Lock()
-
-    def fit(part, again):
-        with lock:
-            seen.append(part.resources)
-        return 0.0
-
-    given = Resources(memory_limit=10**9)
+def X():
     rng = np.random.default_rng(0)
-    job = make_job(None, None, rng, n_threads=threads, resources=given)
-    best_of(n_init, job, fit, float)
-    assert seen == [Resources(memory_limit=10**9, sharers=sharers)] * n_init
-
-
-# ---------------------------------------------------------------- on workers
-
-
-@pytest.fixture(scope="module")
-def client():
-    with two_workers(processes=False) as client:
-        yield client
+    centers = np.array([[0.0, 0, 0], [10, 0, 5], [0, 10, -5]])
+    return centers[rng.integers(0, 3, 500)] + rng.normal(size=(500, 3))
 
 
 @pytest.fixture
-def sent(client, monkeypatch):
-    """How many rows workers are asked of, each time."""
-    n_rows = []
-    make = engine._dask_engine
-
-    def noting(source, *others):
-        n_rows.append(source.n_rows)
-        return make(source, *others)
-
-    monkeypatch.setattr("kplus.engine.cluster.active_client", lambda: client)
-    monkeypatch.setattr(engine, "_dask_engine", noting)
-    return n_rows
+def frame(X):
+    color = pl.Series("color", ["red", "blue"]).gather((X[:, 0] > 5).astype(int))
+    return pl.DataFrame(X, ["a", "b", "c"]).with_columns(color)
 
 
-def with_workers(test):
-    """Mark a test; the warnings of distributed are many."""
-    return pytest.mark.dask(pytest.mark.filterwarnings("ignore")(test))
+def read(path):
+    if path.suffix == ".npy":
+        return np.load(path)
+    table = pl.read_parquet(path).to_numpy()
+    return table[:, 0] if table.shape[1] == 1 else table
 
 
-@with_workers
+def kinds(X, folder):
+    """The same rows in memory, in files and in blocks of one's own."""
+
+    class Own:
+        n_rows, n_features, block_rows = 500, 3, 70
+
+        def read(self, index):
+            return X[index * 70 : (index + 1) * 70]
+
+    names = ["a", "b", "c"]
+    frame = pl.DataFrame(X, names)
+    np.save(folder / "x.npy", X)
+    frame.write_parquet(folder / "x.parquet", row_group_size=45)
+    frame.write_csv(folder / "x.csv")
+    kplus.convert(folder / "x.csv", folder / "rows")
+    yield from (X, X.tolist(), sp.coo_array(X), Own(), folder / "x.npy")
+    yield from (frame, frame.to_pandas(), folder / "x.parquet", str(folder / "x.csv"))
+    yield kplus.open_files(folder / "x.parquet", names)
+    yield folder / "rows"
+
+
 @pytest.mark.parametrize(
-    "model", [*(m for m in DEFAULTS if m in ASKED), ASKED[-1]], ids=repr
+    "model",
+    [
+        DPMeans(penalty=20.0, random_state=0),
+        DPMeans(penalty=20.0, batch_size=50, random_state=0),
+        DPMixture(random_state=0),
+    ],
 )
-def test_workers_answer_for_rows_in_files(model, sent, tmp_path):
-    fitted = small(model).fit(ROWS)
-    expected = answer(fitted, ROWS)
-    assert not sent  # rows in memory stay here
-    np.save(tmp_path / "x.npy", ROWS)
-    same(answer(fitted, tmp_path / "x.npy"), expected)
-    assert sent == [len(ROWS)]
+@pytest.mark.filterwarnings("ignore:X has feature names")
+def test_labels_are_those_of_predict(X, tmp_path, model):
+    model = type(model)(**model.get_params()).fit(X)
+    expected = model.predict(X)
+    for number, rows in enumerate(kinds(X, tmp_path)):
+        if model.get_params().get("batch_size") and hasattr(rows, "block_rows"):
+            continue  # has blocks of its own
+        for kind in ("npy", "parquet"):
+            path = tmp_path / f"{number}.{kind}"
+            kplus.write_answers(model.predict, rows, path)
+            np.testing.assert_array_equal(read(path), expected)
+    assert np.load(tmp_path / "0.npy").dtype == expected.dtype
+    assert pl.read_parquet(tmp_path / "0.parquet").columns == ["cluster"]
 
 
-@with_workers
-def test_what_is_wrong_is_told_as_without_workers(sent, tmp_path):
-    fitted = small(DPMeans(n_clusters=2)).fit(ROWS)
-    bad = ROWS.copy()
-    bad[-1, 1] = np.nan
-    np.save(tmp_path / "x.npy", bad)
-    with pytest.raises(DataError, match="NaN"):
-        fitted.predict(tmp_path / "x.npy")
-    assert sent
+def test_shares(X, tmp_path):
+    model = DPMixture(random_state=0).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    expected = model.predict_proba(X)
+    for kind in ("npy", "parquet", "pq"):
+        path = tmp_path / f"p.{kind}"
+        kplus.write_answers(model.predict_proba, tmp_path / "x.npy", path)
+        np.testing.assert_array_equal(read(path), expected)
+    names = pl.read_parquet(tmp_path / "p.parquet").columns
+    assert names == [f"share {k}" for k in range(model.n_clusters_)]
 
 
-@with_workers
-def test_answers_that_are_written_come_in_parts_for_all_workers(
-    sent, tmp_path, monkeypatch
-):
-    monkeypatch.setattr("kplus.base.answers.PART_ROWS", 16)
-    fitted = DPMeans(n_clusters=2, batch_size=8, random_state=0).fit(ROWS)
-    np.save(tmp_path / "x.npy", ROWS)
-    kplus.write_answers(fitted.predict, tmp_path / "x.npy", tmp_path / "labels.npy")
-    assert sent == [32, len(ROWS) - 32]
-    same(np.load(tmp_path / "labels.npy"), fitted.labels_)
-    kplus.write_answers(fitted.predict, ROWS, tmp_path / "labels.npy")
-    assert len(sent) == 2  # rows in memory stay here
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features(X, tmp_path, sparse):
+    model = KFeatures(n_components=3, sparse_output=sparse, random_state=0).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    Z = model.transform(X)
+    Z = Z.toarray() if sparse else Z
+    for kind in ("npy", "parquet"):
+        path = tmp_path / f"Z.{kind}"
+        kplus.write_answers(model.transform, tmp_path / "x.npy", path)
+        np.testing.assert_array_equal(read(path), Z)
+    assert pl.read_parquet(path).columns == ["feature 0", "feature 1", "feature 2"]
+
+
+@pytest.mark.parametrize("model", [CRAFT(n_clusters=3), DPMixture("mixed")])
+def test_categories(frame, tmp_path, model):
+    model = type(model)(**model.get_params()).set_params(random_state=0).fit(frame)
+    frame.write_parquet(tmp_path / "x.parquet", row_group_size=45)
+    kplus.convert(tmp_path / "x.parquet", tmp_path / "rows")
+    later = frame.with_columns(color=pl.lit("blue"))
+    later.write_parquet(tmp_path / "later.parquet")
+    kplus.convert(tmp_path / "later.parquet", tmp_path / "later")
+    for rows in (
+        frame,
+        frame.to_pandas(),
+        frame.to_arrow(),
+        tmp_path / "x.parquet",
+        tmp_path / "rows",
+    ):
+        kplus.write_answers(model.predict, rows, tmp_path / "labels.npy")
+        np.testing.assert_array_equal(read(tmp_path / "labels.npy"), model.labels_)
+    kplus.write_answers(model.predict, tmp_path / "later", tmp_path / "labels.npy")
+    np.testing.assert_array_equal(read(tmp_path / "labels.npy"), model.predict(later))
+
+
+def test_categories_by_position(X, tmp_path):
+    X = np.column_stack([X, X[:, 0] > 5])
+    model = CRAFT(n_clusters=3, categorical_features=[3], random_state=0).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    kplus.write_answers(model.predict, tmp_path / "x.npy", tmp_path / "labels.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), model.labels_)
+
+
+@pytest.mark.dask
+def test_dask(X, tmp_path):
+    array = pytest.importorskip("dask.array")
+    model = DPMeans(penalty=20.0, random_state=0).fit(X)
+    rows = array.from_array(X, chunks=(130, 3))
+    kplus.write_answers(model.predict, rows, tmp_path / "labels.npy")
+    np.testing.assert_array_equal(np.load(tmp_path / "labels.npy"), model.labels_)
+
+
+def test_parts_are_small(X, tmp_path):
+    model = DPMeans(penalty=20.0, random_state=0).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    for rows in (X, tmp_path / "x.npy", pl.DataFrame(X)):
+        n_rows, parts = answers.parts_of(model, rows)
+        sizes = [getattr(part, "n_rows", None) or len(part) for part in parts]
+        assert n_rows == sum(sizes) == 500
+        assert max(sizes) == 64
+
+
+def test_a_failure_leaves_what_was_there(X, tmp_path):
+    model = DPMeans(penalty=20.0, random_state=0).fit(X)
+    np.save(tmp_path / "x.npy", X)
+    bad = X.copy()
+    bad[400] = np.nan
+    for kind in ("npy", "parquet"):
+        path = tmp_path / f"labels.{kind}"
+        path.write_text("before")
+        with pytest.raises(ValueError, match="NaN"):
+            kplus.write_answers(model.predict, bad, path)
+        assert path.read_text() == "before"
+    assert sorted(os.listdir(tmp_path)) == ["labels.npy", "labels.parquet", "x.npy"]
+
+
+def test_mistakes(X, tmp_path):
+    model = DPMeans(penalty=20.0, random_state=0).fit(X)
+    with pytest.raises(ValueError, match=r"labels.csv: .* \.npy or \.parquet"):
+        kplus.write_answers(model.predict, X, tmp_path / "labels.csv")
+    with pytest.raises(TypeError, match=r"model\.predict"):
+        kplus.write_answers(len, X, tmp_path / "labels.npy")
+    with pytest.raises(TypeError, match=r"model\.predict"):
+        kplus.write_answers(model, X, tmp_path / "labels.npy")

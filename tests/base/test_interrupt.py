@@ -10,6 +10,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from every_estimator import (
+    DEFAULTS,
     MODELS,
     ROW_BY_ROW,
     ROWS,
@@ -26,7 +27,7 @@ from kplus.persist import checkpoint
 pytestmark = pytest.mark.filterwarnings(r"ignore:\w+ found no feature")
 WATCHED = [model for model in MODELS if getattr(model, "n_init", 1) == 1]
 every_model = pytest.mark.parametrize("model", WATCHED, ids=repr)
-STREAMS = [model for model in MODELS if hasattr(model, "partial_fit")]
+STREAMS = [model for model in DEFAULTS if hasattr(model, "partial_fit")]
 every_stream = pytest.mark.parametrize("model", STREAMS, ids=repr)
 
 

@@ -1,6 +1,7 @@
-"""The same rows give the same fit, wherever they are kept and however many threads."""
+"""The same rows give the same fit, wherever they are kept."""
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -9,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils import get_tags
 
-import reference
 from every_estimator import (
     DEFAULTS,
     assert_same_answers,
@@ -17,16 +17,12 @@ from every_estimator import (
     every_default,
     seeded,
 )
-from kplus import DPMeans, DPMixture, KFeatures, penalty_for, penalty_path
+from kplus import CRAFT, MEIBP, DPMeans, DPMixture, KFeatures, penalty_for, penalty_path
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
 
 NAMES = ["a", "b", "c"]
-MODES = [{"penalty": 40.0}, {"penalty": 9.0, "max_clusters": 3}, {"n_clusters": 5}, {}]
-every_mode = pytest.mark.parametrize(
-    "how", MODES, ids=["penalty", "capped", "number", "auto"]
-)
 
 
 def some_rows():
@@ -145,22 +141,28 @@ def test_every_source_gives_the_same_bits(X, kind, tmp_path):
     assert model.n_features_in_ == 3
 
 
+# Other ways to open a table than that of DPMeans.
+OPENINGS = [KFeatures(2), CRAFT(), DPMixture("mixed"), MEIBP()]
+
+
 @nameless
-@every_default
-def test_every_estimator_can_be_asked_about_any_source(model, tmp_path):
+@pytest.mark.parametrize("model", OPENINGS, ids=repr)
+def test_answers_about_any_source(model, tmp_path):
     plain = fit_of_halves(model)
     for make in SOURCES.values():
         assert_same_answers(plain, plain, make(HALVES, tmp_path), HALVES)
 
 
-WAYS = [DPMeans(n_clusters=2), DPMeans(1.0), KFeatures(2), DPMixture("mixed")]
-
-
 @pytest.mark.parametrize(
-    "kind", ["float32", "fortran", "csr_array", "polars", "csv", "parquet"]
+    ("model", "kind"),
+    [
+        *product(DEFAULTS, ["float32", "fortran", "csr_array"]),
+        *product(OPENINGS, ["polars", "csv", "parquet"]),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("model", [*DEFAULTS, *WAYS], ids=repr)
 def test_every_estimator_fits_any_source(model, kind, tmp_path):
+    """Numbers of any type and order; where columns have names, each way to open."""
     data = SOURCES[kind](HALVES, tmp_path)
     named = kind in ("polars", "csv", "parquet")
     again, plain = seeded(model).fit(data), fit_of_halves(model, named)
@@ -181,16 +183,16 @@ def test_every_estimator_takes_whole_numbers(model):
         assert_same_answers(again, plain, HALVES)
 
 
-@every_source
-def test_every_source_has_the_same_penalties(X, kind, tmp_path):
+@pytest.mark.parametrize("kind", ["float32", "csr_array", "pandas", "csv", "npy"])
+def test_sources_have_the_same_penalties(X, kind, tmp_path):
     data = SOURCES[kind](X, tmp_path)
     assert penalty_for(data, 4) == penalty_for(X, 4)
     path, plain = penalty_path(DPMeans(), data), penalty_path(DPMeans(), X)
     np.testing.assert_array_equal(path.sse, plain.sse)
 
 
-@every_source
-def test_every_source_streams_the_same(X, kind, tmp_path):
+@pytest.mark.parametrize("kind", ["float32", "csr_array", "pandas", "csv", "npy"])
+def test_sources_stream_the_same(X, kind, tmp_path):
     data = SOURCES[kind](X, tmp_path)
     plain = DPMeans(40.0, batch_size=16).partial_fit(X).partial_fit(X)
     model = DPMeans(40.0, batch_size=16).partial_fit(data).partial_fit(data)
@@ -212,8 +214,16 @@ def test_no_names_where_there_are_none(X, kind, tmp_path):
     assert not hasattr(model, "feature_names_in_")
 
 
-@pytest.mark.parametrize("fitted", ["pandas", "polars", "pyarrow", "csv", "parquet"])
-@pytest.mark.parametrize("asked", ["pandas", "polars", "pyarrow", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("fitted", "asked"),
+    [
+        ("pandas", "csv"),
+        ("csv", "polars"),
+        ("polars", "parquet"),
+        ("parquet", "pyarrow"),
+        ("pyarrow", "pandas"),
+    ],
+)
 def test_named_sources_can_be_mixed(X, fitted, asked, tmp_path):
     model = DPMeans(40.0).fit(SOURCES[fitted](X, tmp_path))
     np.testing.assert_array_equal(
@@ -245,142 +255,3 @@ def test_large_integers_keep_their_differences():
     model = DPMeans(100.0).fit(X)
     np.testing.assert_array_equal(np.bincount(model.labels_), [2, 2])
     assert model.objective_ == 4.0 + 100.0
-
-
-# ---------------------------------------------------------- threads and blocks
-
-
-@pytest.fixture(scope="module")
-def many():
-    """4,000 rows, enough that a fit by penalty starts on samples."""
-    rng = np.random.default_rng(1)
-    centers = rng.normal(scale=8.0, size=(9, 4))
-    return centers[rng.integers(0, 9, 4000)] + rng.normal(size=(4000, 4))
-
-
-@every_mode
-@pytest.mark.parametrize("weighted", [False, True])
-def test_threads_give_the_same_bits(many, how, weighted):
-    weights = np.random.default_rng(0).uniform(0, 2, len(many)) if weighted else None
-    how = how | {"penalty": 60.0} if "penalty" in how else how
-    fits = [
-        DPMeans(**how, batch_size=128, n_jobs=n, random_state=0).fit(
-            many, sample_weight=weights
-        )
-        for n in (1, 3)
-    ]
-    same_fit(*fits)
-    np.testing.assert_array_equal(fits[1].predict(many), fits[0].labels_)
-
-
-@every_mode
-@pytest.mark.parametrize("block_rows", [1, 7, 64, 1000])
-def test_blocks_give_the_same_clusters(how, block_rows):
-    X = np.random.default_rng(2).normal(scale=3.0, size=(200, 3))
-    whole = DPMeans(**how).fit(X)
-    model = DPMeans(**how, batch_size=block_rows).fit(X)
-    np.testing.assert_array_equal(model.labels_, whole.labels_)
-    assert model.objective_ == pytest.approx(whole.objective_, rel=1e-10)
-
-
-@every_mode
-def test_restarts_side_by_side_equal_one_after_the_other(how):
-    X = np.random.default_rng(2).normal(scale=3.0, size=(300, 3))
-    same_fit(
-        *(DPMeans(**how, n_init=5, n_jobs=n, random_state=0).fit(X) for n in (1, 3))
-    )
-
-
-@pytest.mark.parametrize("n_jobs", [-1, -2, None, 64])
-def test_any_number_of_jobs(X, n_jobs):
-    one = DPMeans(40.0, batch_size=8, n_jobs=1).fit(X)
-    same_fit(one, DPMeans(40.0, batch_size=8, n_jobs=n_jobs).fit(X))
-
-
-@pytest.mark.parametrize("n_init", [1, 6])
-def test_blas_threads_are_given_back(X, n_init):
-    from threadpoolctl import threadpool_info
-
-    def blas():
-        return [
-            pool["num_threads"]
-            for pool in threadpool_info()
-            if pool["user_api"] == "blas"
-        ]
-
-    before = blas()
-    for _ in range(5):
-        DPMeans(40.0, n_init=n_init, n_jobs=3, random_state=0).fit(X)
-    assert blas() == before
-
-
-# ---------------------------------------------------------------- offset and scale
-
-
-@every_mode
-@pytest.mark.parametrize("offset", [1e3, 1e8, -1e8])
-def test_an_offset_changes_nothing(X, how, offset):
-    plain, model = DPMeans(**how).fit(X), DPMeans(**how).fit(X + offset)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_allclose(
-        model.cluster_centers_ - offset, plain.cluster_centers_, atol=1e-6
-    )
-    assert model.objective_ == pytest.approx(plain.objective_, rel=1e-7)
-    np.testing.assert_array_equal(model.predict(X + offset), plain.labels_)
-    np.testing.assert_allclose(
-        model.transform(X + offset), plain.transform(X), rtol=1e-6, atol=1e-6
-    )
-
-
-@every_mode
-@pytest.mark.parametrize("power", [-400, -40, 40, 400])
-def test_a_power_of_two_changes_no_bit(X, how, power):
-    how = dict(how)
-    if "penalty" in how:
-        how["penalty"] = how["penalty"] * 4.0**power
-    penalty = {"penalty": how["penalty"] / 4.0**power} if "penalty" in how else {}
-    plain = DPMeans(**(how | penalty)).fit(X)
-    model = DPMeans(**how).fit(X * 2.0**power)
-    np.testing.assert_array_equal(model.labels_, plain.labels_)
-    np.testing.assert_array_equal(
-        model.cluster_centers_, plain.cluster_centers_ * 2.0**power
-    )
-    assert model.objective_ == plain.objective_ * 4.0**power
-    np.testing.assert_array_equal(model.predict(X * 2.0**power), plain.labels_)
-
-
-def test_columns_of_very_different_scale():
-    rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=60) * 1e-6, np.repeat([0.0, 1e6], 30)])
-    model = DPMeans(n_clusters=2).fit(X)
-    np.testing.assert_array_equal(model.labels_, np.repeat([0, 1], 30))
-    far = DPMeans(n_clusters=4).fit(X)
-    assert far.n_clusters_ == 4
-    np.testing.assert_array_equal(far.predict(X), far.labels_)
-
-
-def with_far_row(far):
-    rng = np.random.default_rng(0)
-    two = np.vstack([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 12])
-    return np.vstack([two, [[far, far]]])
-
-
-@pytest.mark.parametrize("far", [1e2, 1e3, 1e4, 1e6, 1e8])
-def test_one_far_row_does_not_blur_the_objective(far):
-    """Sums about a place far from where the rows are would cancel badly."""
-    X = with_far_row(far)
-    model = DPMeans(60.0, tol=0.0).fit(X)
-    C, labels = model.cluster_centers_, model.labels_
-    np.testing.assert_array_equal(labels, reference.nearest(X, C)[0])
-    objective = reference.objective(X, labels, C, 60.0)
-    assert model.objective_ == pytest.approx(objective, rel=1e-10)
-    history = model.objective_history_
-    assert np.all(np.diff(history) <= 1e-12 * history[:-1])
-
-
-@pytest.mark.parametrize("far", [1e2, 1e3, 1e4, 1e6])
-def test_one_far_row_does_not_hide_a_removal(far):
-    X = with_far_row(far)
-    model = DPMeans(60.0, tol=0.0).fit(X)
-    costs = reference.removal_costs(X, model.cluster_centers_)
-    assert costs.min() >= 60.0 * (1 - 1e-9)

@@ -6,7 +6,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import reference
 from kplus import DPMeans
-from kplus.base.job import job_of
 
 
 def grid(rng, n):
@@ -356,17 +355,3 @@ def test_many_rows(many, how):
         C = model.cluster_centers_
         assert not reference.wants_cluster(many, C, 25.0 * (1 + 1e-12)).any()
         assert reference.removal_costs(many, C).min() >= 25.0
-
-
-@pytest.mark.parametrize("random_state", [3, np.int64(3)])
-def test_whole_numbers_draw_what_scikit_learn_would(random_state):
-    """Though that is drawn once only; generators go on from draw to draw."""
-    one, other = np.random.RandomState(3), np.random.RandomState(3)
-    for _ in range(2):
-        expected = np.random.RandomState(3).randint(2**31 - 1)
-        job = job_of(DPMeans(random_state=random_state), None, None)
-        assert job.rng.random() == np.random.default_rng(expected).random()
-    for _ in range(2):
-        job = job_of(DPMeans(random_state=one), None, None)
-        expected = other.randint(2**31 - 1)
-        assert job.rng.random() == np.random.default_rng(expected).random()

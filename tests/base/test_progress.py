@@ -99,7 +99,7 @@ def test_callbacks_see_mixed_tables(model):
     assert recorder.scores[-1] == pytest.approx(again.score(frame), rel=1e-9)
 
 
-@every_model
+@every_default
 def test_a_callback_can_stop_the_fit(model):
     """Stopping on purpose is no reason for a warning."""
     recorder = Recorder(stop_after=1)
@@ -120,7 +120,7 @@ def test_callbacks_are_torn_down_after_an_error(model):
     assert recorder.events in ([], [*recorder.events[:-1], "teardown"])
 
 
-@every_model
+@every_default
 def test_verbose_prints_a_line_a_pass(model, capsys):
     """What is told is what is kept; the search for a penalty leaves it out."""
     again = seeded(model).set_params(verbose=1).fit(ROWS)
@@ -152,9 +152,3 @@ def test_a_chain_that_is_stopped(sweep):
     if sweep == 2:
         np.testing.assert_array_equal(model.components_, recorder.last.components_)
         assert model.log_joint_ == model.log_joint_history_[-1]
-
-
-@every_default
-def test_silent_by_default(model, capsys):
-    seeded(model).fit(ROWS)
-    assert capsys.readouterr() == ("", "")
