@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_laws import Laws
 
 import reference
+from core.test_laws import Laws
 from kplus.dp_means import model as fast
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.open import OpenClusters, RefillClusters
