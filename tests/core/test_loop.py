@@ -10,9 +10,8 @@ from kplus.core import loop
 from kplus.core.types import Proposal
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine
 
 X = np.random.default_rng(0).normal(size=(120, 2))

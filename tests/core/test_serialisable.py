@@ -24,13 +24,14 @@ from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.files import open_files
 from kplus.dp_means import model as fast
-from kplus.dp_means import stats
-from kplus.dp_means.full_covariance import Ellipsoids, FullCovarianceModel
-from kplus.dp_means.full_covariance_moves import OpenEllipsoids
+from kplus.dp_means.full_covariance import (
+    Ellipsoids,
+    FullCovarianceModel,
+    OpenEllipsoids,
+)
 from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
 from kplus.features import model as feature_model
@@ -149,7 +150,7 @@ def test_clusters_with_a_cap(room, weigh):
 @pytest.mark.parametrize("few", [1, 5, 20])
 def test_clusters_where_the_list_is_cut(few, weigh, table, monkeypatch):
     """Copies may be light: alone too light for a cluster, together not."""
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", few)
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", few)
     was_cut = False
     for seed, penalty in enumerate([1.0, 2.0, 4.0, 9.0]):
         X = table(seed, 120)
@@ -179,7 +180,7 @@ def test_light_copies_open_no_cluster_that_none_of_them_would(engine, monkeypatc
 
     Which copies meet before the list is cut depends on the blocks.
     """
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 3)
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 3)
     x = np.array([20.0, 18.0, 18.0, 18.0, 10.0])
     X, weights = np.column_stack([x, 0.0 * x]), np.array([1.0, 0.6, 0.6, 0.6, 0.6])
     C = some_centres(np.zeros((3, 2)), 17, 0)
@@ -213,8 +214,8 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
 @every_table
 @every_weight
 def test_no_row_is_left_out(weigh, table, engine, monkeypatch):
-    """Whatever waits in the list: in the end no row costs more than a cluster."""
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 3)
+    """Whatever the list leaves for later: at rest no row costs more than a cluster."""
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 3)
     X, penalty = table(1, 120), 4.0
     weights = weigh(1, len(X))
     with ENGINES[engine](X, weights) as cut:

@@ -16,9 +16,9 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.full_covariance import (
     Ellipsoids,
     FullCovarianceModel,
+    OpenEllipsoids,
     Scatters,
 )
-from kplus.dp_means.full_covariance_moves import OpenEllipsoids
 from kplus.dp_means.full_covariance_search import by_penalty, refine
 
 

@@ -9,10 +9,14 @@ import reference
 from core.test_laws import Laws
 from kplus.dp_means import model as fast
 from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters, RefillClusters
+from kplus.dp_means.moves import (
+    DropEmpty,
+    OpenClusters,
+    RefillClusters,
+    RemoveCluster,
+    SettleOnMeans,
+)
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
-from kplus.dp_means.settle import SettleOnMeans
 
 
 def lens_of(table):

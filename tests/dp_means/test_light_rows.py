@@ -7,11 +7,14 @@ import reference
 from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.moves import (
+    DropEmpty,
+    OpenClusters,
+    PresentClusters,
+    RemoveCluster,
+    best_splits,
+)
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.present import PresentClusters
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
-from kplus.dp_means.split import best_splits
 from kplus.engine import SerialEngine
 
 PLAIN = Lens(np.zeros(2), 1.0)

@@ -10,13 +10,9 @@ from kplus.core import loop
 from kplus.core.errors import NotFiniteError
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import model as fast
-from kplus.dp_means import stats
-from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters
+from kplus.dp_means.model import Candidates, ClusterSums, DPMeansModel, shortlist
+from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster, SettleOnMeans
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
-from kplus.dp_means.settle import SettleOnMeans
-from kplus.dp_means.stats import Candidates, ClusterSums, shortlist
 from kplus.engine import SerialEngine
 
 MOVES = [DropEmpty(), OpenClusters(), RemoveCluster()]
@@ -286,7 +282,7 @@ def candidates(cost, row):
 
 def test_candidates_merge_in_any_order(monkeypatch):
     """The costliest few by cost, then row: the same however the parts are joined."""
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 4)
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 4)
     parts = [
         candidates([5, 1], [0, 3]),
         candidates([5, 4], [7, 8]),
@@ -300,7 +296,7 @@ def test_candidates_merge_in_any_order(monkeypatch):
 
 
 def test_a_shortlist_breaks_ties_by_row(monkeypatch):
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 2)
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 2)
     row = np.array([4, 9, 2, 0])
     places = shortlist(np.array([1.0, 3.0, 3.0, 2.0]), row)
     np.testing.assert_array_equal(places, [2, 1, 3, 0])
@@ -309,7 +305,7 @@ def test_a_shortlist_breaks_ties_by_row(monkeypatch):
 
 
 def test_copies_of_a_candidate_count_as_one(monkeypatch):
-    monkeypatch.setattr(stats, "_MOST_CANDIDATES", 2)
+    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 2)
     y = np.array([[1.0], [2.0], [2.0], [3.0]])
     zeros = np.zeros(4, dtype=int)
     found = Candidates(

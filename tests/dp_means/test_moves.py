@@ -10,11 +10,18 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters, RefillClusters, means_without, spread_out
+from kplus.dp_means.moves import (
+    DropEmpty,
+    OpenClusters,
+    RefillClusters,
+    RemoveCluster,
+    SettleOnMeans,
+    SplitClusters,
+    best_splits,
+    means_without,
+    spread_out,
+)
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
-from kplus.dp_means.settle import SettleOnMeans
-from kplus.dp_means.split import SplitClusters, best_splits
 from kplus.engine import SerialEngine
 
 PLAIN = Lens(np.zeros(2), 1.0)

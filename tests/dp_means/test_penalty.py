@@ -8,13 +8,17 @@ from kplus import DPMeans, penalty_for, penalty_path
 from kplus.dp_means.penalty_path import PenaltyPath
 
 
-@pytest.mark.parametrize("K", [1, 2, 3, 8])
-@pytest.mark.parametrize("offset", [0.0, 1e6])
-def test_penalty_for_is_farthest_first(K, offset):
-    X = np.random.default_rng(K).normal(size=(60, 3)) + offset
-    penalty = penalty_for(X, K)
+@pytest.mark.parametrize("K", [1, 2, 3, 8, 20])
+@pytest.mark.parametrize(("offset", "rel"), [(0.0, 1e-12), (100.0, 1e-12), (1e6, 1e-8)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_penalty_for_is_farthest_first(K, offset, rel, weighted):
+    rng = np.random.default_rng(K)
+    X = rng.normal(size=(60, 3)) + offset
+    weights = rng.integers(0, 3, len(X)) if weighted else None
+    penalty = penalty_for(X, K, sample_weight=weights)
     assert isinstance(penalty, float)
-    assert penalty == pytest.approx(reference.farthest_first(X, K), rel=1e-8)
+    expected = reference.farthest_first(X, K, weights)
+    assert penalty == pytest.approx(expected, rel=rel)
 
 
 def test_penalty_for_by_hand():
@@ -40,6 +44,13 @@ def test_penalty_for_falls_with_the_number():
 
 def test_penalty_for_clear_groups_gives_them(blobs):
     assert DPMeans(penalty_for(blobs, 4)).fit(blobs).n_clusters_ == 4
+
+
+def test_penalty_for_names_values_that_are_not_finite(blobs):
+    X = blobs.copy()
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        penalty_for(X, 3)
 
 
 # -------------------------------------------------------------------- penalty_path

@@ -7,10 +7,9 @@ import pytest
 
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import model as fast
-from kplus.dp_means.model import DPMeansModel
+from kplus.dp_means.model import Candidates, ClusterSums, DPMeansModel
 from kplus.dp_means.params import Centers, Lens
 from kplus.dp_means.sequential import Tally
-from kplus.dp_means.stats import Candidates, ClusterSums
 from kplus.engine import SerialEngine
 
 PLAIN = Lens(np.zeros(2), 1.0)

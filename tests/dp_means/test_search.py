@@ -11,9 +11,8 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.job import Sample, best_of, draw
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import search
-from kplus.dp_means.fitted import Fitted
 from kplus.dp_means.params import Lens
-from kplus.dp_means.seeds import plus_plus
+from kplus.dp_means.search import Fitted, plus_plus
 from kplus.dp_means.splits import grow, swap
 
 PLAIN = Lens(np.zeros(2), 1.0)
@@ -220,15 +219,6 @@ def test_assign_and_distances(seed, threads):
     )
 
 
-@pytest.mark.parametrize("K", [1, 2, 5, 40])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_farthest_first(K, weighted):
-    X = rows(K) + 100.0
-    weights = np.random.default_rng(K).integers(0, 3, len(X)) if weighted else None
-    found = search.farthest_first(ArrayBlocks(X, 16), weights, K)
-    assert found == pytest.approx(reference.farthest_first(X, K, weights), rel=1e-12)
-
-
 def test_path_of_a_sample_speaks_of_all_rows():
     """40,000 rows: the path comes from 20,000 of them, its SSE is that of all."""
     rng = np.random.default_rng(0)
@@ -260,7 +250,6 @@ def test_bad_values_are_found_in_samples():
         lambda: search.by_penalty(job(X), 1.0),
         lambda: search.by_number(job(X), 3),
         lambda: search.find_path(job(X)),
-        lambda: search.farthest_first(ArrayBlocks(X), None, 3),
     ):
         with pytest.raises(NotFiniteError):
             call()

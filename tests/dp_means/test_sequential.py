@@ -14,9 +14,8 @@ from kplus.core.runs import labels_of, one_by_one
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.params import Lens
 from kplus.dp_means.search import by_number, by_penalty
-from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally
+from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally, TidyUp
 from kplus.dp_means.sequential_search import collapsed, collapsed_number, refine, serial
-from kplus.dp_means.tidy import TidyUp
 from kplus.engine import SerialEngine
 
 

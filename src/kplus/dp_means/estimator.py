@@ -16,9 +16,9 @@ from kplus.base.progress import PassReporter, Watch
 from kplus.core.types import Array, PassInfo
 from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import search, settings
-from kplus.dp_means.fitted import Fitted
 from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Lens
+from kplus.dp_means.search import Fitted
 
 __all__ = ["DPMeans"]
 

@@ -8,15 +8,16 @@ from kplus.core.job import Job
 from kplus.core.runs import answers, in_units, run_job, telling
 from kplus.core.types import Array, Blocks, FitResult, IntArray, Move
 from kplus.dp_means import search as spherical
-from kplus.dp_means.fitted import Fitted, by_size
 from kplus.dp_means.full_covariance import (
     Ellipsoids,
     FullCovarianceModel,
+    OpenEllipsoids,
+    RemoveEllipsoid,
     Scatters,
 )
-from kplus.dp_means.full_covariance_moves import OpenEllipsoids, RemoveEllipsoid
+from kplus.dp_means.moves import DropEmpty, by_size
 from kplus.dp_means.params import Lens
-from kplus.dp_means.remove import DropEmpty
+from kplus.dp_means.search import Fitted
 
 __all__ = ["assign", "by_penalty", "distances", "refine"]
 

@@ -9,9 +9,11 @@ from sklearn.utils import check_random_state
 from kplus.base.checks import check_weights, refuse_fewer_rows
 from kplus.base.tables import open_table
 from kplus.core.job import Job
+from kplus.core.types import Array, Blocks
 from kplus.dp_means.estimator import DPMeans
+from kplus.dp_means.params import Lens
 from kplus.dp_means.penalty_path import PenaltyPath
-from kplus.dp_means.search import farthest_first, find_path
+from kplus.dp_means.search import find_path, scaled
 
 __all__ = ["penalty_for", "penalty_path"]
 
@@ -51,7 +53,25 @@ def penalty_for(X: Any, n_clusters: int, *, sample_weight: Any = None) -> float:
     _check_number("n_clusters", n_clusters)
     refuse_fewer_rows(probe, "n_clusters", source.n_rows)
     with probe._explaining(source):
-        return farthest_first(source, weights, int(n_clusters))
+        return _farthest_first(source, weights, int(n_clusters))
+
+
+def _farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> float:
+    """Squared distance of the K-th farthest row, taken in turn from the mean on."""
+    job = Job(source, weights, np.random.default_rng(0))
+    everything = job.sample(source.n_rows)
+    lens = Lens.on(everything.rows)
+    sample = scaled(everything, lens)
+    Y = sample.rows
+    costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
+    for _ in range(n_clusters - 1):
+        far = Y[np.argmax(costs)]
+        costs = np.minimum(costs, np.sum((Y - far) ** 2, axis=1))
+    if costs.max() <= 0.0:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than X has distinct rows; ask for fewer."
+        )
+    return float(lens.back_squared(costs.max()))
 
 
 def penalty_path(

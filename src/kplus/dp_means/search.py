@@ -1,7 +1,8 @@
 """How `DPMeans` is fitted: by a penalty, to a number of clusters, or on its own."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -17,25 +18,28 @@ from kplus.core.types import (
     Move,
 )
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_means.fitted import Fitted
-from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import OpenClusters, RefillClusters
+from kplus.dp_means.model import ClusterSums, DPMeansModel
+from kplus.dp_means.moves import (
+    DropEmpty,
+    OpenClusters,
+    PresentClusters,
+    RefillClusters,
+    RemoveCluster,
+    SettleOnMeans,
+)
 from kplus.dp_means.params import Centers, Lens
 from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
-from kplus.dp_means.present import PresentClusters
-from kplus.dp_means.remove import DropEmpty, RemoveCluster
-from kplus.dp_means.seeds import plus_plus, scaled
-from kplus.dp_means.settle import SettleOnMeans
 from kplus.dp_means.splits import grow, swap
-from kplus.dp_means.stats import ClusterSums
 
 __all__ = [
+    "Fitted",
     "assign",
     "by_number",
     "by_penalty",
     "distances",
-    "farthest_first",
     "find_path",
+    "plus_plus",
+    "scaled",
     "stream",
 ]
 
@@ -45,6 +49,48 @@ _SPLIT_TOL = 1e-3  # and how much the path and swaps do
 _MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
 _RELAX = 1.6  # how far updates overshoot the means until a fit rests
 _FIXED_K = DPMeansModel(np.inf)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A fit in the units of the data.
+
+    `errors` are the squared distances of each cluster to its centre; `means` differ
+    from the centres where a fit ended before these came to rest. `path` is what the
+    number was chosen from, if it was. With `covariances`, distances are Mahalanobis
+    distances.
+    """
+
+    lens: Lens
+    centers: Array
+    means: Array
+    labels: IntArray
+    counts: Array
+    errors: Array
+    penalty: float
+    history: Array
+    converged: bool
+    path: PenaltyPath | None = None
+    covariances: Array | None = None
+
+    @property
+    def objective(self) -> float:
+        return float(self.history[-1])
+
+    def at_penalty(self, penalty: float) -> Self:
+        """The same clusters, charged a penalty each after the first."""
+        charge = penalty * (len(self.centers) - 1)
+        return replace(self, penalty=penalty, history=self.history + charge)
+
+    def with_earlier(self, counts: Array, errors: Array) -> Self:
+        """Together with rows seen earlier, of the first so many clusters."""
+        after = (0, len(self.counts) - len(counts))
+        return replace(
+            self,
+            counts=self.counts + np.pad(counts, after),
+            errors=self.errors + np.pad(errors, after),
+            history=self.history + errors.sum(),
+        )
 
 
 def by_penalty(
@@ -154,24 +200,6 @@ def distances(source: Blocks, centers: Array) -> Array:
     return out
 
 
-def farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> float:
-    """Squared distance of the K-th farthest row, taken in turn from the mean on."""
-    job = Job(source, weights, np.random.default_rng(0))
-    everything = job.sample(source.n_rows)
-    lens = Lens.on(everything.rows)
-    sample = scaled(everything, lens)
-    Y = sample.rows
-    costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
-    for _ in range(n_clusters - 1):
-        far = Y[np.argmax(costs)]
-        costs = np.minimum(costs, np.sum((Y - far) ** 2, axis=1))
-    if costs.max() <= 0.0:
-        raise ValueError(
-            f"n_clusters={n_clusters} is more than X has distinct rows; ask for fewer."
-        )
-    return float(lens.back_squared(costs.max()))
-
-
 def stream(
     job: Job,
     penalty: float,
@@ -243,3 +271,30 @@ def _to_data(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted
         history=lens.back_squared(np.array(result.history)),
         converged=result.converged,
     )
+
+
+def scaled(sample: Sample, lens: Lens) -> Sample:
+    """The rows of a sample in the units of a lens."""
+    return replace(sample, rows=lens.view(sample.rows.astype(np.float64)))
+
+
+def plus_plus(
+    sample: Sample, rng: np.random.Generator, most: int, penalty: float = 0.0
+) -> Array:
+    """Draw up to `most` centres; stop when no row costs more than the penalty.
+
+    Each further centre is a row drawn in proportion to its squared distance to the
+    centres before it (Arthur & Vassilvitskii 2007), among the rows that would open
+    a cluster of their own.
+    """
+    Y, weights = sample.rows, sample.weight()
+    share = np.minimum(weights, 1.0)
+    centers = [Y[rng.choice(len(Y), p=weights / weights.sum())]]
+    costs = np.sum((Y - centers[0]) ** 2, axis=1)
+    while len(centers) < most:
+        chances = np.where(costs * share > penalty, costs * weights, 0.0)
+        if chances.sum() <= 0.0:
+            break
+        centers.append(Y[rng.choice(len(Y), p=chances / chances.sum())])
+        costs = np.minimum(costs, np.sum((Y - centers[-1]) ** 2, axis=1))
+    return np.array(centers)

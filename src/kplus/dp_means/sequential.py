@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.group_sums import GroupSums
-from kplus.core.regroup import relabelled
-from kplus.core.types import Array, Block, IntArray
+from kplus.core.regroup import relabelled, without
+from kplus.core.types import Array, Block, IntArray, Position, Proposal
 from kplus.dp_means.kernels_sequential import (
     Live,
     collapsed_pass,
@@ -21,10 +21,10 @@ from kplus.dp_means.kernels_sequential import (
     serial_pass,
     tally_rows,
 )
+from kplus.dp_means.model import errors_after
 from kplus.dp_means.params import Lens
-from kplus.dp_means.stats import errors_after
 
-__all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally"]
+__all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally", "TidyUp"]
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -326,3 +326,17 @@ def _with_room(array: NDArray[Any], room: int) -> NDArray[Any]:
     out = np.empty((room, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
     return out
+
+
+class TidyUp:
+    """Drop the clusters that lost all their rows; no rest while passes open some."""
+
+    def propose(self, at: Position[Any, Means, Tally]) -> Proposal | None:
+        params, total = at.params, at.total
+        empty = np.flatnonzero(total.members == 0)
+        if not len(empty) and not len(total.born):
+            return None
+        old_to_new = without(params.K, empty)
+        return Proposal(
+            at.updated.regroup(old_to_new), old_to_new, params.K - len(empty)
+        )

@@ -8,12 +8,17 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job
 from kplus.core.runs import in_units, labels_of, one_by_one, run_job
 from kplus.core.types import Array, FitResult, IntArray
-from kplus.dp_means.fitted import Fitted, by_size
+from kplus.dp_means.moves import by_size
 from kplus.dp_means.params import Lens
-from kplus.dp_means.search import assign, by_number, by_penalty
-from kplus.dp_means.seeds import plus_plus, scaled
-from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel
-from kplus.dp_means.tidy import TidyUp
+from kplus.dp_means.search import (
+    Fitted,
+    assign,
+    by_number,
+    by_penalty,
+    plus_plus,
+    scaled,
+)
+from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, TidyUp
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 

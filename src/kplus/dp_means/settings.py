@@ -11,8 +11,8 @@ from kplus.core.types import Array
 from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import search
 from kplus.dp_means import sequential_search as sequential
-from kplus.dp_means.fitted import Fitted
 from kplus.dp_means.full_covariance import Ellipsoids
+from kplus.dp_means.search import Fitted
 
 __all__ = ["cap", "check", "check_stream", "find_clusters"]
 

@@ -14,11 +14,9 @@ from kplus.core.loop import run
 from kplus.core.runs import labels_of
 from kplus.core.types import Array, IntArray, Move
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_means.model import DPMeansModel
-from kplus.dp_means.open import RefillClusters
+from kplus.dp_means.model import ClusterSums, DPMeansModel
+from kplus.dp_means.moves import RefillClusters, SplitClusters, best_splits
 from kplus.dp_means.params import Centers, Lens
-from kplus.dp_means.split import SplitClusters, best_splits
-from kplus.dp_means.stats import ClusterSums
 from kplus.engine import SerialEngine
 
 __all__ = ["Growth", "grow", "swap"]
