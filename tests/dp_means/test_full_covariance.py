@@ -196,7 +196,7 @@ def test_objective_never_rises(seed, penalty, weighted, cap):
 @pytest.mark.parametrize("seed", range(5))
 def test_at_rest_no_move_that_is_considered_pays(seed):
     X = some_rows(seed, n=80)
-    fitted = by_penalty(job(X), 12.0, 0.5)
+    fitted = by_penalty(job(X), penalty=12.0, floor=0.5)
     C, S, labels = fitted.centers, fitted.covariances, fitted.labels
     assert fitted.converged
     squares = mahalanobis(X, C, S)
@@ -224,7 +224,7 @@ def test_removal_happens_and_lowers_the_objective():
 def test_far_rows_have_clusters_of_their_own():
     rows = np.random.default_rng(0).normal(size=(60, 2))
     X = np.concatenate([rows, [[60.0, 0.0], [60.5, 0.0], [0.0, 80.0]]])
-    labels = by_penalty(job(X), 100.0, 0.5).labels
+    labels = by_penalty(job(X), penalty=100.0, floor=0.5).labels
     np.testing.assert_array_equal(labels, [0] * 60 + [1, 1, 2])
 
 

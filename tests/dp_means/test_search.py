@@ -157,7 +157,7 @@ def test_swaps_mend_a_bad_start():
 @pytest.mark.parametrize("random_start", [False, True])
 def test_by_penalty_is_at_rest(n, random_start):
     X = rows(n=n)
-    fit = search.by_penalty(job(X, tol=0.0), 4.0, random_start=random_start)
+    fit = search.by_penalty(job(X, tol=0.0), random_start, penalty=4.0)
     assert fit.converged
     np.testing.assert_array_equal(fit.labels, reference.nearest(X, fit.centers)[0])
     assert not reference.wants_cluster(X, fit.centers, 4.0 + 1e-9).any()
@@ -171,7 +171,7 @@ def test_by_penalty_is_at_rest(n, random_start):
 @pytest.mark.parametrize("K", [1, 2, 7, 30])
 def test_by_number_has_that_number(K, random_start):
     X = rows(n=150)
-    fit = search.by_number(job(X, tol=0.0), K, random_start=random_start)
+    fit = search.by_number(job(X, tol=0.0), random_start, n_clusters=K)
     assert fit.centers.shape == (K, 2)
     assert np.all(np.bincount(fit.labels, minlength=K) == fit.counts)
     assert np.all(fit.counts > 0)
@@ -181,8 +181,8 @@ def test_by_number_has_that_number(K, random_start):
 
 def test_a_start_is_where_the_fit_begins():
     X = rows()
-    fit = search.by_number(job(X, tol=0.0), 5)
-    again = search.by_number(job(X, tol=0.0), 5, start=fit.centers)
+    fit = search.by_number(job(X, tol=0.0), n_clusters=5)
+    again = search.by_number(job(X, tol=0.0), n_clusters=5, start=fit.centers)
     np.testing.assert_array_equal(again.labels, fit.labels)
     np.testing.assert_allclose(again.centers, fit.centers, rtol=1e-12)
     assert len(again.history) <= 4
@@ -247,8 +247,8 @@ def test_bad_values_are_found_in_samples():
     X = rows()
     X[7, 1] = np.nan
     for call in (
-        lambda: search.by_penalty(job(X), 1.0),
-        lambda: search.by_number(job(X), 3),
+        lambda: search.by_penalty(job(X), penalty=1.0),
+        lambda: search.by_number(job(X), n_clusters=3),
         lambda: search.find_path(job(X)),
     ):
         with pytest.raises(NotFiniteError):

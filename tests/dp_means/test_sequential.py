@@ -121,7 +121,7 @@ def test_serial_with_weights_and_cap(cap):
 def test_serial_fit_is_the_reference_by_size():
     X = some_rows(1)
     _, C, history = serial_reference(X, 6.0)
-    fitted = serial(job(X), 6.0)
+    fitted = serial(job(X), penalty=6.0)
     np.testing.assert_allclose(fitted.history, history, rtol=1e-12)
     np.testing.assert_array_equal(
         fitted.labels, reference.nearest(X, fitted.centers)[0]
@@ -137,8 +137,8 @@ def test_serial_weight_two_is_the_row_twice():
     X = some_rows(2)
     w = np.random.default_rng(2).integers(1, 4, 60).astype(float)
     once, twice = (
-        serial(job(X, w), 5.0),
-        serial(job(np.repeat(X, w.astype(int), 0)), 5.0),
+        serial(job(X, w), penalty=5.0),
+        serial(job(np.repeat(X, w.astype(int), 0)), penalty=5.0),
     )
     np.testing.assert_array_equal(np.repeat(once.labels, w.astype(int)), twice.labels)
     np.testing.assert_allclose(once.history, twice.history, rtol=1e-12)
@@ -146,18 +146,18 @@ def test_serial_weight_two_is_the_row_twice():
 
 def test_serial_rows_of_weight_zero_never_open():
     X = np.array([[0.0], [1.0], [50.0]])
-    fitted = serial(job(X, np.array([1.0, 1.0, 0.0])), 4.0)
+    fitted = serial(job(X, np.array([1.0, 1.0, 0.0])), penalty=4.0)
     np.testing.assert_array_equal(fitted.centers, [[0.5]])
-    part = serial(job(X, np.array([1.0, 1.0, 0.001])), 4.0)
+    part = serial(job(X, np.array([1.0, 1.0, 0.001])), penalty=4.0)
     assert len(part.centers) == 1  # .001 · 49.5² < 4
-    assert len(serial(job(X, np.array([1.0, 1.0, 0.1])), 4.0).centers) == 2
+    assert len(serial(job(X, np.array([1.0, 1.0, 0.1])), penalty=4.0).centers) == 2
 
 
 @given(st.integers(0, 10_000), st.floats(0.05, 30.0), st.booleans())
 def test_serial_never_rises(seed, penalty, weighted):
     X = some_rows(seed, n=25)
     w = some_weights(seed, 25) + 1e-3 if weighted else None
-    history = serial(job(X, w, block_rows=6), penalty).history
+    history = serial(job(X, w, block_rows=6), penalty=penalty).history
     assert np.all(np.diff(history) <= 1e-12 * history[0])
 
 
@@ -238,7 +238,7 @@ def test_collapsed_is_the_same_for_any_blocking(weighted):
 
 def test_serial_is_the_same_for_any_blocking():
     X, w = some_rows(8), some_weights(8, 60)
-    fits = [serial(job(X, w, rows), 4.0) for rows in (1, 7, 60)]
+    fits = [serial(job(X, w, rows), penalty=4.0) for rows in (1, 7, 60)]
     for other in fits[1:]:
         np.testing.assert_array_equal(fits[0].labels, other.labels)
         np.testing.assert_allclose(fits[0].history, other.history, rtol=1e-12)
@@ -312,10 +312,10 @@ def test_collapsed_weights():
 @pytest.mark.parametrize("seed", range(3))
 def test_collapsed_is_never_above_the_fast_fit(seed):
     X = some_rows(seed, n=200, D=4, scale=1.5)
-    fast = by_penalty(job(X), 12.0)
-    assert collapsed(job(X), 12.0).objective <= fast.objective * (1.0 + 1e-12)
-    fast = by_number(job(X), 7)
-    fitted = collapsed_number(job(X), 7)
+    fast = by_penalty(job(X), penalty=12.0)
+    assert collapsed(job(X), penalty=12.0).objective <= fast.objective * (1.0 + 1e-12)
+    fast = by_number(job(X), n_clusters=7)
+    fitted = collapsed_number(job(X), n_clusters=7)
     assert fitted.objective <= fast.objective * (1.0 + 1e-12)
     assert len(fitted.centers) == 7
     assert np.all(fitted.counts > 0.0)
@@ -323,7 +323,7 @@ def test_collapsed_is_never_above_the_fast_fit(seed):
 
 def test_collapsed_number_with_too_few_distinct_rows():
     X = np.repeat([[0.0], [1.0]], 3, axis=0)
-    fitted = collapsed_number(job(X), 4, start=np.arange(4.0)[:, None])
+    fitted = collapsed_number(job(X), n_clusters=4, start=np.arange(4.0)[:, None])
     np.testing.assert_array_equal(fitted.counts, [3.0, 3.0, 0.0, 0.0])
     assert fitted.objective == 0.0
 

@@ -1,6 +1,8 @@
 """DP-means: k-means that finds the number of clusters."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,13 +11,20 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.checks import check_shapes, check_weights, refuse_fewer_rows
+from kplus.base.checks import (
+    check_shapes,
+    check_weights,
+    refuse_fewer_rows,
+    refuse_other_columns,
+)
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
+from kplus.core.job import Job, best_of
 from kplus.core.types import Array, PassInfo
 from kplus.dp_means import full_covariance_search as full_covariance
-from kplus.dp_means import search, settings
+from kplus.dp_means import search
+from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Lens
 from kplus.dp_means.search import Fitted
@@ -208,12 +217,54 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     # --------------------------------------------------------- steps of a fit
 
+    @property
+    def _max_clusters(self) -> float:
+        return np.inf if self.max_clusters is None else self.max_clusters
+
+    @property
+    def _penalty_opens_clusters(self) -> bool:
+        """Whether rows open clusters by the penalty; otherwise the number is fixed."""
+        return self.n_clusters is None and not isinstance(self.penalty, str)
+
+    @property
+    def _other_algorithms(self) -> list[str]:
+        """The settings that choose another algorithm than the fast one."""
+        settings = {
+            "algorithm='serial'": self.algorithm == "serial",
+            "covariance='full'": self.covariance == "full",
+            "collapsed=True": self.collapsed,
+        }
+        return [setting for setting, is_set in settings.items() if is_set]
+
     def _check_settings(self) -> None:
         super()._check_settings()
-        settings.check(self)
+        if self.n_clusters is not None and self.max_clusters is not None:
+            raise ValueError(
+                "max_clusters goes with penalty; with n_clusters the number is fixed."
+            )
+        for setting in [] if self._penalty_opens_clusters else self._other_algorithms:
+            if setting != "collapsed=True":
+                raise ValueError(
+                    f"{setting} needs a number as penalty, and n_clusters=None."
+                )
+            if self.n_clusters is None:
+                raise ValueError(f"{setting} needs a number as penalty, or n_clusters.")
+        if len(self._other_algorithms) > 1:
+            raise ValueError(
+                "algorithm='serial', collapsed=True and covariance='full' are three "
+                "different algorithms; choose one."
+            )
 
     def _check_stream(self) -> None:
-        settings.check_stream(self)
+        """Streams need statistics that only the fast algorithm keeps."""
+        refused = self._other_algorithms
+        if hasattr(self, "covariances_"):
+            refused = [*refused, "a fit with covariances_"]
+        if refused:
+            raise ValueError(
+                f"partial_fit does not go with {refused[0]}: streams need "
+                f"algorithm='fast', collapsed=False and covariance='spherical'."
+            )
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
         refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
@@ -221,41 +272,86 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> Fitted:
-        return settings.find_clusters(
-            self, job_of(self, table.source, weights, reporter)
+        """Search by the penalty, or for a number of clusters: given, or of the path."""
+        job = job_of(self, table.source, weights, reporter)
+        start = self._warm_centers()
+        if self._penalty_opens_clusters:
+            return best_of(self.n_init, job, self._search_by_penalty(start))
+        path, K, penalty = None, self.n_clusters, self.penalty
+        if K is None:
+            path = search.find_path(job, self._max_clusters)
+            K, penalty = int(path.n_clusters[path.chosen]), path.penalty
+        if start is not None and len(start) != K:
+            start = None
+        by_number = sequential.collapsed_number if self.collapsed else search.by_number
+        fitted = best_of(
+            self.n_init, job, partial(by_number, n_clusters=K, start=start)
         )
+        if not isinstance(penalty, str):
+            fitted = fitted.at_penalty(penalty)
+        return replace(fitted, path=path)
+
+    def _search_by_penalty(self, start: Array | None) -> Callable[[Job, bool], Fitted]:
+        """The search of the chosen algorithm."""
+        settings = {"penalty": self.penalty, "max_clusters": self._max_clusters}
+        if self.covariance == "full":
+            return partial(
+                full_covariance.by_penalty,
+                **settings,
+                floor=self.min_covariance,
+                start=None if start is None else self._warm_ellipsoids(start),
+            )
+        by_penalty = search.by_penalty
+        if self.algorithm == "serial":
+            by_penalty = sequential.serial
+        elif self.collapsed:
+            by_penalty = sequential.collapsed
+        return partial(by_penalty, **settings, start=start)
+
+    def _warm_centers(self) -> Array | None:
+        """With `warm_start` after a fit: its centres, at most `max_clusters`."""
+        if not self.warm_start or not hasattr(self, "cluster_centers_"):
+            return None
+        centers: Array = self.cluster_centers_
+        refuse_other_columns(self.n_features_in_, centers.shape[1])
+        return centers[: int(min(len(centers), self._max_clusters))]
+
+    def _warm_ellipsoids(self, centers: Array) -> Ellipsoids:
+        """The last fit's matrices; spheres after a spherical fit."""
+        if hasattr(self, "covariances_"):
+            return Ellipsoids(centers, self.covariances_[: len(centers)])
+        return Ellipsoids.spheres(centers, self.min_covariance)
 
     def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
         """The clusters of this batch and of all rows seen earlier."""
-        fixed = self.n_clusters is not None or isinstance(self.penalty, str)
-        found = search.stream(
+        fitted = search.stream(
             job_of(self, table.source, weights, watch),
-            np.inf if fixed else self.penalty,
-            settings.cap(self),
+            self.penalty if self._penalty_opens_clusters else np.inf,
+            self._max_clusters,
             self._lens,
             self.cluster_centers_,
             self._cluster_means,
             self.cluster_sizes_,
         )
-        if fixed:
-            found = found.at_penalty(self.penalty_)
-        found = found.with_earlier(self.cluster_sizes_, self._cluster_errors)
-        return replace(found, path=getattr(self, "path_", None))
+        if not self._penalty_opens_clusters:
+            fitted = fitted.at_penalty(self.penalty_)
+        fitted = fitted.with_earlier(self.cluster_sizes_, self._cluster_errors)
+        return replace(fitted, path=getattr(self, "path_", None))
 
-    def _store(self, found: Fitted, table: Table) -> None:
-        self.cluster_centers_ = found.centers
-        self.labels_ = found.labels
-        self.n_clusters_ = len(found.centers)
-        self.cluster_sizes_ = found.counts
-        self.penalty_ = float(found.penalty)
-        self.converged_ = found.converged
-        self._set_or_drop("path_", found.path)
-        self._set_or_drop("covariances_", found.covariances)
-        self._lens = found.lens
+    def _store(self, fitted: Fitted, table: Table) -> None:
+        self.cluster_centers_ = fitted.centers
+        self.labels_ = fitted.labels
+        self.n_clusters_ = len(fitted.centers)
+        self.cluster_sizes_ = fitted.counts
+        self.penalty_ = float(fitted.penalty)
+        self.converged_ = fitted.converged
+        self._set_or_drop("path_", fitted.path)
+        self._set_or_drop("covariances_", fitted.covariances)
+        self._lens = fitted.lens
         # What a stream needs to know of the rows: means, and errors about them.
-        shift = np.sum((found.means - found.centers) ** 2, axis=1)
-        self._cluster_means = found.means
-        self._cluster_errors = np.maximum(found.errors - found.counts * shift, 0.0)
+        shift = np.sum((fitted.means - fitted.centers) ** 2, axis=1)
+        self._cluster_means = fitted.means
+        self._cluster_errors = np.maximum(fitted.errors - fitted.counts * shift, 0.0)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         params = info.params
@@ -312,8 +408,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 return full_covariance.assign(
                     job, self.cluster_centers_, self.covariances_
                 )
-            shown = search.assign(job, self._lens, self.cluster_centers_)
-            return shown.labels, shown.objective
+            assigned = search.assign(job, self._lens, self.cluster_centers_)
+            return assigned.labels, assigned.objective
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.

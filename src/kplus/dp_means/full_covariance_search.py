@@ -24,12 +24,12 @@ __all__ = ["assign", "by_penalty", "distances", "refine"]
 
 def by_penalty(
     job: Job,
+    random_start: bool = False,
+    *,
     penalty: float,
     floor: float,
     max_clusters: float = np.inf,
-    *,
     start: Ellipsoids | None = None,
-    random_start: bool = False,
 ) -> Fitted:
     """Begin with the clusters of a spherical fit, all of variance `floor`.
 
@@ -43,9 +43,9 @@ def by_penalty(
         replace(
             job, callback=telling(job.callback, in_units(lambda value: value / floor))
         ),
-        penalty * floor,
-        max_clusters,
-        random_start=random_start,
+        random_start,
+        penalty=penalty * floor,
+        max_clusters=max_clusters,
     )
     spheres = Ellipsoids.spheres(fast.centers, floor)
     earlier = fast.history / floor

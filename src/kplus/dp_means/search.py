@@ -95,11 +95,11 @@ class Fitted:
 
 def by_penalty(
     job: Job,
+    random_start: bool = False,
+    *,
     penalty: float,
     max_clusters: float = np.inf,
-    *,
     start: Array | None = None,
-    random_start: bool = False,
 ) -> Fitted:
     """Row rule: a row opens a cluster when its squared distance exceeds the penalty.
 
@@ -130,10 +130,10 @@ def by_penalty(
 
 def by_number(
     job: Job,
-    n_clusters: int,
-    *,
-    start: Array | None = None,
     random_start: bool = False,
+    *,
+    n_clusters: int,
+    start: Array | None = None,
 ) -> Fitted:
     """A wished number of clusters: splits and swaps on a sample, then all rows."""
     sample = job.sample(_LEVELS[-1])

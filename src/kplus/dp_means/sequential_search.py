@@ -27,11 +27,11 @@ _SAMPLE = 5_000  # rows that decide the lens and random starts
 
 def serial(
     job: Job,
+    random_start: bool = False,
+    *,
     penalty: float,
     max_clusters: float = np.inf,
-    *,
     start: Array | None = None,
-    random_start: bool = False,
 ) -> Fitted:
     """Kulis & Jordan (2012): a row may open a cluster that the next rows see.
 
@@ -57,28 +57,28 @@ def serial(
 
 def collapsed(
     job: Job,
+    random_start: bool = False,
+    *,
     penalty: float,
     max_clusters: float = np.inf,
-    *,
     start: Array | None = None,
-    random_start: bool = False,
 ) -> Fitted:
     """The fast fit, then moves of single rows by the exact change of Eq. 9."""
     fast = by_penalty(
-        job, penalty, max_clusters, start=start, random_start=random_start
+        job, random_start, penalty=penalty, max_clusters=max_clusters, start=start
     )
     return _go_on(job, fast, penalty, max_clusters)
 
 
 def collapsed_number(
     job: Job,
-    n_clusters: int,
-    *,
-    start: Array | None = None,
     random_start: bool = False,
+    *,
+    n_clusters: int,
+    start: Array | None = None,
 ) -> Fitted:
     """As `collapsed`, with a wished number of clusters that stays."""
-    fast = by_number(job, n_clusters, start=start, random_start=random_start)
+    fast = by_number(job, random_start, n_clusters=n_clusters, start=start)
     if np.any(fast.counts == 0.0):
         return fast  # fewer distinct rows than clusters: all at rest
     return _go_on(job, fast, 0.0, n_clusters)
