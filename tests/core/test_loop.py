@@ -11,16 +11,16 @@ from kplus.core.types import Proposal
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
 X = np.random.default_rng(0).normal(size=(120, 2))
-LENS = Lens.on(X)
+SCALING = Scaling.fit(X)
 FIXED = DPMeansModel(np.inf)
 
 
 def centers(K):
-    return Centers.start(LENS, LENS.view(X[:K]))
+    return Centers.start(SCALING, SCALING.transform(X[:K]))
 
 
 def run(model=FIXED, K=5, *, block_rows=16, groups=None, max_iter=200, tol=0.0, **more):
@@ -53,7 +53,7 @@ def test_ends_converged_with_labels_of_the_centres_returned():
     result, labels = run()
     assert result.converged
     assert result.n_iter == len(result.history) < 200
-    expected, _ = reference.nearest(LENS.view(X), result.params.centers)
+    expected, _ = reference.nearest(SCALING.transform(X), result.params.centers)
     np.testing.assert_array_equal(labels, expected)
 
 
@@ -63,8 +63,8 @@ def test_passes_run_out_right_after_a_sum(max_iter):
     assert not result.converged
     assert result.n_iter == max_iter
     C = result.params.centers
-    np.testing.assert_array_equal(labels, reference.nearest(LENS.view(X), C)[0])
-    objective = reference.squared_error(LENS.view(X), labels, C)
+    np.testing.assert_array_equal(labels, reference.nearest(SCALING.transform(X), C)[0])
+    objective = reference.squared_error(SCALING.transform(X), labels, C)
     assert result.history[-1] == pytest.approx(objective, rel=1e-12)
 
 
@@ -115,7 +115,9 @@ def test_full_and_memoized_passes_both_descend(groups):
     assert result.converged
     history = np.array(result.history)
     assert np.all(np.diff(history) <= 1e-12 * history[:-1])
-    objective = reference.squared_error(LENS.view(X), labels, result.params.centers)
+    objective = reference.squared_error(
+        SCALING.transform(X), labels, result.params.centers
+    )
     assert history[-1] == pytest.approx(objective, rel=1e-10)
     assert result.total.counts.sum() == len(X)
 

@@ -31,7 +31,7 @@ from kplus.dp_means.full_covariance import (
 )
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine, ThreadEngine, make_engine
 from kplus.engine.resources import Resources
 from kplus.features import model as feature_model
@@ -108,7 +108,10 @@ def some_centres(X, K, seed):
 
 def openings(engine, C, penalty, cap=np.inf):
     """The new centres that one pass leads to."""
-    model, params = DPMeansModel(penalty, cap), Centers.start(Lens(np.zeros(2), 1.0), C)
+    model, params = (
+        DPMeansModel(penalty, cap),
+        Centers.start(Scaling(np.zeros(2), 1.0), C),
+    )
     with engine:
         total = engine.sweep(model, params, range(engine.n_blocks))
         updated = model.update(params, total)
@@ -195,7 +198,7 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
     monkeypatch.setattr(fast, "_FEW", few)
     X, weights = reals(5), any_weights(5, 300)
     model = DPMeansModel(2.0)
-    params = Centers.start(Lens(np.zeros(2), 1.0), some_centres(X, 17, 5))
+    params = Centers.start(Scaling(np.zeros(2), 1.0), some_centres(X, 17, 5))
     with ENGINES[engine](X, weights) as cut:
         total = cut.sweep(model, params, range(cut.n_blocks))
         for _ in range(6):
@@ -220,7 +223,7 @@ def test_no_row_is_left_out(weigh, table, engine, monkeypatch):
     weights = weigh(1, len(X))
     with ENGINES[engine](X, weights) as cut:
         result = loop.run(
-            DPMeansModel(penalty), cut, Centers.start(Lens(np.zeros(2), 1.0), X[:1]),
+            DPMeansModel(penalty), cut, Centers.start(Scaling(np.zeros(2), 1.0), X[:1]),
             moves=[DropEmpty(), OpenClusters(), RemoveCluster()],
             max_iter=500, tol=0.0,
         )  # fmt: skip

@@ -5,9 +5,9 @@ import pytest
 
 import reference
 from kplus.dp_means.full_covariance import Ellipsoids
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 
-PLAIN = Lens(np.zeros(3), 1.0)
+PLAIN = Scaling(np.zeros(3), 1.0)
 
 
 def crowded(size, gap, seed=0):
@@ -88,13 +88,15 @@ def test_distances_are_those_of_the_covariance():
         np.testing.assert_allclose(params.squares(X)[:, k], expected, rtol=1e-8)
 
 
-def test_unit_squares_of_a_lens_match_its_view():
+def test_squares_are_scaled_as_rows_are():
     X = 1e7 + np.random.default_rng(2).normal(scale=1e-3, size=(20, 3))
-    lens = Lens.on(X)
-    assert np.abs(lens.view(X)).max() < 2.0
-    assert np.abs(lens.view(X)).max() >= 1.0
+    scaling = Scaling.fit(X)
+    assert np.abs(scaling.transform(X)).max() < 2.0
+    assert np.abs(scaling.transform(X)).max() >= 1.0
     far = reference.square_distances(X[:1], X[1:2])[0, 0]
-    seen = reference.square_distances(lens.view(X[:1]), lens.view(X[1:2]))[0, 0]
-    assert lens.view_squared(far) == pytest.approx(seen, rel=1e-9)
-    assert lens.back_squared(seen) == pytest.approx(far, rel=1e-9)
-    np.testing.assert_array_equal(lens.back(lens.view(X)), X)
+    seen = reference.square_distances(
+        scaling.transform(X[:1]), scaling.transform(X[1:2])
+    )[0, 0]
+    assert scaling.transform_squared(far) == pytest.approx(seen, rel=1e-9)
+    assert scaling.inverse_transform_squared(seen) == pytest.approx(far, rel=1e-9)
+    np.testing.assert_array_equal(scaling.inverse_transform(scaling.transform(X)), X)

@@ -7,7 +7,7 @@ import reference
 from kplus.dp_means import kernels_lloyd as lloyd
 from kplus.dp_means.kernels_lloyd import Sums, meet_rows, screen_rows, visit_rows
 from kplus.dp_means.model import DPMeansModel, RowState
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 
 NO_WEIGHTS = np.empty(0)
 
@@ -49,13 +49,13 @@ class Visit:
 def setting(seed, n=200, D=3, K=9, dtype=np.float64):
     rng = np.random.default_rng(seed)
     X = (rng.normal(size=(n, D)) * 5.0 + 3.0).astype(dtype)
-    lens = Lens.on(X)
-    picked = lens.view(X[rng.choice(n, K, replace=n < K)].astype(np.float64))
-    return X, Centers.start(lens, picked + 0.01 * rng.normal(size=picked.shape)), rng
+    scaling = Scaling.fit(X)
+    picked = scaling.transform(X[rng.choice(n, K, replace=n < K)].astype(np.float64))
+    return X, Centers.start(scaling, picked + 0.01 * rng.normal(size=picked.shape)), rng
 
 
 def check_labels(X, params, visit):
-    Y = params.lens.view(X.astype(np.float64))
+    Y = params.scaling.transform(X.astype(np.float64))
     expected, d2 = reference.nearest(Y, params.centers)
     np.testing.assert_array_equal(visit.state.labels, expected)
     return Y, expected, d2
@@ -89,7 +89,7 @@ def test_any_number_of_rows(n, meet):
     """Around the sizes of the tiles that rows are worked on in."""
     rng = np.random.default_rng(n)
     X = rng.normal(size=(n, 2))
-    params = Centers.start(Lens(np.zeros(2), 1.0), rng.normal(size=(5, 2)))
+    params = Centers.start(Scaling(np.zeros(2), 1.0), rng.normal(size=(5, 2)))
     visit = Visit(X, params, meet=meet)
     assert visit.moved == n
     if n:
@@ -146,7 +146,7 @@ def test_births_and_deaths(seed):
         old_to_new = np.full(K, -1)
         kept = rng.permutation(K)[: max(1, K - 3)]
         old_to_new[kept] = np.arange(len(kept))
-        born = params.lens.view(X[rng.choice(len(X), 4, replace=False)])
+        born = params.scaling.transform(X[rng.choice(len(X), 4, replace=False)])
         params = params.moved_to(params.centers + 0.02 * rng.normal(size=(K, 3)))
         params = params.regroup(old_to_new).grown(born)
         state = DPMeansModel(1.0).regroup_local(state, old_to_new, params.K)
@@ -157,7 +157,7 @@ def test_births_and_deaths(seed):
 def test_ties_go_to_the_lower_number(meet):
     X = np.array([[0.0, 0.0], [4.0, 4.0], [2.0, 2.0]] * 20)
     centers = np.array([[4.0, 4.0], [4.0, 4.0], [0.0, 0.0], [0.0, 0.0]])
-    params = Centers.start(Lens(np.zeros(2), 1.0), centers)
+    params = Centers.start(Scaling(np.zeros(2), 1.0), centers)
     visit = Visit(X, params, meet=meet)
     np.testing.assert_array_equal(visit.state.labels, [2, 0, 0] * 20)
     again = Visit(X, params.moved_to(centers), visit.state)
@@ -169,7 +169,7 @@ def test_centres_closer_than_float32_can_tell(meet):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     centers = 1.0 + 1e-9 * rng.normal(size=(50, 3))
-    params = Centers.start(Lens(np.zeros(3), 1.0), centers)
+    params = Centers.start(Scaling(np.zeros(3), 1.0), centers)
     visit = Visit(X, params, meet=meet)
     check_labels(X, params, visit)
     params = params.moved_to(centers + 1e-9 * rng.normal(size=(50, 3)))
@@ -180,7 +180,7 @@ def test_centres_closer_than_float32_can_tell(meet):
 def test_rows_beyond_the_range_of_float32(meet):
     X = np.array([[1e30, 0.0], [-1e30, 0.0], [1e80, 1.0], [0.0, 0.0]] * 10)
     centers = np.array([[-1.0, 0.0], [1.0, 0.0], [0.0, 1.5]])
-    params = Centers.start(Lens(np.zeros(2), 1.0), centers)
+    params = Centers.start(Scaling(np.zeros(2), 1.0), centers)
     visit = Visit(X, params, meet=meet)
     d2 = reference.square_distances(X, centers)
     own = d2[np.arange(len(X)), visit.state.labels]
@@ -196,7 +196,7 @@ def test_scores_that_are_not_numbers(meet, later):
     )
     X = np.concatenate([centers, centers * 0.9, centers[:, ::-1], -centers])
     start = centers * 0.5 if later else centers
-    params = Centers.start(Lens(np.zeros(2), 1.0), start)
+    params = Centers.start(Scaling(np.zeros(2), 1.0), start)
     visit = Visit(X, params, meet=meet)
     if later:
         params = params.moved_to(centers)
@@ -225,5 +225,5 @@ def test_a_row_that_is_not_finite_is_reported(value, meet, D):
         X = np.random.default_rng(0).normal(size=(150, D))
         X[row, column] = value
         centers = np.repeat([[0.0], [1.0]], D, axis=1)
-        params = Centers.start(Lens(np.zeros(D), 1.0), centers)
+        params = Centers.start(Scaling(np.zeros(D), 1.0), centers)
         assert Visit(X, params, meet=meet).moved == -1 - row

@@ -16,11 +16,11 @@ from kplus.dp_means.moves import (
     RemoveCluster,
     SettleOnMeans,
 )
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 
 
-def lens_of(table):
-    return Lens.on(table.X[table.weight() > 0.0])
+def scaling_of(table):
+    return Scaling.fit(table.X[table.weight() > 0.0])
 
 
 class DPMeansLaws(Laws):
@@ -29,12 +29,12 @@ class DPMeansLaws(Laws):
     cap = np.inf
 
     def start(self, model, table):
-        lens, one = lens_of(table), np.zeros(table.n, dtype=int)
+        scaling, one = scaling_of(table), np.zeros(table.n, dtype=int)
         mean = reference.means(table.X, one, 1, table.weights)
-        return Centers.start(lens, lens.view(mean))
+        return Centers.start(scaling, scaling.transform(mean))
 
     def seen(self, params, table):
-        return params.lens.view(table.X.astype(np.float64))
+        return params.scaling.transform(table.X.astype(np.float64))
 
     def statistics(self, total):
         return [total.counts, total.sums, total.squares]
@@ -59,14 +59,14 @@ class DPMeansLaws(Laws):
         return float(np.sum(table.weight() @ self.seen(params, table) ** 2))
 
     def unit(self, params):
-        return params.lens.inv**-2
+        return params.scaling.inv**-2
 
 
 class TestPenalty(DPMeansLaws):
     """A row opens a cluster when it costs more than the penalty."""
 
     def model(self, table):
-        seen = lens_of(table).view(table.X.astype(np.float64))
+        seen = scaling_of(table).transform(table.X.astype(np.float64))
         mean = np.average(seen, axis=0, weights=table.weights)
         spread = np.sum((seen - mean) ** 2, axis=1)
         spread = float(np.average(spread, weights=table.weights))
@@ -115,10 +115,10 @@ class TestFixedNumber(DPMeansLaws):
 
     def start(self, model, table):
         """The extreme rows along the first axis, and one far from all others."""
-        lens = lens_of(table)
-        seen = lens.view(table.X.astype(np.float64))[table.weight() > 0.0]
+        scaling = scaling_of(table)
+        seen = scaling.transform(table.X.astype(np.float64))[table.weight() > 0.0]
         ends = seen[[np.argmin(seen[:, 0]), np.argmax(seen[:, 0])]]
-        return Centers.start(lens, np.vstack([ends, ends[:1] + 100.0]))
+        return Centers.start(scaling, np.vstack([ends, ends[:1] + 100.0]))
 
     def moves(self):
         return [RefillClusters()]

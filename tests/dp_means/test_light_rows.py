@@ -14,10 +14,10 @@ from kplus.dp_means.moves import (
     RemoveCluster,
     best_splits,
 )
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
-PLAIN = Lens(np.zeros(2), 1.0)
+PLAIN = Scaling(np.zeros(2), 1.0)
 
 
 def rows(seed=0, n=80):

@@ -12,7 +12,7 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import model as fast
 from kplus.dp_means.model import Candidates, ClusterSums, DPMeansModel, shortlist
 from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster, SettleOnMeans
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
 MOVES = [DropEmpty(), OpenClusters(), RemoveCluster()]
@@ -35,10 +35,10 @@ def draw(seed):
 
 def run(X, weights, model, *, moves=MOVES, relax=1.0, watch=None, block_rows=16):
     """From one cluster at the mean to rest."""
-    lens = Lens.on(X)
-    model = replace(model, penalty=model.penalty * lens.inv**2)
-    mean = np.average(lens.view(X), axis=0, weights=weights)[None]
-    start = replace(Centers.start(lens, mean), relax=relax)
+    scaling = Scaling.fit(X)
+    model = replace(model, penalty=model.penalty * scaling.inv**2)
+    mean = np.average(scaling.transform(X), axis=0, weights=weights)[None]
+    start = replace(Centers.start(scaling, mean), relax=relax)
     with SerialEngine(ArrayBlocks(X, block_rows), weights) as engine:
 
         def callback(info):
@@ -51,7 +51,7 @@ def run(X, weights, model, *, moves=MOVES, relax=1.0, watch=None, block_rows=16)
             moves=moves, max_iter=400, tol=0.0, callback=callback,
         )  # fmt: skip
         labels = np.concatenate([local.labels for local in engine.locals()])
-    return result, labels, lens.inv**-2
+    return result, labels, scaling.inv**-2
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -93,7 +93,7 @@ def test_overshooting_never_raises_the_objective_and_ends_on_means(
     result, labels, _ = run(X, weights, model, moves=moves, relax=relax)
     history = np.array(result.history)
     assert np.all(np.diff(history) <= 1e-12 * history[:-1] + 1e-13)
-    C = result.params.lens.back(result.params.centers)
+    C = result.params.scaling.inverse_transform(result.params.centers)
     expected = reference.means(X, labels, result.params.K, weights)
     np.testing.assert_allclose(C, expected, atol=1e-9)
 
@@ -106,7 +106,7 @@ def test_bounds_hold_after_every_pass(seed, monkeypatch):
     passes = []
 
     def watch(params, engine, model):
-        Y = params.lens.view(X)
+        Y = params.scaling.transform(X)
         distances = np.sqrt(reference.square_distances(Y, params.centers))
         state = [
             np.concatenate([getattr(local, name) for local in engine.locals()])
@@ -143,7 +143,9 @@ def test_spare_never_promises_more_than_a_removal_costs(seed, either_way, monkey
 
     def propose(self, at):
         params, total = at.params, at.total
-        costs = reference.removal_costs(params.lens.view(X), params.centers, weights)
+        costs = reference.removal_costs(
+            params.scaling.transform(X), params.centers, weights
+        )
         if params.K > 1:
             slack = 1e-6 * np.abs(costs) + 1e-9
             assert np.all(total.removal_cost <= costs + slack)
@@ -162,8 +164,8 @@ def test_spare_never_promises_more_than_a_removal_costs(seed, either_way, monkey
 @pytest.mark.parametrize("seed", range(6))
 def test_candidates_are_the_rows_that_cost_more_than_a_cluster(seed, either_way):
     X, weights, penalty, _ = draw(seed)
-    lens = Lens(np.zeros(X.shape[1]), 1.0)
-    params = Centers.start(lens, X[:2].copy())
+    scaling = Scaling(np.zeros(X.shape[1]), 1.0)
+    params = Centers.start(scaling, X[:2].copy())
     with SerialEngine(ArrayBlocks(X, 8), weights) as engine:
         total = engine.sweep(DPMeansModel(penalty), params, range(engine.n_blocks))
         found = total.candidates
@@ -180,7 +182,7 @@ def test_candidates_are_the_rows_that_cost_more_than_a_cluster(seed, either_way)
 def test_costs_stay_exact_on_later_visits(either_way):
     """Bounds are rounded up; the cost that opens a cluster must not be."""
     X = np.array([[0.0], [2.0], [100.0], [102.0]])
-    params = Centers.start(Lens(np.zeros(1), 1.0), np.array([[1.0], [101.0]]))
+    params = Centers.start(Scaling(np.zeros(1), 1.0), np.array([[1.0], [101.0]]))
     model = DPMeansModel(1.0)
     with SerialEngine(ArrayBlocks(X)) as engine:
         for _ in range(3):
@@ -191,7 +193,7 @@ def test_costs_stay_exact_on_later_visits(either_way):
 def test_a_row_that_is_not_finite_is_named(either_way):
     X = np.ones((50, 3))
     X[37, 1] = np.nan
-    params = Centers.start(Lens(np.zeros(3), 1.0), np.ones((1, 3)))
+    params = Centers.start(Scaling(np.zeros(3), 1.0), np.ones((1, 3)))
     with (
         SerialEngine(ArrayBlocks(X, 8)) as engine,
         pytest.raises(NotFiniteError, match="Row 37"),
@@ -205,8 +207,10 @@ def test_nearest_centre_for_any_number_of_centres(K, dtype, either_way):
     """First visit, then after every centre moved, against direct differences."""
     rng = np.random.default_rng(K)
     X = rng.normal(size=(300, 4)).astype(dtype)
-    lens = Lens.on(X)
-    params = Centers.start(lens, lens.view(X[rng.choice(300, K, replace=False)] * 1.0))
+    scaling = Scaling.fit(X)
+    params = Centers.start(
+        scaling, scaling.transform(X[rng.choice(300, K, replace=False)] * 1.0)
+    )
     model = DPMeansModel(np.inf)
     with SerialEngine(ArrayBlocks(X, 100)) as engine:
         for step in (0.0, 0.01, 0.5, 3.0):
@@ -214,14 +218,16 @@ def test_nearest_centre_for_any_number_of_centres(K, dtype, either_way):
             params = params.moved_to(moved)
             engine.sweep(model, params, range(engine.n_blocks))
             labels = np.concatenate([local.labels for local in engine.locals()])
-            expected, _ = reference.nearest(lens.view(X.astype(float)), params.centers)
+            expected, _ = reference.nearest(
+                scaling.transform(X.astype(float)), params.centers
+            )
             np.testing.assert_array_equal(labels, expected)
 
 
 def test_ties_go_to_the_lower_number(either_way):
     X = np.array([[0.0, 0.0], [0.0, 5.0], [3.0, 0.0]])
     centers = np.array([[1.0, 0], [-1.0, 0], [1.0, 0], [0.0, 1.0]])
-    params = Centers.start(Lens(np.zeros(2), 1.0), centers)
+    params = Centers.start(Scaling(np.zeros(2), 1.0), centers)
     with SerialEngine(ArrayBlocks(X)) as engine:
         for _ in range(2):
             engine.sweep(DPMeansModel(np.inf), params, [0])
@@ -232,37 +238,43 @@ def test_ties_go_to_the_lower_number(either_way):
 # ------------------------------------------------------------------------- parts
 
 
-def test_lens_sees_a_unit_spread_and_goes_back():
+def test_scaling_to_a_unit_spread_and_back():
     rng = np.random.default_rng(0)
     for scale in (1e-9, 1.0, 1e12):
         X = rng.normal(size=(40, 3)) * scale + 5.0 * scale
-        lens = Lens.on(X)
-        seen = lens.view(X)
+        scaling = Scaling.fit(X)
+        seen = scaling.transform(X)
         assert 1.0 <= np.abs(seen).max() < 2.0
-        np.testing.assert_allclose(lens.back(seen), X, rtol=1e-13)
-        assert np.log2(lens.inv) % 1.0 == 0.0
+        np.testing.assert_allclose(scaling.inverse_transform(seen), X, rtol=1e-13)
+        assert np.log2(scaling.inv) % 1.0 == 0.0
         squares = np.sum((X[0] - X[1]) ** 2), np.sum((seen[0] - seen[1]) ** 2)
-        assert lens.view_squared(squares[0]) == pytest.approx(squares[1], rel=1e-12)
-        assert lens.back_squared(squares[1]) == pytest.approx(squares[0], rel=1e-12)
+        assert scaling.transform_squared(squares[0]) == pytest.approx(
+            squares[1], rel=1e-12
+        )
+        assert scaling.inverse_transform_squared(squares[1]) == pytest.approx(
+            squares[0], rel=1e-12
+        )
 
 
-def test_lens_on_equal_rows():
-    lens = Lens.on(np.full((4, 2), 7.0))
-    assert lens.inv == 1.0
-    np.testing.assert_array_equal(lens.view(np.full((1, 2), 7.0)), [[0.0, 0.0]])
+def test_scaling_of_equal_rows():
+    scaling = Scaling.fit(np.full((4, 2), 7.0))
+    assert scaling.inv == 1.0
+    np.testing.assert_array_equal(scaling.transform(np.full((1, 2), 7.0)), [[0.0, 0.0]])
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-160, 1e150, 1e300])
-def test_lens_on_extreme_scales(scale):
+def test_scaling_of_extreme_scales(scale):
     X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
-    lens = Lens.on(X)
-    assert 0.0 < lens.inv < np.inf
-    assert np.all(np.isfinite(lens.view(X)))
-    np.testing.assert_allclose(lens.back(lens.view(X)), X, rtol=1e-12)
+    scaling = Scaling.fit(X)
+    assert 0.0 < scaling.inv < np.inf
+    assert np.all(np.isfinite(scaling.transform(X)))
+    np.testing.assert_allclose(
+        scaling.inverse_transform(scaling.transform(X)), X, rtol=1e-12
+    )
 
 
 def test_centres_renumbered_and_born():
-    params = Centers.start(Lens(np.zeros(1), 1.0), np.array([[1.0], [2.0], [3.0]]))
+    params = Centers.start(Scaling(np.zeros(1), 1.0), np.array([[1.0], [2.0], [3.0]]))
     params = params.moved_to(params.centers + 0.5)
     after = params.regroup(np.array([1, -1, 0])).grown(np.array([[9.0]]))
     np.testing.assert_array_equal(after.centers, [[3.5], [1.5], [9.0]])

@@ -21,10 +21,10 @@ from kplus.dp_means.moves import (
     means_without,
     spread_out,
 )
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
-PLAIN = Lens(np.zeros(2), 1.0)
+PLAIN = Scaling(np.zeros(2), 1.0)
 
 
 def rows(seed, n=80):

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 import reference
 from kplus import DPMeans, penalty_path
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.penalty_path import most_clusters, trace
 from kplus.dp_means.splits import Growth
 
-PLAIN = Lens(np.zeros(1), 1.0)
+PLAIN = Scaling(np.zeros(1), 1.0)
 
 
 def growth(sse, K=None, entropy=0.0):
@@ -114,8 +114,10 @@ def test_scale_lifts_a_sample_to_all_rows():
 
 def test_the_path_is_in_the_units_of_the_data():
     sse = [1000.0, 500.0, 20.0, 18.0]
-    half = Lens(np.zeros(1), 0.5)
-    plain, wide = (trace(growth(sse), 200.0, 2, lens, 1.0) for lens in (PLAIN, half))
+    half = Scaling(np.zeros(1), 0.5)
+    plain, wide = (
+        trace(growth(sse), 200.0, 2, scaling, 1.0) for scaling in (PLAIN, half)
+    )
     np.testing.assert_array_equal(wide.sse, 4.0 * plain.sse)
     np.testing.assert_array_equal(wide.penalty_low, 4.0 * plain.penalty_low)
     assert wide.penalty == 4.0 * plain.penalty

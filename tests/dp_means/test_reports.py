@@ -8,11 +8,11 @@ import pytest
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import model as fast
 from kplus.dp_means.model import Candidates, ClusterSums, DPMeansModel
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.dp_means.sequential import Tally
 from kplus.engine import SerialEngine
 
-PLAIN = Lens(np.zeros(2), 1.0)
+PLAIN = Scaling(np.zeros(2), 1.0)
 
 
 @pytest.mark.parametrize("few", [0, 10**6], ids=["bounded", "measured"])

@@ -11,11 +11,11 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.job import Sample, best_of, draw
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import search
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import Fitted, plus_plus
 from kplus.dp_means.splits import grow, swap
 
-PLAIN = Lens(np.zeros(2), 1.0)
+PLAIN = Scaling(np.zeros(2), 1.0)
 
 
 def rows(seed=0, n=150, D=2):
@@ -28,8 +28,8 @@ def job(X, weights=None, seed=0, **more):
 
 
 def seen(X, weights=None):
-    """All rows as a sample in the units of a lens."""
-    return Sample(Lens.on(X).view(X), weights, 1.0)
+    """All rows as a sample in scaled units."""
+    return Sample(Scaling.fit(X).transform(X), weights, 1.0)
 
 
 # ----------------------------------------------------------------------- samples
@@ -201,9 +201,9 @@ def test_assign_and_distances(seed, threads):
     rng = np.random.default_rng(seed)
     X, C = rows(seed) + 1e6, rows(seed + 50, int(rng.integers(1, 40))) + 1e6
     weights = [None, rng.uniform(0, 2, len(X))][seed % 2]
-    lens = Lens.on(X)
+    scaling = Scaling.fit(X)
     job = make_job(ArrayBlocks(X, 32), weights, rng, threads)
-    shown = search.assign(job, lens, C)
+    shown = search.assign(job, scaling, C)
     expected, d2 = reference.nearest(X, C)
     np.testing.assert_array_equal(shown.labels, expected)
     w = reference.weights_or_ones(X, weights)

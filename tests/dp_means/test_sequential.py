@@ -12,7 +12,7 @@ from kplus import DPMeans
 from kplus.core.loop import run
 from kplus.core.runs import labels_of, one_by_one
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import by_number, by_penalty
 from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally, TidyUp
 from kplus.dp_means.sequential_search import collapsed, collapsed_number, refine, serial
@@ -25,9 +25,9 @@ def job(X, weights=None, block_rows=None, **settings):
 
 
 def walk(model, X, centers, weights=None, block_rows=None, max_iter=300):
-    """The loop on a model, without lens, samples or renumbering at the end."""
+    """The loop on a model, without scaling, samples or renumbering at the end."""
     task = job(X, weights, block_rows)
-    start = Means.start(Lens(np.zeros(X.shape[1]), 1.0), np.array(centers, float))
+    start = Means.start(Scaling(np.zeros(X.shape[1]), 1.0), np.array(centers, float))
     with SerialEngine(task.source, weights) as engine:
         result = run(
             model, engine, start,

@@ -71,7 +71,7 @@ STATES = {
     "EndedLoop": "kplus.core.journal",
     "RunningLoop": "kplus.core.journal",
     "MoveRecord": "kplus.dp_mixture.moves",
-    "Lens": "kplus.dp_means.params",
+    "Scaling": "kplus.dp_means.params",
     "Centers": "kplus.dp_means.params",
     "dp_means.RowState": "kplus.dp_means.model",
     "dp_means.Candidates": "kplus.dp_means.model",

@@ -26,7 +26,7 @@ from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import search
 from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import Fitted
 
 __all__ = ["DPMeans"]
@@ -328,7 +328,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             job_of(self, table.source, weights, watch),
             self.penalty if self._penalty_opens_clusters else np.inf,
             self._max_clusters,
-            self._lens,
+            self._scaling,
             self.cluster_centers_,
             self._cluster_means,
             self.cluster_sizes_,
@@ -347,7 +347,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.converged_ = fitted.converged
         self._set_or_drop("path_", fitted.path)
         self._set_or_drop("covariances_", fitted.covariances)
-        self._lens = fitted.lens
+        self._scaling = fitted.scaling
         # What a stream needs to know of the rows: means, and errors about them.
         shift = np.sum((fitted.means - fitted.centers) ** 2, axis=1)
         self._cluster_means = fitted.means
@@ -362,9 +362,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "n_clusters_": params.K,
             }
         return {
-            "cluster_centers_": params.lens.back(params.centers),
+            "cluster_centers_": params.scaling.inverse_transform(params.centers),
             "n_clusters_": params.K,
-            "_lens": params.lens,
+            "_scaling": params.scaling,
         }
 
     # -------------------------------------------------------------------- rows
@@ -408,7 +408,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 return full_covariance.assign(
                     job, self.cluster_centers_, self.covariances_
                 )
-            assigned = search.assign(job, self._lens, self.cluster_centers_)
+            assigned = search.assign(job, self._scaling, self.cluster_centers_)
             return assigned.labels, assigned.objective
 
     def transform(self, X: Any) -> Any:
@@ -443,22 +443,22 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return {
             "cluster_errors": self._cluster_errors,
             "cluster_means": self._cluster_means,
-            "lens_origin": self._lens.origin,
-            "lens_inv": self._lens.inv,
+            "lens_origin": self._scaling.origin,
+            "lens_inv": self._scaling.inv,
         }
 
     def _from_state(self, state: dict[str, Any]) -> None:
         """Take up what `_to_state` kept; refuse parts that do not fit together."""
         self._cluster_errors = state["cluster_errors"]
         self._cluster_means = state["cluster_means"]
-        self._lens = Lens(state["lens_origin"], float(state["lens_inv"]))
+        self._scaling = Scaling(state["lens_origin"], float(state["lens_inv"]))
         K, D = self.n_clusters_, self.n_features_in_
         shapes = {
             "cluster_centers_": (self.cluster_centers_, (K, D)),
             "cluster_sizes_": (self.cluster_sizes_, (K,)),
             "cluster_errors": (self._cluster_errors, (K,)),
             "cluster_means": (self._cluster_means, (K, D)),
-            "lens_origin": (self._lens.origin, (D,)),
+            "lens_origin": (self._scaling.origin, (D,)),
         }
         if hasattr(self, "covariances_"):
             shapes["covariances_"] = (self.covariances_, (K, D, D))

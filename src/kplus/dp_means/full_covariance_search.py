@@ -16,7 +16,7 @@ from kplus.dp_means.full_covariance import (
     Scatters,
 )
 from kplus.dp_means.moves import DropEmpty, by_size
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import Fitted
 
 __all__ = ["assign", "by_penalty", "distances", "refine"]
@@ -87,7 +87,7 @@ def _labelled_as_assigned(
     shown = Ellipsoids(params.centers[order], params.covariances[order])
     total, labels = _one_pass(job.on_sample(job.source, job.weights), shown)
     return Fitted(
-        lens=Lens.on(shown.centers),
+        scaling=Scaling.fit(shown.centers),
         centers=shown.centers,
         means=shown.centers,
         labels=labels,

@@ -43,7 +43,7 @@ HUGE = 2.0**120  # products and norms beyond this may not fit into float32
 
 
 class Frame(NamedTuple):
-    """The lens and the centres as the kernels want them; K clusters, D columns."""
+    """The scaling and the centres for the kernels; K clusters, D columns."""
 
     origin: np.ndarray  # (D,)
     inv: float

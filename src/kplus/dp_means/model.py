@@ -244,7 +244,7 @@ class DPMeansModel:
     Parameters
     ----------
     penalty : float
-        λ² in the units of the lens; infinite for a fixed number of clusters.
+        λ² in scaled units; infinite for a fixed number of clusters.
     max_clusters : float
         No cluster is opened beyond that many (Eq. 12).
     """
@@ -306,7 +306,7 @@ class DPMeansModel:
         rows = np.flatnonzero(params.recheck[local.labels])
         if not len(rows):
             return
-        Y = params.lens.view(block.read()[rows].astype(np.float64))
+        Y = params.scaling.transform(block.read()[rows].astype(np.float64))
         two = np.partition(cdist(Y, params.centers, "sqeuclidean"), 1, axis=1)
         rise = two[:, 1] - two[:, 0]
         if block.weights is not None:
@@ -336,7 +336,7 @@ class DPMeansModel:
             row=at.astype(np.int64) + block.start,
             label=local.labels[at].astype(np.int64),
             weight=np.ones(len(at)) if block.weights is None else block.weights[at],
-            y=params.lens.view(X[at].astype(np.float64)),
+            y=params.scaling.transform(X[at].astype(np.float64)),
         ).ranked()
 
     def reach(self, params: Centers) -> float:
@@ -376,7 +376,7 @@ class DPMeansModel:
         return self.update(params, total)
 
     def objective(self, params: Centers, total: ClusterSums) -> float:
-        """Eq. 3 (Eq. 12 when capped), from the sums, in the units of the lens."""
+        """Eq. 3 (Eq. 12 when capped), from the sums, in scaled units."""
         penalty = self.penalty * (params.K - 1) if np.isfinite(self.penalty) else 0.0
         return float(self.squared_error(params, total).sum()) + penalty
 

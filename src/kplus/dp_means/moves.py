@@ -189,11 +189,11 @@ class PresentClusters:
         self, at: Position[DPMeansModel, Centers, ClusterSums]
     ) -> Proposal | None:
         params = at.params
-        stored = params.lens.back(params.centers)
+        stored = params.scaling.inverse_transform(params.centers)
         old_to_new: IntArray = np.arange(params.K)
         if not self.keep_order:
             old_to_new = np.argsort(by_size(stored, at.total.counts))
-        rounded = params.moved_to(params.lens.view(stored))
+        rounded = params.moved_to(params.scaling.transform(stored))
         shown = replace(rounded.regroup(old_to_new), relax=1.0)
         return Proposal(shown, old_to_new, params.K)
 
@@ -222,7 +222,7 @@ class SplitClusters:
     Parameters
     ----------
     Y, weights : arrays
-        All rows in the units of the lens, in memory.
+        All rows in scaled units, in memory.
     labels : callable
         Returns the current label of each row.
     at_once : callable

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kplus.core.types import Array, IntArray
 from kplus.dp_means.kernels_lloyd import Drift, Frame
 
-__all__ = ["Centers", "Lens"]
+__all__ = ["Centers", "Scaling"]
 
 _MOST_PAIRS = 2048  # beyond that many centres the table of their distances is too big
 
@@ -40,8 +40,8 @@ def _largest_other(values: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Lens:
-    """How rows are looked at: ``y = (x - origin) * inv``.
+class Scaling:
+    """Scaled units of rows: ``y = (x - origin) * inv``.
 
     Centring keeps float32 products accurate under any offset, by the median so that a
     few far rows do not matter; `inv` is a power of two, so scaling is exact, and keeps
@@ -54,8 +54,8 @@ class Lens:
     inv: float
 
     @classmethod
-    def on(cls, rows: Array) -> "Lens":
-        """Look at the middle of some rows, in units of their spread."""
+    def fit(cls, rows: Array) -> "Scaling":
+        """Origin at the median of some rows, unit near their largest deviation."""
         rows = rows.astype(np.float64)
         origin = np.median(rows, axis=0)
         spread = np.max(np.abs(rows - origin), initial=0.0)
@@ -64,28 +64,28 @@ class Lens:
         power = np.clip(-np.floor(np.log2(spread)), -1000.0, 1000.0)
         return cls(origin, float(2.0**power))
 
-    def view(self, rows: Array) -> Array:
-        """To the lens's units."""
-        seen: Array = (rows - self.origin) * self.inv
-        return seen
+    def transform(self, rows: Array) -> Array:
+        """Rows in scaled units."""
+        scaled: Array = (rows - self.origin) * self.inv
+        return scaled
 
-    def view_squared(self, value: float) -> float:
-        """A squared distance to the lens's units, without squaring `inv`."""
+    def inverse_transform(self, scaled: Array) -> Array:
+        """Rows in the units of the data."""
+        rows: Array = scaled / self.inv + self.origin
+        return rows
+
+    def transform_squared(self, value: float) -> float:
+        """A squared distance in scaled units, without squaring `inv`."""
         return value * self.inv * self.inv
 
-    def back_squared(self, value: Any) -> Any:
-        """Squared distances to the data's units."""
+    def inverse_transform_squared(self, value: Any) -> Any:
+        """Squared distances in the units of the data."""
         return value / self.inv / self.inv
-
-    def back(self, seen: Array) -> Array:
-        """To the data's units."""
-        rows: Array = seen / self.inv + self.origin
-        return rows
 
 
 @dataclass(frozen=True)
 class Centers:
-    """Cluster centres, in the units of a lens.
+    """Cluster centres, in scaled units.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Centers:
         "exact_removal_cost": "K",
     }
 
-    lens: Lens
+    scaling: Scaling
     centers: Array
     refs: Array
     travel: Array
@@ -131,9 +131,9 @@ class Centers:
     _latest: tuple[Array | None, Drift] | None = field(default=None, init=False)
 
     @classmethod
-    def start(cls, lens: Lens, centers: Array) -> "Centers":
+    def start(cls, scaling: Scaling, centers: Array) -> "Centers":
         zeros = np.zeros(len(centers))
-        return cls(lens, centers, centers.copy(), zeros, zeros)
+        return cls(scaling, centers, centers.copy(), zeros, zeros)
 
     @property
     def K(self) -> int:
@@ -168,7 +168,7 @@ class Centers:
 
     def frame(self, reach: float, halves: Array) -> Frame:
         """The centres as the kernels want them."""
-        origin, inv = self.lens.origin, self.lens.inv
+        origin, inv = self.scaling.origin, self.scaling.inv
         return Frame(origin, inv, self.centers, self.refs, halves, reach)
 
     @cached_property

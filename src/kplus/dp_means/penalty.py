@@ -11,7 +11,7 @@ from kplus.base.tables import open_table
 from kplus.core.job import Job
 from kplus.core.types import Array, Blocks
 from kplus.dp_means.estimator import DPMeans
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_means.search import find_path, scaled
 
@@ -60,8 +60,8 @@ def _farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> f
     """Squared distance of the K-th farthest row, taken in turn from the mean on."""
     job = Job(source, weights, np.random.default_rng(0))
     everything = job.sample(source.n_rows)
-    lens = Lens.on(everything.rows)
-    sample = scaled(everything, lens)
+    scaling = Scaling.fit(everything.rows)
+    sample = scaled(everything, scaling)
     Y = sample.rows
     costs = np.sum((Y - np.average(Y, axis=0, weights=sample.weights)) ** 2, axis=1)
     for _ in range(n_clusters - 1):
@@ -71,7 +71,7 @@ def _farthest_first(source: Blocks, weights: Array | None, n_clusters: int) -> f
         raise ValueError(
             f"n_clusters={n_clusters} is more than X has distinct rows; ask for fewer."
         )
-    return float(lens.back_squared(costs.max()))
+    return float(scaling.inverse_transform_squared(costs.max()))
 
 
 def penalty_path(

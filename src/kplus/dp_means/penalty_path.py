@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.splits import Growth
 
 __all__ = ["PenaltyPath", "most_clusters", "trace"]
@@ -78,7 +78,7 @@ def most_clusters(n: float) -> int:
 
 
 def trace(
-    growth: Growth, n: float, n_features: int, lens: Lens, scale: float
+    growth: Growth, n: float, n_features: int, scaling: Scaling, scale: float
 ) -> PenaltyPath:
     """Build the path from SSE(K) of a sample of weight n; `scale` lifts it to all rows.
 
@@ -97,13 +97,17 @@ def trace(
     chosen = _choose(K, sse, length, bic)
     return PenaltyPath(
         n_clusters=K,
-        sse=lens.back_squared(sse * scale),
-        penalty_low=lens.back_squared(low * scale),
-        penalty_high=lens.back_squared(high * scale),
+        sse=scaling.inverse_transform_squared(sse * scale),
+        penalty_low=scaling.inverse_transform_squared(low * scale),
+        penalty_high=scaling.inverse_transform_squared(high * scale),
         log_length=length,
         bic=bic,
         chosen=chosen,
-        penalty=float(lens.back_squared(_middle(low[chosen], high[chosen]) * scale)),
+        penalty=float(
+            scaling.inverse_transform_squared(
+                _middle(low[chosen], high[chosen]) * scale
+            )
+        ),
     )
 
 

@@ -27,7 +27,7 @@ from kplus.dp_means.moves import (
     RemoveCluster,
     SettleOnMeans,
 )
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
 from kplus.dp_means.splits import grow, swap
 
@@ -61,7 +61,7 @@ class Fitted:
     distances.
     """
 
-    lens: Lens
+    scaling: Scaling
     centers: Array
     means: Array
     labels: IntArray
@@ -107,12 +107,12 @@ def by_penalty(
     pass over all rows begins near its end.
     """
     sample = job.sample(_LEVELS[0])
-    lens = Lens.on(sample.rows)
-    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
+    scaling = Scaling.fit(sample.rows)
+    model = DPMeansModel(scaling.transform_squared(penalty), max_clusters)
     moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
     if start is not None:
-        return _finish(job, model, lens, lens.view(start), moves)
-    seen = scaled(sample, lens)
+        return _finish(job, model, scaling, scaling.transform(start), moves)
+    seen = scaled(sample, scaling)
     centers: Array = np.average(seen.rows, axis=0, weights=seen.weights)[None]
     if random_start:
         most = int(min(max_clusters, sample.n_rows))
@@ -123,9 +123,9 @@ def by_penalty(
         if size > sample.n_rows:
             sample = job.sample(size)
         part = job.on_sample(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
-        result = run_job(part, model, _start(lens, centers), moves)[0]
+        result = run_job(part, model, _start(scaling, centers), moves)[0]
         centers = model.means(result.params, result.total)
-    return _finish(job, model, lens, centers, moves)
+    return _finish(job, model, scaling, centers, moves)
 
 
 def by_number(
@@ -137,23 +137,23 @@ def by_number(
 ) -> Fitted:
     """A wished number of clusters: splits and swaps on a sample, then all rows."""
     sample = job.sample(_LEVELS[-1])
-    lens = Lens.on(sample.rows)
+    scaling = Scaling.fit(sample.rows)
     if start is None:
-        seen = scaled(sample, lens)
+        seen = scaled(sample, scaling)
         if random_start:
             centers = plus_plus(seen, job.rng, n_clusters)
         else:
             halve = grow(seen, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL)
             centers = halve.centers
-        centers = _topped_up(job, lens, centers, n_clusters)
+        centers = _topped_up(job, scaling, centers, n_clusters)
         centers = swap(seen, centers, _SPLIT_TOL)
     else:
-        centers = lens.view(start)
+        centers = scaling.transform(start)
     moves: list[Move] = [RefillClusters(), SettleOnMeans()]
-    return _finish(job, _FIXED_K, lens, centers, moves)
+    return _finish(job, _FIXED_K, scaling, centers, moves)
 
 
-def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
+def _topped_up(job: Job, scaling: Scaling, centers: Array, n_clusters: int) -> Array:
     """Where the sample gave fewer centres than wished, add rows that differ."""
     if len(centers) == n_clusters:
         return centers
@@ -164,7 +164,7 @@ def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
             f"n_clusters={n_clusters} is more than the {len(distinct)} distinct rows "
             f"of X; ask for fewer clusters."
         )
-    seen = Sample(lens.view(distinct.astype(np.float64)), None, 1.0)
+    seen = Sample(scaling.transform(distinct.astype(np.float64)), None, 1.0)
     costs = np.min(cdist(seen.rows, centers), axis=1)
     extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
     return np.concatenate([centers, seen.rows[extra]])
@@ -173,30 +173,32 @@ def _topped_up(job: Job, lens: Lens, centers: Array, n_clusters: int) -> Array:
 def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
     """SSE(K) on a sample by best splits, and what it says of penalties."""
     sample = job.sample(_LEVELS[-1])
-    lens = Lens.on(sample.rows)
+    scaling = Scaling.fit(sample.rows)
     weights = sample.weight()
     n = max(float(weights.sum()), float(np.count_nonzero(weights)))
     most = int(min(most_clusters(n), max_clusters))
-    growth = grow(scaled(sample, lens), most, lambda K: 1, _SPLIT_TOL)
-    return trace(growth, n, job.source.n_features, lens, 1.0 / sample.share)
+    growth = grow(scaled(sample, scaling), most, lambda K: 1, _SPLIT_TOL)
+    return trace(growth, n, job.source.n_features, scaling, 1.0 / sample.share)
 
 
-def assign(job: Job, lens: Lens, centers: Array) -> Fitted:
+def assign(job: Job, scaling: Scaling, centers: Array) -> Fitted:
     """Put all rows to their nearest centre and move nothing."""
-    start = Centers.start(lens, lens.view(centers))
+    start = Centers.start(scaling, scaling.transform(centers))
     total, labels = answers(job, _FIXED_K, start, keep="labels")
     objective = _FIXED_K.objective(start, total)
-    return _to_data(_FIXED_K, FitResult(start, total, [objective], 1, False), labels)
+    return _in_data_units(
+        _FIXED_K, FitResult(start, total, [objective], 1, False), labels
+    )
 
 
 def distances(source: Blocks, centers: Array) -> Array:
     """Distance of each row to each centre."""
-    lens = Lens.on(centers)
-    C = lens.view(centers)
+    scaling = Scaling.fit(centers)
+    C = scaling.transform(centers)
     out = np.empty((source.n_rows, len(C)))
     for start, rows in read_blocks(source):
-        Y = lens.view(rows.astype(np.float64))
-        out[start : start + len(Y)] = cdist(Y, C) / lens.inv
+        Y = scaling.transform(rows.astype(np.float64))
+        out[start : start + len(Y)] = cdist(Y, C) / scaling.inv
     return out
 
 
@@ -204,7 +206,7 @@ def stream(
     job: Job,
     penalty: float,
     max_clusters: float,
-    lens: Lens,
+    scaling: Scaling,
     centers: Array,
     means: Array,
     mass: Array,
@@ -215,20 +217,26 @@ def stream(
     the earlier means.
     """
     job.sample(_LEVELS[0])
-    model = DPMeansModel(lens.view_squared(penalty), max_clusters)
+    model = DPMeansModel(scaling.transform_squared(penalty), max_clusters)
     start = replace(
-        Centers.start(lens, lens.view(centers)), refs=lens.view(means), mass=mass
+        Centers.start(scaling, scaling.transform(centers)),
+        refs=scaling.transform(means),
+        mass=mass,
     )
     finish = PresentClusters(keep_order=True)
     fitted = run_job(
         job, model, start, [OpenClusters()], finish=finish, rows=labels_of,
-        reported=in_units(lens.back_squared),
+        reported=in_units(scaling.inverse_transform_squared),
     )  # fmt: skip
-    return _to_data(model, *fitted)
+    return _in_data_units(model, *fitted)
 
 
 def _finish(
-    job: Job, model: DPMeansModel, lens: Lens, centers: Array, moves: Sequence[Move]
+    job: Job,
+    model: DPMeansModel,
+    scaling: Scaling,
+    centers: Array,
+    moves: Sequence[Move],
 ) -> Fitted:
     """Pass over all rows until rest.
 
@@ -236,10 +244,10 @@ def _finish(
     far off that digits were lost, start again from where it led.
     """
     for _ in range(3):
-        start = _start(lens, centers)
+        start = _start(scaling, centers)
         result, labels = run_job(
             job, model, start, moves, finish=PresentClusters(), rows=labels_of,
-            reported=in_units(lens.back_squared),
+            reported=in_units(scaling.inverse_transform_squared),
         )  # fmt: skip
         params: Centers = result.params
         shifts = np.sum((params.centers - params.refs) ** 2, axis=1)
@@ -247,35 +255,35 @@ def _finish(
         if float(result.total.counts @ shifts) <= _MOST_SHIFT * error:
             break
         centers = params.centers
-    return _to_data(model, result, labels)
+    return _in_data_units(model, result, labels)
 
 
-def _start(lens: Lens, centers: Array) -> Centers:
-    return replace(Centers.start(lens, centers), relax=_RELAX)
+def _start(scaling: Scaling, centers: Array) -> Centers:
+    return replace(Centers.start(scaling, centers), relax=_RELAX)
 
 
-def _to_data(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted:
-    """Back to the units of the data."""
+def _in_data_units(model: DPMeansModel, result: FitResult, labels: IntArray) -> Fitted:
+    """The result in the units of the data."""
     params: Centers = result.params
     total: ClusterSums = result.total
-    lens = params.lens
-    penalty = lens.back_squared(model.penalty)
+    scaling = params.scaling
+    penalty = scaling.inverse_transform_squared(model.penalty)
     return Fitted(
-        lens=lens,
-        centers=lens.back(params.centers),
-        means=lens.back(model.means(params, total)),
+        scaling=scaling,
+        centers=scaling.inverse_transform(params.centers),
+        means=scaling.inverse_transform(model.means(params, total)),
         labels=labels,
         counts=total.counts,
-        errors=lens.back_squared(model.squared_error(params, total)),
+        errors=scaling.inverse_transform_squared(model.squared_error(params, total)),
         penalty=float(penalty) if np.isfinite(penalty) else 0.0,
-        history=lens.back_squared(np.array(result.history)),
+        history=scaling.inverse_transform_squared(np.array(result.history)),
         converged=result.converged,
     )
 
 
-def scaled(sample: Sample, lens: Lens) -> Sample:
-    """The rows of a sample in the units of a lens."""
-    return replace(sample, rows=lens.view(sample.rows.astype(np.float64)))
+def scaled(sample: Sample, scaling: Scaling) -> Sample:
+    """A sample with its rows in scaled units."""
+    return replace(sample, rows=scaling.transform(sample.rows.astype(np.float64)))
 
 
 def plus_plus(

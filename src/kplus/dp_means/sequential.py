@@ -22,7 +22,7 @@ from kplus.dp_means.kernels_sequential import (
     tally_rows,
 )
 from kplus.dp_means.model import errors_after
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 
 __all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally", "TidyUp"]
 
@@ -40,7 +40,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Means:
-    """Cluster centres, in the units of a lens.
+    """Cluster centres, in scaled units.
 
     Attributes
     ----------
@@ -59,15 +59,15 @@ class Means:
         "counts": "K",
     }
 
-    lens: Lens
+    scaling: Scaling
     centers: Array
     refs: Array
     members: IntArray | None = None
     counts: Array | None = None
 
     @classmethod
-    def start(cls, lens: Lens, centers: Array) -> "Means":
-        return cls(lens, centers, centers.copy())
+    def start(cls, scaling: Scaling, centers: Array) -> "Means":
+        return cls(scaling, centers, centers.copy())
 
     @property
     def K(self) -> int:
@@ -85,7 +85,7 @@ class Means:
         """Without the clusters that `old_to_new` drops; the others keep their order."""
         kept = old_to_new >= 0
         return Means(
-            self.lens,
+            self.scaling,
             self.centers[kept],
             self.refs[kept],
             None if self.members is None else self.members[kept],
@@ -166,7 +166,7 @@ class _Sequential:
     Parameters
     ----------
     penalty : float
-        λ² in the units of the lens.
+        λ² in scaled units.
     max_clusters : float
         No cluster is opened beyond that many (Eq. 12).
     """
@@ -183,7 +183,7 @@ class _Sequential:
         return means
 
     def objective(self, params: Means, total: Tally) -> float:
-        """Eq. 3 of the clusters that have rows, in the units of the lens."""
+        """Eq. 3 of the clusters that have rows, in scaled units."""
         K = np.count_nonzero(total.members)
         return float(self.squared_error(params, total).sum()) + self.penalty * (K - 1)
 
@@ -291,8 +291,8 @@ class CollapsedModel(_Sequential):
 
 
 def _rows(params: Means, block: Block) -> tuple[Array, Array]:
-    """The rows of a block in the units of the lens, and their weights."""
-    Y = np.ascontiguousarray(params.lens.view(block.read().astype(np.float64)))
+    """The rows of a block in scaled units, and their weights."""
+    Y = np.ascontiguousarray(params.scaling.transform(block.read().astype(np.float64)))
     bad = np.flatnonzero(~np.isfinite(np.einsum("nd,nd->n", Y, Y)))
     if len(bad):
         raise NotFiniteError(f"Row {block.start + bad[0]}")

@@ -9,7 +9,7 @@ from kplus.core.job import Job
 from kplus.core.runs import in_units, labels_of, one_by_one, run_job
 from kplus.core.types import Array, FitResult, IntArray
 from kplus.dp_means.moves import by_size
-from kplus.dp_means.params import Lens
+from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import (
     Fitted,
     assign,
@@ -22,7 +22,7 @@ from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, TidyUp
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 
-_SAMPLE = 5_000  # rows that decide the lens and random starts
+_SAMPLE = 5_000  # rows that decide the scaling and random starts
 
 
 def serial(
@@ -39,20 +39,23 @@ def serial(
     order, so a random start is one from drawn rows, not another order.
     """
     sample = job.sample(_SAMPLE)
-    lens = Lens.on(sample.rows)
-    model = SerialModel(lens.view_squared(penalty), max_clusters)
+    scaling = Scaling.fit(sample.rows)
+    model = SerialModel(scaling.transform_squared(penalty), max_clusters)
     if start is not None:
-        centers = lens.view(start)
+        centers = scaling.transform(start)
     elif random_start:
         most = int(min(max_clusters, sample.n_rows))
-        centers = plus_plus(scaled(sample, lens), job.rng, most, model.penalty)
+        centers = plus_plus(scaled(sample, scaling), job.rng, most, model.penalty)
     else:
-        centers = _mean(job, lens)[None]
+        centers = _mean(job, scaling)[None]
     result, labels = run_job(
-        job.single_threaded(), model, Means.start(lens, centers), [TidyUp()],
-        groups=one_by_one(job), reported=in_units(lens.back_squared), rows=labels_of,
+        job.single_threaded(), model, Means.start(scaling, centers), [TidyUp()],
+        groups=one_by_one(job), rows=labels_of,
+        reported=in_units(scaling.inverse_transform_squared),
     )  # fmt: skip
-    return labelled_as_assigned(job, _to_data(model, result.params, result, labels))
+    return labelled_as_assigned(
+        job, _in_data_units(model, result.params, result, labels)
+    )
 
 
 def collapsed(
@@ -110,15 +113,15 @@ def refine(
     """
     before = np.empty(0) if earlier is None else earlier
     sample = job.sample(_SAMPLE)
-    lens = Lens.on(sample.rows)
-    model = CollapsedModel(lens.view_squared(penalty), max_clusters)
+    scaling = Scaling.fit(sample.rows)
+    model = CollapsedModel(scaling.transform_squared(penalty), max_clusters)
     result, labels = run_job(
-        job.single_threaded(), model, Means.start(lens, lens.view(centers)),
-        [TidyUp()], groups=one_by_one(job), reported=in_units(lens.back_squared),
-        earlier=len(before), rows=labels_of,
+        job.single_threaded(), model, Means.start(scaling, scaling.transform(centers)),
+        [TidyUp()], groups=one_by_one(job), earlier=len(before), rows=labels_of,
+        reported=in_units(scaling.inverse_transform_squared),
     )  # fmt: skip
     means = model.update(result.params, result.total)
-    fitted = _to_data(model, means, result, labels)
+    fitted = _in_data_units(model, means, result, labels)
     history = np.concatenate([before, fitted.history])
     return labelled_as_assigned(job, replace(fitted, history=history))
 
@@ -132,7 +135,7 @@ def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
     """
     order = by_size(fitted.centers, fitted.counts)
     unreported = job.on_sample(job.source, job.weights)
-    shown = assign(unreported, fitted.lens, fitted.centers[order])
+    shown = assign(unreported, fitted.scaling, fitted.centers[order])
     kept = shown.counts > 0.0
     if not np.all(kept):
         return labelled_as_assigned(
@@ -148,11 +151,13 @@ def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
     )
 
 
-def _mean(job: Job, lens: Lens) -> Array:
-    """The weighted mean of all rows, in the units of the lens."""
+def _mean(job: Job, scaling: Scaling) -> Array:
+    """The weighted mean of all rows, in scaled units."""
     source, total = job.source, np.zeros(job.source.n_features)
     for start in range(0, source.n_rows, source.block_rows):
-        Y = lens.view(source.read(start // source.block_rows).astype(np.float64))
+        Y = scaling.transform(
+            source.read(start // source.block_rows).astype(np.float64)
+        )
         if not np.all(np.isfinite(Y)):
             raise NotFiniteError("A row")
         if job.weights is not None:
@@ -161,22 +166,24 @@ def _mean(job: Job, lens: Lens) -> Array:
     return total / (source.n_rows if job.weights is None else job.weights.sum())
 
 
-def _to_data(
+def _in_data_units(
     model: SerialModel | CollapsedModel,
     params: Means,
     result: FitResult,
     labels: IntArray,
 ) -> Fitted:
-    """Back to the units of the data, without clusters that have no row."""
-    lens, used = params.lens, result.total.members > 0
+    """The result in the units of the data, without clusters that have no row."""
+    scaling, used = params.scaling, result.total.members > 0
     return Fitted(
-        lens=lens,
-        centers=lens.back(params.centers[used]),
-        means=lens.back(params.centers[used]),
+        scaling=scaling,
+        centers=scaling.inverse_transform(params.centers[used]),
+        means=scaling.inverse_transform(params.centers[used]),
         labels=labels,
         counts=result.total.counts[used],
-        errors=lens.back_squared(model.squared_error(params, result.total))[used],
-        penalty=float(lens.back_squared(model.penalty)),
-        history=lens.back_squared(np.array(result.history)),
+        errors=scaling.inverse_transform_squared(
+            model.squared_error(params, result.total)
+        )[used],
+        penalty=float(scaling.inverse_transform_squared(model.penalty)),
+        history=scaling.inverse_transform_squared(np.array(result.history)),
         converged=result.converged,
     )

@@ -16,7 +16,7 @@ from kplus.core.types import Array, IntArray, Move
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import ClusterSums, DPMeansModel
 from kplus.dp_means.moves import RefillClusters, SplitClusters, best_splits
-from kplus.dp_means.params import Centers, Lens
+from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
 __all__ = ["Growth", "grow", "swap"]
@@ -44,7 +44,7 @@ def grow(
 ) -> Growth:
     """Split until there are `target` clusters or none can be split.
 
-    The sample is in the units of the lens, so that its mean is near 0.
+    The sample is in scaled units, so that its mean is near 0.
     """
     weights, D = sample.weight(), sample.rows.shape[1]
     seen: list[tuple[int, float, float]] = []
@@ -54,8 +54,8 @@ def grow(
         entropy = -counts.sum() * float(np.sum(shares * np.log(shares)))
         seen.append((len(counts), sse, entropy))
 
-    lens = Lens(np.zeros(D), 1.0)
-    start = Centers.start(lens, np.zeros((1, D)))
+    scaling = Scaling(np.zeros(D), 1.0)
+    start = Centers.start(scaling, np.zeros((1, D)))
     with SerialEngine(_one_block(sample), sample.weights) as engine:
         split = SplitClusters(
             sample.rows, weights, lambda: labels_of(engine), target, at_once, watch
@@ -114,12 +114,12 @@ class _Rest:
 def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
     """Move centres to rest; then look at every removal and every split."""
     model = DPMeansModel(np.inf)
-    start = Centers.start(Lens(np.zeros(sample.rows.shape[1]), 1.0), centers)
+    start = Centers.start(Scaling(np.zeros(sample.rows.shape[1]), 1.0), centers)
     blocks = _one_block(sample)
     with SerialEngine(blocks, sample.weights) as engine:
         moves = [RefillClusters()]
         result = run(model, engine, start, moves=moves, max_iter=100, tol=tol)
-    after = Centers.start(start.lens, model.means(result.params, result.total))
+    after = Centers.start(start.scaling, model.means(result.params, result.total))
     with SerialEngine(blocks, sample.weights) as engine:
         total: ClusterSums = run(model, engine, after, max_iter=1, tol=0.0).total
         labels = labels_of(engine)
