@@ -32,7 +32,7 @@ def test_MB_7_a_cap_above_the_free_number_changes_nothing(blobs, settings):
 
 @pytest.mark.parametrize("settings", OTHERS, ids=str)
 @pytest.mark.parametrize("max_iter", [1, 2, 300])
-@pytest.mark.filterwarnings("ignore:DPMeans did not converge")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_labels_are_what_predict_says(settings, max_iter):
     X = np.round(some_rows(12, n=80))  # whole numbers: many equal distances
     model = DPMeans(5.0, max_iter=max_iter, **settings)
@@ -54,7 +54,7 @@ def test_offsets_and_float32(blobs, settings):
 
 
 @pytest.mark.parametrize("settings", OTHERS, ids=str)
-def test_warm_start_rests_at_once(blobs, settings):
+def test_warm_start_converges_at_once(blobs, settings):
     model = DPMeans(30.0, tol=0, warm_start=True, **settings).fit(blobs)
     labels, objective = model.labels_, model.objective_
     model.fit(blobs)

@@ -43,7 +43,7 @@ def test_MB_1_log_joint_tends_to_the_objective(seed):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_MB_1_remainder_is_of_order_variance_times_its_log(seed):
-    """The gap over σ² |log σ²| stays bounded, and settles."""
+    """The gap over σ² |log σ²| stays bounded, and converges."""
     X, model = fitted(seed)
     gaps = [
         (scaled_log_joint(X, model, v) - model.objective_) / (v * abs(np.log(v)))

@@ -194,7 +194,7 @@ def test_objective_never_rises(seed, penalty, weighted, cap):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_at_rest_no_move_that_is_considered_pays(seed):
+def test_at_convergence_no_move_that_is_considered_pays(seed):
     X = some_rows(seed, n=80)
     fitted = by_penalty(job(X), penalty=12.0, floor=0.5)
     C, S, labels = fitted.centers, fitted.covariances, fitted.labels

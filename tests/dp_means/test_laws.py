@@ -11,10 +11,10 @@ from kplus.dp_means import model as fast
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.moves import (
     DropEmpty,
+    EndOverrelaxation,
     OpenClusters,
     RefillClusters,
     RemoveCluster,
-    SettleOnMeans,
 )
 from kplus.dp_means.params import Centers, Scaling
 
@@ -98,7 +98,7 @@ class TestOvershooting(ByBounds, TestPenalty):
         return replace(super().start(model, table), relax=1.6)
 
     def moves(self):
-        return [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
+        return [DropEmpty(), OpenClusters(), EndOverrelaxation(), RemoveCluster()]
 
 
 class TestCapped(TestPenalty):

@@ -11,7 +11,12 @@ from kplus.core.errors import NotFiniteError
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import model as fast
 from kplus.dp_means.model import Candidates, ClusterSums, DPMeansModel, shortlist
-from kplus.dp_means.moves import DropEmpty, OpenClusters, RemoveCluster, SettleOnMeans
+from kplus.dp_means.moves import (
+    DropEmpty,
+    EndOverrelaxation,
+    OpenClusters,
+    RemoveCluster,
+)
 from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
@@ -34,7 +39,7 @@ def draw(seed):
 
 
 def run(X, weights, model, *, moves=MOVES, relax=1.0, watch=None, block_rows=16):
-    """From one cluster at the mean to rest."""
+    """From one cluster at the mean to convergence."""
     scaling = Scaling.fit(X)
     model = replace(model, penalty=model.penalty * scaling.inv**2)
     mean = np.average(scaling.transform(X), axis=0, weights=weights)[None]
@@ -88,7 +93,7 @@ def test_overshooting_never_raises_the_objective_and_ends_on_means(
     seed, relax, either_way
 ):
     X, weights, penalty, cap = draw(seed)
-    moves = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
+    moves = [DropEmpty(), OpenClusters(), EndOverrelaxation(), RemoveCluster()]
     model = DPMeansModel(penalty, cap)
     result, labels, _ = run(X, weights, model, moves=moves, relax=relax)
     history = np.array(result.history)

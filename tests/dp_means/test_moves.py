@@ -12,10 +12,10 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.moves import (
     DropEmpty,
+    EndOverrelaxation,
     OpenClusters,
     RefillClusters,
     RemoveCluster,
-    SettleOnMeans,
     SplitClusters,
     best_splits,
     means_without,
@@ -203,7 +203,7 @@ def test_the_removal_that_pays_most_is_proposed(seed):
         assert value(X, proposal.params, 3.0) < value(X, params, 3.0)
 
 
-def test_removal_waits_for_rest_and_leaves_one():
+def test_removal_waits_for_convergence_and_leaves_one():
     X = rows(0)
     many = Centers.start(PLAIN, X[:9].copy())
     model = DPMeansModel(1e6)
@@ -212,20 +212,20 @@ def test_removal_waits_for_rest_and_leaves_one():
     assert propose(RemoveCluster(), X, model, one)[0] is None
 
 
-# ------------------------------------------------------------------ settle, split
+# -------------------------------------------------- end of over-relaxation, split
 
 
-def test_settling_puts_centres_on_means_and_is_done():
+def test_the_end_of_over_relaxation_puts_centres_on_means():
     X = rows(0)
     params = replace(Centers.start(PLAIN, X[:4].copy()), relax=1.6)
     model = DPMeansModel(np.inf)
-    assert propose(SettleOnMeans(), X, model, params, converged=False)[0] is None
-    proposal, *_ = propose(SettleOnMeans(), X, model, params)
+    assert propose(EndOverrelaxation(), X, model, params, converged=False)[0] is None
+    proposal, *_ = propose(EndOverrelaxation(), X, model, params)
     labels = visit(X, model, params)[1]
     np.testing.assert_allclose(
         proposal.params.centers, reference.means(X, labels, 4), rtol=1e-12
     )
-    assert propose(SettleOnMeans(), X, model, proposal.params)[0] is None
+    assert propose(EndOverrelaxation(), X, model, proposal.params)[0] is None
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -246,7 +246,7 @@ def test_best_splits_promise_what_they_give(seed):
         assert gains[k] > 0.0
 
 
-def test_splits_reach_the_target_and_tell_the_watcher():
+def test_splits_reach_the_target_and_report_convergence():
     X, seen = rows(1), []
     with SerialEngine(ArrayBlocks(X)) as engine:
         split = SplitClusters(

@@ -124,7 +124,7 @@ def test_the_path_is_in_the_units_of_the_data():
 
 
 def test_a_number_passed_twice_counts_once():
-    """After a refill the growth may be at rest again with as many clusters."""
+    """After a refill the growth may converge again with as many clusters."""
     twice = growth([100.0, 50.0, 49.0, 5.0, 4.0], K=[1, 2, 2, 3, 4])
     path = trace(twice, 100.0, 1, PLAIN, 1.0)
     assert np.all(np.diff(path.n_clusters) > 0)

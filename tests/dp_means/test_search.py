@@ -155,7 +155,7 @@ def test_swaps_mend_a_bad_start():
 
 @pytest.mark.parametrize("n", [1, 2, 30, 150, 2500])
 @pytest.mark.parametrize("random_start", [False, True])
-def test_by_penalty_is_at_rest(n, random_start):
+def test_by_penalty_converges(n, random_start):
     X = rows(n=n)
     fit = search.by_penalty(job(X, tol=0.0), random_start, penalty=4.0)
     assert fit.converged

@@ -77,8 +77,8 @@ def serial_reference(X, penalty, weights=None, cap=np.inf, max_iter=300):
         used = np.array([w[labels == k].sum() > 0.0 for k in range(len(C))])
         error = reference.squared_error(X, labels, np.array(C), w)
         history.append(error + penalty * (used.sum() - 1))
-        resting = before is not None and np.array_equal(before, labels)
-        if resting or passes == max_iter:
+        converged = before is not None and np.array_equal(before, labels)
+        if converged or passes == max_iter:
             break
         C = [reference.means(X, labels, len(C), w)[k] for k in np.flatnonzero(used)]
         labels = np.where(used, np.cumsum(used) - 1, -1)[labels]
@@ -282,7 +282,7 @@ def test_MB_6_by_plain_distance_the_objective_would_rise():
     assert fitted.labels[-1] == fitted.labels[-2] != fitted.labels[0]
 
 
-def test_MB_6_at_rest_every_row_is_nearest_to_its_own_mean():
+def test_MB_6_at_convergence_every_row_is_nearest_to_its_own_mean():
     X = some_rows(9)
     _, labels = walk(CollapsedModel(3.0), X, [X.mean(axis=0)])
     means = reference.means(X, labels, labels.max() + 1)
@@ -390,7 +390,7 @@ def test_MB_7_limits_of_the_bounded_prior():
 
 
 def test_MB_7_without_penalty_a_cap_is_k_means(blobs):
-    """Penalty 0 with cap K: at rest of K-means, no cluster opened or emptied."""
+    """Penalty 0 with cap K: a fixed point of k-means, no cluster opened or emptied."""
     model = DPMeans(n_clusters=5, collapsed=True, tol=0).fit(blobs)
     means = reference.means(blobs, model.labels_, 5)
     np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-12)

@@ -316,7 +316,7 @@ def _with_copies(found: Candidates, opened: Candidates) -> Candidates:
 
 
 class RemoveEllipsoid:
-    """At rest, remove the cluster whose rows are served almost as well elsewhere.
+    """At convergence, remove the cluster whose rows cost little more elsewhere.
 
     Its rows go to their second nearest cluster as that one is now, which the pass has
     measured: the objective falls by what the removal is worth at least.

@@ -68,7 +68,7 @@ def refine(
     *,
     earlier: Array | None = None,
 ) -> Fitted:
-    """Pass over all rows until rest; `earlier` is the history that led to the start."""
+    """Pass over all rows until convergence; `earlier` is the history so far."""
     before = np.empty(0) if earlier is None else earlier
     moves: list[Move] = [DropEmpty(), OpenEllipsoids(), RemoveEllipsoid()]
     result, _ = run_job(job, model, start, moves, earlier=len(before))

@@ -15,11 +15,11 @@ from kplus.dp_means.params import Centers
 
 __all__ = [
     "DropEmpty",
+    "EndOverrelaxation",
     "OpenClusters",
     "PresentClusters",
     "RefillClusters",
     "RemoveCluster",
-    "SettleOnMeans",
     "SplitClusters",
     "best_splits",
     "by_size",
@@ -161,8 +161,8 @@ class RemoveCluster:
         return Proposal(kept, old_to_new, kept.K)
 
 
-class SettleOnMeans:
-    """At rest under overshooting steps: put the centres on the means and go on so."""
+class EndOverrelaxation:
+    """When over-relaxed steps have converged, continue with plain means."""
 
     def propose(
         self, at: Position[DPMeansModel, Centers, ClusterSums]
@@ -217,7 +217,7 @@ def best_splits(
 
 
 class SplitClusters:
-    """At rest, split the best clusters, until there are `target` of them.
+    """At convergence, split the best clusters, until there are `target` of them.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class SplitClusters:
         Returns the current label of each row.
     at_once : callable
         How many clusters to split in one go when there are K.
-    watch : callable
-        Told K, squared error and counts each time the fit is at rest.
+    on_converged : callable
+        Called with the squared error and the counts at each convergence.
     """
 
     def __init__(
@@ -238,10 +238,10 @@ class SplitClusters:
         labels: Callable[[], IntArray],
         target: int,
         at_once: Callable[[int], int],
-        watch: Callable[[float, Array], None],
+        on_converged: Callable[[float, Array], None],
     ) -> None:
         self.Y, self.weights, self.labels = Y, weights, labels
-        self.target, self.at_once, self.watch = target, at_once, watch
+        self.target, self.at_once, self.on_converged = target, at_once, on_converged
         D = Y.shape[1]
         self._gains, self._known = np.zeros(0), np.zeros(0)
         self._pairs = np.zeros((0, 2, D))
@@ -253,7 +253,7 @@ class SplitClusters:
         if not at.converged:
             return None
         errors = at.model.squared_error(params, total)
-        self.watch(float(errors.sum()), total.counts)
+        self.on_converged(float(errors.sum()), total.counts)
         if self.target <= params.K:
             return None
         self._refresh(params, errors)

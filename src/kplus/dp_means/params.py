@@ -100,7 +100,7 @@ class Centers:
         Weight of rows seen earlier in a stream, all taken to lie at `refs`.
     relax : float
         An update moves each centre by this much of the way to the mean. Beyond 1 it
-        overshoots, which comes to rest in fewer passes; up to 2 the objective never
+        overshoots, which converges in fewer passes; up to 2 the objective never
         rises, since the squared distance to the mean does not.
     report_farthest : bool
         Report the costliest rows even if none exceeds the penalty.

@@ -21,11 +21,11 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.model import ClusterSums, DPMeansModel
 from kplus.dp_means.moves import (
     DropEmpty,
+    EndOverrelaxation,
     OpenClusters,
     PresentClusters,
     RefillClusters,
     RemoveCluster,
-    SettleOnMeans,
 )
 from kplus.dp_means.params import Centers, Scaling
 from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
@@ -44,10 +44,10 @@ __all__ = [
 ]
 
 _LEVELS = (1_000, 5_000, 20_000)  # rows of the samples that a fit starts on
-_GROWTH_TOL = 1e-2  # how much rest a growth to a wished number waits for
-_SPLIT_TOL = 1e-3  # and how much the path and swaps do
+_GROWTH_TOL = 1e-2  # convergence between splits on the way to a given number
+_SPLIT_TOL = 1e-3  # the same for the path and for swaps
 _MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
-_RELAX = 1.6  # how far updates overshoot the means until a fit rests
+_RELAX = 1.6  # over-relaxation of updates until the fit converges
 _FIXED_K = DPMeansModel(np.inf)
 
 
@@ -56,7 +56,7 @@ class Fitted:
     """A fit in the units of the data.
 
     `errors` are the squared distances of each cluster to its centre; `means` differ
-    from the centres where a fit ended before these came to rest. `path` is what the
+    from the centres where a fit ended before it converged. `path` is what the
     number was chosen from, if it was. With `covariances`, distances are Mahalanobis
     distances.
     """
@@ -109,7 +109,12 @@ def by_penalty(
     sample = job.sample(_LEVELS[0])
     scaling = Scaling.fit(sample.rows)
     model = DPMeansModel(scaling.transform_squared(penalty), max_clusters)
-    moves: list[Move] = [DropEmpty(), OpenClusters(), SettleOnMeans(), RemoveCluster()]
+    moves: list[Move] = [
+        DropEmpty(),
+        OpenClusters(),
+        EndOverrelaxation(),
+        RemoveCluster(),
+    ]
     if start is not None:
         return _finish(job, model, scaling, scaling.transform(start), moves)
     seen = scaled(sample, scaling)
@@ -149,7 +154,7 @@ def by_number(
         centers = swap(seen, centers, _SPLIT_TOL)
     else:
         centers = scaling.transform(start)
-    moves: list[Move] = [RefillClusters(), SettleOnMeans()]
+    moves: list[Move] = [RefillClusters(), EndOverrelaxation()]
     return _finish(job, _FIXED_K, scaling, centers, moves)
 
 
@@ -238,7 +243,7 @@ def _finish(
     centers: Array,
     moves: Sequence[Move],
 ) -> Fitted:
-    """Pass over all rows until rest.
+    """Pass over all rows until convergence.
 
     Statistics are taken about the first centres; if those turn out to have been so
     far off that digits were lost, start again from where it led.

@@ -329,7 +329,10 @@ def _with_room(array: NDArray[Any], room: int) -> NDArray[Any]:
 
 
 class TidyUp:
-    """Drop the clusters that lost all their rows; no rest while passes open some."""
+    """Drop the clusters that lost all their rows.
+
+    A pass that opened clusters has not converged.
+    """
 
     def propose(self, at: Position[Any, Means, Tally]) -> Proposal | None:
         params, total = at.params, at.total

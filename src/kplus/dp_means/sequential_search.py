@@ -83,12 +83,12 @@ def collapsed_number(
     """As `collapsed`, with a wished number of clusters that stays."""
     fast = by_number(job, random_start, n_clusters=n_clusters, start=start)
     if np.any(fast.counts == 0.0):
-        return fast  # fewer distinct rows than clusters: all at rest
+        return fast  # fewer distinct rows than clusters: converged
     return _go_on(job, fast, 0.0, n_clusters)
 
 
 def _go_on(job: Job, fast: Fitted, penalty: float, max_clusters: float) -> Fitted:
-    """Refine a fit, unless it was stopped before it came to rest."""
+    """Refine a fit, unless it was stopped before it converged."""
     if not fast.converged or len(fast.history) >= job.max_iter:
         return replace(fast, converged=False)
     return refine(job, fast.centers, penalty, max_clusters, earlier=fast.history)
@@ -130,7 +130,7 @@ def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
     """Number clusters by size, and give every row the label that `assign` gives it.
 
     Within a pass later rows see more clusters, or other means, than earlier ones;
-    unless the fit is at rest some rows may have a nearer centre in the end, and equal
+    unless the fit converged some rows may have a nearer centre in the end, and equal
     distances go to the lower of the new numbers. Neither raises the objective.
     """
     order = by_size(fitted.centers, fitted.counts)

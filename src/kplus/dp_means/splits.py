@@ -6,6 +6,7 @@ a wished K, swaps mend what greedy splitting got wrong.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -47,23 +48,23 @@ def grow(
     The sample is in scaled units, so that its mean is near 0.
     """
     weights, D = sample.weight(), sample.rows.shape[1]
-    seen: list[tuple[int, float, float]] = []
+    steps: list[tuple[int, float, float]] = []
 
-    def watch(sse: float, counts: Array) -> None:
+    def record(sse: float, counts: Array) -> None:
         shares = counts[counts > 0.0] / counts.sum()
         entropy = -counts.sum() * float(np.sum(shares * np.log(shares)))
-        seen.append((len(counts), sse, entropy))
+        steps.append((len(counts), sse, entropy))
 
     scaling = Scaling(np.zeros(D), 1.0)
     start = Centers.start(scaling, np.zeros((1, D)))
     with SerialEngine(_one_block(sample), sample.weights) as engine:
         split = SplitClusters(
-            sample.rows, weights, lambda: labels_of(engine), target, at_once, watch
+            sample.rows, weights, partial(labels_of, engine), target, at_once, record
         )
         moves: list[Move] = [RefillClusters(), split]
         model = DPMeansModel(np.inf)
         result = run(model, engine, start, moves=moves, max_iter=10_000, tol=tol)
-    K, sse, entropy = (np.array(column) for column in zip(*seen, strict=True))
+    K, sse, entropy = (np.array(column) for column in zip(*steps, strict=True))
     return Growth(K, sse, entropy, result.params.centers)
 
 
@@ -101,8 +102,8 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Rest:
-    """A number of clusters at rest: what each costs to remove and gains by a split."""
+class _Converged:
+    """Clusters after Lloyd's steps: what each costs to remove and gains by a split."""
 
     centers: Array
     sse: float
@@ -111,8 +112,8 @@ class _Rest:
     pairs: Array
 
 
-def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
-    """Move centres to rest; then look at every removal and every split."""
+def _lloyd(sample: Sample, centers: Array, tol: float) -> _Converged:
+    """Lloyd's steps until convergence; then measure every removal and every split."""
     model = DPMeansModel(np.inf)
     start = Centers.start(Scaling(np.zeros(sample.rows.shape[1]), 1.0), centers)
     blocks = _one_block(sample)
@@ -126,19 +127,19 @@ def _lloyd(sample: Sample, centers: Array, tol: float) -> _Rest:
     gains, pairs = best_splits(
         sample.rows, sample.weight(), labels, after.centers, np.arange(after.K)
     )
-    return _Rest(
+    return _Converged(
         after.centers, model.objective(after, total), total.removal_cost, gains, pairs
     )
 
 
-def _many_trades(rest: _Rest, most: int) -> tuple[list[int], list[int]] | None:
+def _many_trades(fit: _Converged, most: int) -> tuple[list[int], list[int]] | None:
     """Up to `most` clusters to drop and as many to split, each pair worth it."""
     dropped: list[int] = []
     split: list[int] = []
-    drops = np.argsort(rest.removal, kind="stable")
-    splits = np.argsort(-rest.gains, kind="stable")
+    drops = np.argsort(fit.removal, kind="stable")
+    splits = np.argsort(-fit.gains, kind="stable")
     for k, j in zip(drops, splits, strict=True):
-        if len(dropped) == most or rest.gains[j] <= rest.removal[k]:
+        if len(dropped) == most or fit.gains[j] <= fit.removal[k]:
             break
         if k != j and k not in split and j not in dropped:
             dropped.append(int(k))
@@ -146,9 +147,9 @@ def _many_trades(rest: _Rest, most: int) -> tuple[list[int], list[int]] | None:
     return (dropped, split) if dropped else None
 
 
-def _one_trade(rest: _Rest, place: int) -> tuple[list[int], list[int]] | None:
+def _one_trade(fit: _Converged, place: int) -> tuple[list[int], list[int]] | None:
     """The trade at a place in the ranking; Lloyd's steps may still mend a loss."""
-    worth = rest.gains[None, :] - _HOPE * rest.removal[:, None]
+    worth = fit.gains[None, :] - _HOPE * fit.removal[:, None]
     np.fill_diagonal(worth, -np.inf)
     at = np.argsort(-worth, axis=None, kind="stable")[place : place + 1]
     if not len(at) or worth.flat[at[0]] <= 0.0:
@@ -157,7 +158,7 @@ def _one_trade(rest: _Rest, place: int) -> tuple[list[int], list[int]] | None:
     return [k], [j]
 
 
-def _traded(rest: _Rest, dropped: list[int], split: list[int]) -> Array:
+def _traded(fit: _Converged, dropped: list[int], split: list[int]) -> Array:
     """Centres after a trade."""
-    kept = np.delete(rest.centers, dropped + split, axis=0)
-    return np.concatenate([kept, rest.pairs[split].reshape(-1, kept.shape[1])])
+    kept = np.delete(fit.centers, dropped + split, axis=0)
+    return np.concatenate([kept, fit.pairs[split].reshape(-1, kept.shape[1])])
