@@ -10,7 +10,7 @@ from kplus.dp_means.model import DPMeansModel
 from kplus.dp_means.moves import (
     DropEmpty,
     OpenClusters,
-    PresentClusters,
+    OrderClusters,
     RemoveCluster,
     best_splits,
 )
@@ -60,7 +60,7 @@ def fitted(X, centers, **more):
 def test_clusters_are_presented_by_falling_size():
     X = np.vstack([rows(0, 10), rows(1, 60) + 30.0, rows(2, 30) - 30.0])
     plain, before = fitted(X, X[:1].copy())
-    shown, labels = fitted(X, X[:1].copy(), finish=PresentClusters())
+    shown, labels = fitted(X, X[:1].copy(), finish=OrderClusters())
     counts = np.bincount(labels)
     assert len(counts) == plain.params.K > 2
     assert not np.all(np.diff(plain.total.counts) <= 0.0)  # there was an order to find
@@ -69,14 +69,14 @@ def test_clusters_are_presented_by_falling_size():
     np.testing.assert_array_equal(
         reference.canonical(labels), reference.canonical(before)
     )
-    kept, same = fitted(X, X[:1].copy(), finish=PresentClusters(keep_order=True))
+    kept, same = fitted(X, X[:1].copy(), finish=OrderClusters(keep_order=True))
     np.testing.assert_array_equal(same, before)
     np.testing.assert_array_equal(kept.total.counts, plain.total.counts)
 
 
 def test_clusters_of_equal_size_are_presented_by_their_centres():
     X = np.repeat([[5.0, 1.0], [-3.0, 2.0], [-3.0, -7.0]], 4, axis=0)
-    shown, _ = fitted(X, X[::4].copy(), finish=PresentClusters())
+    shown, _ = fitted(X, X[::4].copy(), finish=OrderClusters())
     np.testing.assert_array_equal(
         shown.params.centers, [[-3.0, -7.0], [-3.0, 2.0], [5.0, 1.0]]
     )

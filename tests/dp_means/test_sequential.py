@@ -14,7 +14,13 @@ from kplus.core.runs import labels_of, one_by_one
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import by_number, by_penalty
-from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, Tally, TidyUp
+from kplus.dp_means.sequential import (
+    CollapsedModel,
+    DropEmptied,
+    Means,
+    SerialModel,
+    Tally,
+)
 from kplus.dp_means.sequential_search import collapsed, collapsed_number, refine, serial
 from kplus.engine import SerialEngine
 
@@ -31,7 +37,7 @@ def walk(model, X, centers, weights=None, block_rows=None, max_iter=300):
     with SerialEngine(task.source, weights) as engine:
         result = run(
             model, engine, start,
-            moves=[TidyUp()], groups=one_by_one(task), max_iter=max_iter, tol=0.0,
+            moves=[DropEmptied()], groups=one_by_one(task), max_iter=max_iter, tol=0.0,
         )  # fmt: skip
         return result, labels_of(engine)
 

@@ -17,7 +17,7 @@ __all__ = [
     "DropEmpty",
     "EndOverrelaxation",
     "OpenClusters",
-    "PresentClusters",
+    "OrderClusters",
     "RefillClusters",
     "RemoveCluster",
     "SplitClusters",
@@ -174,7 +174,7 @@ class EndOverrelaxation:
         return Proposal(plain, np.arange(params.K), params.K)
 
 
-class PresentClusters:
+class OrderClusters:
     """Number the clusters by falling size, equals by their centres.
 
     Centres are rounded to what the data's units can hold. Both may decide a row that

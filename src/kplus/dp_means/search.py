@@ -23,7 +23,7 @@ from kplus.dp_means.moves import (
     DropEmpty,
     EndOverrelaxation,
     OpenClusters,
-    PresentClusters,
+    OrderClusters,
     RefillClusters,
     RemoveCluster,
 )
@@ -228,7 +228,7 @@ def stream(
         refs=scaling.transform(means),
         mass=mass,
     )
-    finish = PresentClusters(keep_order=True)
+    finish = OrderClusters(keep_order=True)
     fitted = run_job(
         job, model, start, [OpenClusters()], finish=finish, rows=labels_of,
         reported=in_units(scaling.inverse_transform_squared),
@@ -251,7 +251,7 @@ def _finish(
     for _ in range(3):
         start = _start(scaling, centers)
         result, labels = run_job(
-            job, model, start, moves, finish=PresentClusters(), rows=labels_of,
+            job, model, start, moves, finish=OrderClusters(), rows=labels_of,
             reported=in_units(scaling.inverse_transform_squared),
         )  # fmt: skip
         params: Centers = result.params

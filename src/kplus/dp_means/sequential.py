@@ -24,7 +24,14 @@ from kplus.dp_means.kernels_sequential import (
 from kplus.dp_means.model import errors_after
 from kplus.dp_means.params import Scaling
 
-__all__ = ["CollapsedModel", "Labels", "Means", "SerialModel", "Tally", "TidyUp"]
+__all__ = [
+    "CollapsedModel",
+    "DropEmptied",
+    "Labels",
+    "Means",
+    "SerialModel",
+    "Tally",
+]
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -328,7 +335,7 @@ def _with_room(array: NDArray[Any], room: int) -> NDArray[Any]:
     return out
 
 
-class TidyUp:
+class DropEmptied:
     """Drop the clusters that lost all their rows.
 
     A pass that opened clusters has not converged.

@@ -18,7 +18,12 @@ from kplus.dp_means.search import (
     plus_plus,
     scaled,
 )
-from kplus.dp_means.sequential import CollapsedModel, Means, SerialModel, TidyUp
+from kplus.dp_means.sequential import (
+    CollapsedModel,
+    DropEmptied,
+    Means,
+    SerialModel,
+)
 
 __all__ = ["collapsed", "collapsed_number", "refine", "serial"]
 
@@ -49,7 +54,7 @@ def serial(
     else:
         centers = _mean(job, scaling)[None]
     result, labels = run_job(
-        job.single_threaded(), model, Means.start(scaling, centers), [TidyUp()],
+        job.single_threaded(), model, Means.start(scaling, centers), [DropEmptied()],
         groups=one_by_one(job), rows=labels_of,
         reported=in_units(scaling.inverse_transform_squared),
     )  # fmt: skip
@@ -117,7 +122,7 @@ def refine(
     model = CollapsedModel(scaling.transform_squared(penalty), max_clusters)
     result, labels = run_job(
         job.single_threaded(), model, Means.start(scaling, scaling.transform(centers)),
-        [TidyUp()], groups=one_by_one(job), earlier=len(before), rows=labels_of,
+        [DropEmptied()], groups=one_by_one(job), earlier=len(before), rows=labels_of,
         reported=in_units(scaling.inverse_transform_squared),
     )  # fmt: skip
     means = model.update(result.params, result.total)
