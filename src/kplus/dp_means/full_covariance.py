@@ -129,7 +129,7 @@ class Scatters(ClusterSums):
 
 @dataclass(frozen=True)
 class FullCovarianceModel:
-    """Mahalanobis distances, Stein's loss and a penalty a cluster; see the module.
+    """Mahalanobis distances, Stein's loss and a penalty per cluster; see the module.
 
     Parameters
     ----------
@@ -186,8 +186,8 @@ class FullCovarianceModel:
         if not len(far):
             return NO_CANDIDATES
         far = far[shortlist(costs[far], far)]
-        found = Candidates(costs[far], far + start, own[far], weights[far], X[far])
-        return found.ranked()
+        rows = Candidates(costs[far], far + start, own[far], weights[far], X[far])
+        return rows.ranked()
 
     def update(self, params: Ellipsoids, total: Scatters) -> Ellipsoids:
         """Means, and Σ_k = Σ0 + S_k/λ²; an empty cluster stays."""
@@ -274,12 +274,13 @@ class OpenEllipsoids:
         self, at: Position[FullCovarianceModel, Ellipsoids, Scatters]
     ) -> Proposal | None:
         model, params, total = at.model, at.params, at.total
-        found = total.candidates
-        if not len(found):
+        candidates = total.candidates
+        if not len(candidates):
             return None
         most = int(min(max(1, params.K // 8), model.max_clusters - params.K))
-        opened = spread_out(found, model.penalty * model.floor, most)
-        stayed = self._without(model, params, total, _with_copies(found, opened))
+        opened = spread_out(candidates, model.penalty * model.floor, most)
+        leaving = _with_copies(candidates, opened)
+        stayed = self._without(model, params, total, leaving)
         born = stayed.grown(opened.y, model.floor)
         return Proposal(born, np.arange(params.K), born.K)
 
@@ -288,7 +289,7 @@ class OpenEllipsoids:
         model: FullCovarianceModel,
         params: Ellipsoids,
         total: Scatters,
-        gone: Candidates,
+        leaving: Candidates,
     ) -> Ellipsoids:
         """The best parameters once some rows have left.
 
@@ -299,20 +300,20 @@ class OpenEllipsoids:
             total.sums.copy(),
             total.outers.copy(),
         )
-        diff = gone.y - params.centers[gone.label]
-        w = gone.weight
-        np.subtract.at(counts, gone.label, w)
-        np.subtract.at(sums, gone.label, w[:, None] * diff)
+        diff = leaving.y - params.centers[leaving.label]
+        w = leaving.weight
+        np.subtract.at(counts, leaving.label, w)
+        np.subtract.at(sums, leaving.label, w[:, None] * diff)
         outer = diff[:, :, None] * diff[:, None, :]
-        np.subtract.at(outers, gone.label, w[:, None, None] * outer)
+        np.subtract.at(outers, leaving.label, w[:, None, None] * outer)
         full = counts > 1e-12 * total.counts
         return model.best(params, full, counts, sums, outers)
 
 
-def _with_copies(found: Candidates, opened: Candidates) -> Candidates:
+def _with_copies(candidates: Candidates, opened: Candidates) -> Candidates:
     """Opened rows and those equal to them: a weight then acts as so many copies."""
-    same = np.any(np.all(found.y[:, None] == opened.y[None], axis=2), axis=1)
-    return found.at(np.flatnonzero(same))
+    same = np.any(np.all(candidates.y[:, None] == opened.y[None], axis=2), axis=1)
+    return candidates.at(np.flatnonzero(same))
 
 
 class RemoveEllipsoid:

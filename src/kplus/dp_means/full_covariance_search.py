@@ -84,19 +84,19 @@ def _labelled_as_assigned(
     """
     params, counts = result.params, result.total.counts
     order = by_size(params.centers, counts)[: np.count_nonzero(counts)]
-    shown = Ellipsoids(params.centers[order], params.covariances[order])
-    total, labels = _one_pass(job.on_sample(job.source, job.weights), shown)
+    ordered = Ellipsoids(params.centers[order], params.covariances[order])
+    total, labels = _one_pass(job.on_sample(job.source, job.weights), ordered)
     return Fitted(
-        scaling=Scaling.fit(shown.centers),
-        centers=shown.centers,
-        means=shown.centers,
+        scaling=Scaling.fit(ordered.centers),
+        centers=ordered.centers,
+        means=ordered.centers,
         labels=labels,
         counts=total.counts,
         errors=total.squares,
         penalty=model.penalty,
         history=np.concatenate([before, result.history]),
         converged=result.converged,
-        covariances=shown.covariances,
+        covariances=ordered.covariances,
     )
 
 

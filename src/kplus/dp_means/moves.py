@@ -32,22 +32,22 @@ _SPLIT_ITER = 12
 _ENOUGH_ROWS = 2048  # of a larger cluster every so-manieth row shows how it splits
 
 
-def spread_out(found: Candidates, least: float, most: int) -> Candidates:
+def spread_out(candidates: Candidates, least: float, most: int) -> Candidates:
     """Choose candidates, costliest first, each more than `least` from those before."""
-    nearest = np.full(len(found), np.inf)
+    nearest = np.full(len(candidates), np.inf)
     chosen: list[int] = []
     while len(chosen) < most:
-        fit = np.flatnonzero(nearest * found.share > least)
+        fit = np.flatnonzero(nearest * candidates.share > least)
         if not len(fit):
             break
         chosen.append(int(fit[0]))
-        away = np.sum((found.y - found.y[fit[0]]) ** 2, axis=1)
+        away = np.sum((candidates.y - candidates.y[fit[0]]) ** 2, axis=1)
         nearest = np.minimum(nearest, away)
-    return found.at(np.array(chosen, dtype=np.int64))
+    return candidates.at(np.array(chosen, dtype=np.int64))
 
 
 def means_without(
-    params: Centers, total: ClusterSums, found: Candidates, opened: Candidates
+    params: Centers, total: ClusterSums, candidates: Candidates, opened: Candidates
 ) -> Array:
     """Means of the clusters once the candidates nearer to an opened row have left.
 
@@ -55,9 +55,9 @@ def means_without(
     rows that stay, and the objective could rise. All candidates that will leave count,
     not only the opened ones, so that a row of weight 2 is the same as two rows.
     """
-    own = np.sum((found.y - params.centers[found.label]) ** 2, axis=1)
-    new = np.min(cdist(found.y, opened.y, "sqeuclidean"), axis=1)
-    rows = found.at(np.flatnonzero(new < own))
+    own = np.sum((candidates.y - params.centers[candidates.label]) ** 2, axis=1)
+    new = np.min(cdist(candidates.y, opened.y, "sqeuclidean"), axis=1)
+    rows = candidates.at(np.flatnonzero(new < own))
     counts, sums = total.counts + params.mass, total.sums.copy()
     np.subtract.at(counts, rows.label, rows.weight)
     gone = rows.weight[:, None] * (rows.y - params.refs[rows.label])
@@ -154,8 +154,8 @@ class RemoveCluster:
             recheck[doubtful[np.argsort(total.removal_cost[doubtful])[:_AT_ONCE]]] = (
                 True
             )
-            asked = replace(params, recheck=recheck, exact_removal_cost=costs)
-            return Proposal(asked, np.arange(params.K), params.K)
+            measured = replace(params, recheck=recheck, exact_removal_cost=costs)
+            return Proposal(measured, np.arange(params.K), params.K)
         old_to_new = without(params.K, worst)
         kept = params.regroup(old_to_new)  # measured at these centres
         return Proposal(kept, old_to_new, kept.K)
@@ -194,8 +194,8 @@ class OrderClusters:
         if not self.keep_order:
             old_to_new = np.argsort(by_size(stored, at.total.counts))
         rounded = params.moved_to(params.scaling.transform(stored))
-        shown = replace(rounded.regroup(old_to_new), relax=1.0)
-        return Proposal(shown, old_to_new, params.K)
+        ordered = replace(rounded.regroup(old_to_new), relax=1.0)
+        return Proposal(ordered, old_to_new, params.K)
 
 
 def by_size(centers: Array, counts: Array) -> IntArray:
@@ -209,11 +209,11 @@ def best_splits(
     """Gain and the two centres of the best split of each wanted cluster."""
     groups = group_rows(labels, len(centers))
     pairs = np.zeros((len(wanted), 2, centers.shape[1]))
-    found = Splits(np.zeros(len(wanted)), pairs)
+    splits = Splits(np.zeros(len(wanted)), pairs)
     split_clusters(
-        Y, weights, groups, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER, found
+        Y, weights, groups, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER, splits
     )
-    return found.gains, found.pairs
+    return splits.gains, splits.pairs
 
 
 class SplitClusters:

@@ -117,11 +117,13 @@ def by_penalty(
     ]
     if start is not None:
         return _finish(job, model, scaling, scaling.transform(start), moves)
-    seen = scaled(sample, scaling)
-    centers: Array = np.average(seen.rows, axis=0, weights=seen.weights)[None]
+    scaled_sample = scaled(sample, scaling)
+    centers: Array = np.average(
+        scaled_sample.rows, axis=0, weights=scaled_sample.weights
+    )[None]
     if random_start:
         most = int(min(max_clusters, sample.n_rows))
-        centers = plus_plus(seen, job.rng, most, model.penalty)
+        centers = plus_plus(scaled_sample, job.rng, most, model.penalty)
     for size in _LEVELS:
         if job.source.n_rows < 2 * size:
             break
@@ -144,21 +146,25 @@ def by_number(
     sample = job.sample(_LEVELS[-1])
     scaling = Scaling.fit(sample.rows)
     if start is None:
-        seen = scaled(sample, scaling)
+        scaled_sample = scaled(sample, scaling)
         if random_start:
-            centers = plus_plus(seen, job.rng, n_clusters)
+            centers = plus_plus(scaled_sample, job.rng, n_clusters)
         else:
-            halve = grow(seen, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL)
+            halve = grow(
+                scaled_sample, n_clusters, lambda K: max(1, K // 2), _GROWTH_TOL
+            )
             centers = halve.centers
-        centers = _topped_up(job, scaling, centers, n_clusters)
-        centers = swap(seen, centers, _SPLIT_TOL)
+        centers = _add_distinct_rows(job, scaling, centers, n_clusters)
+        centers = swap(scaled_sample, centers, _SPLIT_TOL)
     else:
         centers = scaling.transform(start)
     moves: list[Move] = [RefillClusters(), EndOverrelaxation()]
     return _finish(job, _FIXED_K, scaling, centers, moves)
 
 
-def _topped_up(job: Job, scaling: Scaling, centers: Array, n_clusters: int) -> Array:
+def _add_distinct_rows(
+    job: Job, scaling: Scaling, centers: Array, n_clusters: int
+) -> Array:
     """Where the sample gave fewer centres than wished, add rows that differ."""
     if len(centers) == n_clusters:
         return centers
@@ -169,10 +175,10 @@ def _topped_up(job: Job, scaling: Scaling, centers: Array, n_clusters: int) -> A
             f"n_clusters={n_clusters} is more than the {len(distinct)} distinct rows "
             f"of X; ask for fewer clusters."
         )
-    seen = Sample(scaling.transform(distinct.astype(np.float64)), None, 1.0)
-    costs = np.min(cdist(seen.rows, centers), axis=1)
+    Y = scaling.transform(distinct.astype(np.float64))
+    costs = np.min(cdist(Y, centers), axis=1)
     extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
-    return np.concatenate([centers, seen.rows[extra]])
+    return np.concatenate([centers, Y[extra]])
 
 
 def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:

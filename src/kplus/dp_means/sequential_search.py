@@ -75,7 +75,7 @@ def collapsed(
     fast = by_penalty(
         job, random_start, penalty=penalty, max_clusters=max_clusters, start=start
     )
-    return _go_on(job, fast, penalty, max_clusters)
+    return _refine_converged(job, fast, penalty, max_clusters)
 
 
 def collapsed_number(
@@ -89,10 +89,12 @@ def collapsed_number(
     fast = by_number(job, random_start, n_clusters=n_clusters, start=start)
     if np.any(fast.counts == 0.0):
         return fast  # fewer distinct rows than clusters: converged
-    return _go_on(job, fast, 0.0, n_clusters)
+    return _refine_converged(job, fast, 0.0, n_clusters)
 
 
-def _go_on(job: Job, fast: Fitted, penalty: float, max_clusters: float) -> Fitted:
+def _refine_converged(
+    job: Job, fast: Fitted, penalty: float, max_clusters: float
+) -> Fitted:
     """Refine a fit, unless it was stopped before it converged."""
     if not fast.converged or len(fast.history) >= job.max_iter:
         return replace(fast, converged=False)
@@ -140,14 +142,16 @@ def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:
     """
     order = by_size(fitted.centers, fitted.counts)
     unreported = job.on_sample(job.source, job.weights)
-    shown = assign(unreported, fitted.scaling, fitted.centers[order])
-    kept = shown.counts > 0.0
+    assigned = assign(unreported, fitted.scaling, fitted.centers[order])
+    kept = assigned.counts > 0.0
     if not np.all(kept):
         return labelled_as_assigned(
             job,
-            replace(fitted, centers=shown.centers[kept], counts=shown.counts[kept]),
+            replace(
+                fitted, centers=assigned.centers[kept], counts=assigned.counts[kept]
+            ),
         )
-    charged = shown.at_penalty(fitted.penalty)
+    charged = assigned.at_penalty(fitted.penalty)
     objective = min(charged.objective, fitted.objective)
     return replace(
         charged,
