@@ -49,10 +49,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     penalty : float or "auto", default="auto"
         λ²: what one more cluster costs, in squared distance.
     n_clusters : int or None, default=None
-        Wished number of clusters. A `penalty` given as well opens no clusters then; it
-        is only charged in `objective_`.
+        Number of clusters. A `penalty` given as well opens no clusters then; it is
+        only charged in `objective_`.
     max_clusters : int or None, default=None
-        Never more clusters than that. This is Eq. 12 of MAD-Bayes.
+        Largest number of clusters. This is Eq. 12 of MAD-Bayes.
     algorithm : {"fast", "serial"}, default="fast"
         "fast" opens clusters at the costliest rows after each pass, whatever their
         order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
@@ -69,24 +69,24 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         With ``covariance="full"``: variance that every cluster has at least in
         every direction, and that a new one starts with.
     n_init : int, default=1
-        Starts, of which the best is kept. Those after the first begin with rows drawn
+        Number of starts; the best is kept. Those after the first begin with rows drawn
         at random (also with ``algorithm="serial"``, which always keeps the order).
     max_iter : int, default=300
-        Most passes over all rows.
+        Largest number of passes over all rows.
     tol : float, default=1e-5
-        Stop when a pass gains less than that. As a share of the objective; and no
-        cluster must be opened or removed.
+        Stop when a pass gains less than that. As a share of the objective; and the
+        pass opens or removes no cluster.
     batch_size : int or None, default=None
-        Rows read at a time. By default what suits the processor's cache.
+        Rows read at a time. The default suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the last one. From its centres.
+        Start `fit` from the centres of the last fit.
     n_jobs : int or None, default=None
         Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices. They concern the sample that a fit on many rows
         starts with, and random starts.
     verbose : int, default=0
-        Print a line a pass.
+        Print one line per pass.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     See Also
     --------
-    penalty_for : A penalty for a wished number of clusters.
+    penalty_for : A penalty for a given number of clusters.
     penalty_path : Which penalties give which number of clusters.
 
     Notes
@@ -130,7 +130,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     squared Mahalanobis distances plus λ² times (K - 1 + Σ_k [log|Σ_k| - log|Σ0| +
     tr(Σ0 Σ_k⁻¹) - D]); without the terms in Σ0 it would have no lower bound. Its best
     matrices are Σ_k = Σ0 + S_k/λ², where S_k is the scatter matrix, a sum over the
-    rows of the cluster: large clusters reach far, and from many rows on the lowest
+    rows of the cluster: large clusters reach far, and with many rows the lowest
     objective is often a single cluster. A fit therefore begins with the clusters of the
     spherical fit. A new cluster opens at a row farther than √(λ² · `min_covariance`)
     from the others that are still round, and only that product decides about clusters.
@@ -448,7 +448,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         }
 
     def _from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
+        """Restore what `_to_state` returned; refuse parts that do not fit together."""
         self._cluster_errors = state["cluster_errors"]
         self._cluster_means = state["cluster_means"]
         self._scaling = Scaling(state["lens_origin"], float(state["lens_inv"]))

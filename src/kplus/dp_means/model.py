@@ -33,13 +33,13 @@ __all__ = [
 
 ROUNDING = 1e-10  # costs closer to the penalty than this share of it are equal to it
 _NO_WEIGHTS = np.empty(0)
-_FEW = 16384  # so many distances in a block are sooner measured than bounded
+_FEW = 16384  # up to this many distances per block, measuring is faster than bounding
 _MOST_CANDIDATES = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Candidates:
-    """Rows that would rather open a cluster: the costliest few, ties by row number.
+    """Rows that may open a cluster: the costliest few, ties by row number.
 
     The order is by cost and row alone, so the rows kept do not depend on how the
     table was cut into blocks. `share` is how much of its distance counts when a row
@@ -148,7 +148,7 @@ class ClusterSums(GroupSums):
     moved : int
         Report: how many rows changed cluster.
     candidates : Candidates
-        Report: rows that want a cluster of their own.
+        Report: rows that cost more than a cluster.
     """
 
     statistics: ClassVar[tuple[str, ...]] = ("counts", "sums", "squares")
@@ -233,7 +233,7 @@ class RowState:
         )
 
     def bounds(self) -> Bounds:
-        """As the kernels want it."""
+        """The arrays for the kernels."""
         return Bounds(self.labels, self.seconds, self.upper, self.near, self.lower)
 
 
@@ -340,7 +340,7 @@ class DPMeansModel:
         ).ranked()
 
     def reach(self, params: Centers) -> float:
-        """Distance beyond which a row wants a cluster of its own.
+        """Distance beyond which a row may open a cluster.
 
         A row of weight w opens a cluster when ``min(w, 1) * d² > penalty``: a whole
         weight then means as many copies of the row, each of which would do so alone,

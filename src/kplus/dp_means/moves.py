@@ -29,7 +29,7 @@ __all__ = [
 
 _AT_ONCE = 16  # clusters measured exactly in one pass
 _SPLIT_ITER = 12
-_ENOUGH_ROWS = 2048  # of a larger cluster every so-manieth row shows how it splits
+_ENOUGH_ROWS = 2048  # larger clusters are thinned to about this many
 
 
 def spread_out(candidates: Candidates, least: float, most: int) -> Candidates:
@@ -124,11 +124,11 @@ class DropEmpty:
 
 
 class RemoveCluster:
-    """Remove the cluster whose rows are served almost as well by their second choice.
+    """Remove the cluster whose rows cost little more at their second nearest centre.
 
     `ClusterSums.removal_cost` bounds from below what a removal costs. While it exceeds
-    the penalty for every cluster nothing need be read; otherwise further passes cost
-    the doubtful clusters exactly, a few at a time.
+    the penalty for every cluster nothing need be read; otherwise further passes
+    measure the doubtful clusters exactly, a few at a time.
     """
 
     def propose(

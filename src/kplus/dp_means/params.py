@@ -1,4 +1,4 @@
-"""Centres of DP-means with all that the kernels need to know of them."""
+"""Centres of DP-means, their scaling, and how far they moved, for the kernels."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -167,7 +167,7 @@ class Centers:
         return halves
 
     def frame(self, reach: float, halves: Array) -> Frame:
-        """The centres as the kernels want them."""
+        """The centres for the kernels."""
         origin, inv = self.scaling.origin, self.scaling.inv
         return Frame(origin, inv, self.centers, self.refs, halves, reach)
 

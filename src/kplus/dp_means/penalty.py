@@ -1,4 +1,4 @@
-"""Choosing λ²: a penalty for a wished number, and the whole path."""
+"""Choosing λ²: a penalty for a given number of clusters, and the whole path."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def penalty_for(X: Any, n_clusters: int, *, sample_weight: Any = None) -> float:
     X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
         The data.
     n_clusters : int
-        Wished number of clusters.
+        Number of clusters.
     sample_weight : array-like of shape (n_samples,), optional
         Rows of weight 0 are left out, and the mean is weighted.
 
@@ -81,11 +81,11 @@ def penalty_path(
     max_clusters: int | None = None,
     sample_weight: Any = None,
 ) -> PenaltyPath:
-    """Return which number of clusters each penalty asks for.
+    """Return the best number of clusters for each penalty.
 
     Clusters are split one after the other on at most 20,000 rows; the corners of the
     lower hull of SSE(K) are the numbers that some penalty prefers. A number that a
-    wide range of penalties agrees on is one that the data insist on.
+    wide range of penalties prefers is well supported by the data.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The penalty path: which number of clusters each penalty asks for.
+"""The penalty path: the best number of clusters for each penalty.
 
 For a penalty λ² the best K minimises SSE(K) + λ²K, so K changes only at the corners
-of the lower convex hull of SSE(K). A corner lives between two slopes of the hull;
-the length of that interval in log λ² tells how much the data insist on that K.
+of the lower convex hull of SSE(K). A corner is the best K between two slopes of the
+hull; the length of that interval in log λ² measures how well the data support it.
 """
 
 from dataclasses import dataclass
@@ -130,7 +130,7 @@ def _middle(low: float, high: float) -> float:
 
 
 def _bic(K: IntArray, sse: Array, entropy: Array, n: float, D: int) -> Array:
-    """-2 log likelihood of hard spherical clusters of one variance, plus the price."""
+    """-2 log likelihood of hard spherical clusters of one variance, penalised."""
     floor = np.finfo(np.float64).tiny
     fit = n * D * np.log(np.maximum(sse / (n * D), floor)) + 2.0 * entropy
     bic: Array = fit + K * (D + 1.0) * np.log(n)

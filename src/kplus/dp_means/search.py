@@ -142,7 +142,7 @@ def by_number(
     n_clusters: int,
     start: Array | None = None,
 ) -> Fitted:
-    """A wished number of clusters: splits and swaps on a sample, then all rows."""
+    """A given number of clusters: splits and swaps on a sample, then all rows."""
     sample = job.sample(_LEVELS[-1])
     scaling = Scaling.fit(sample.rows)
     if start is None:
@@ -165,7 +165,7 @@ def by_number(
 def _add_distinct_rows(
     job: Job, scaling: Scaling, centers: Array, n_clusters: int
 ) -> Array:
-    """Where the sample gave fewer centres than wished, add rows that differ."""
+    """Where the sample gave fewer centres than needed, add rows that differ."""
     if len(centers) == n_clusters:
         return centers
     everything = draw(job.source, job.weights, job.source.n_rows, job.rng)
@@ -182,7 +182,7 @@ def _add_distinct_rows(
 
 
 def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
-    """SSE(K) on a sample by best splits, and what it says of penalties."""
+    """The penalty path from SSE(K), measured on a sample by best splits."""
     sample = job.sample(_LEVELS[-1])
     scaling = Scaling.fit(sample.rows)
     weights = sample.weight()
@@ -193,7 +193,7 @@ def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
 
 
 def assign(job: Job, scaling: Scaling, centers: Array) -> Fitted:
-    """Put all rows to their nearest centre and move nothing."""
+    """Assign all rows to their nearest centre, with fixed centres."""
     start = Centers.start(scaling, scaling.transform(centers))
     total, labels = answers(job, _FIXED_K, start, keep="labels")
     objective = _FIXED_K.objective(start, total)

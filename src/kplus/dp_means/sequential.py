@@ -1,4 +1,4 @@
-"""DP-means that walks the rows in order: the serial and the collapsed algorithm.
+"""DP-means that visits the rows in order: the serial and the collapsed algorithm.
 
 Both need blocks in groups of one, visited in order, with an empty group at the end:
 then `advance` hands what a block changed to the next one.
@@ -110,7 +110,7 @@ class Tally(GroupSums):
     Attributes
     ----------
     members : array of shape (K,)
-        How many rows of positive weight: tells an empty cluster without rounding.
+        Number of rows of positive weight: 0 shows an empty cluster without rounding.
     counts, sums, squares : arrays of shape (K,), (K, D), (K,)
         Weighted sums of 1, ``y - refs[k]`` and its square.
     born : array of shape (n_born, D)
@@ -249,7 +249,7 @@ class CollapsedModel(_Sequential):
     they open a cluster is decided as for one of them alone: together they would do so
     however near they are, if only they are many.
 
-    The first pass puts rows to the nearest centre.
+    The first pass assigns rows to the nearest centre.
     """
 
     def summarize(

@@ -1,4 +1,4 @@
-"""Fits that walk the rows in order: serial and collapsed DP-means."""
+"""Searches that visit the rows in order: serial and collapsed DP-means."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def serial(
 ) -> Fitted:
     """Kulis & Jordan (2012): a row may open a cluster that the next rows see.
 
-    One cluster at the mean of all rows to begin with. Blocks can only be walked in
+    One cluster at the mean of all rows to begin with. Blocks can only be visited in
     order, so a random start is one from drawn rows, not another order.
     """
     sample = job.sample(_SAMPLE)
@@ -53,11 +53,7 @@ def serial(
         centers = plus_plus(scaled(sample, scaling), job.rng, most, model.penalty)
     else:
         centers = _mean(job, scaling)[None]
-    result, labels = run_job(
-        job.single_threaded(), model, Means.start(scaling, centers), [DropEmptied()],
-        groups=one_by_one(job), rows=labels_of,
-        reported=in_units(scaling.inverse_transform_squared),
-    )  # fmt: skip
+    result, labels = _run(job, model, scaling, centers)
     return labelled_as_assigned(
         job, _in_data_units(model, result.params, result, labels)
     )
@@ -85,7 +81,7 @@ def collapsed_number(
     n_clusters: int,
     start: Array | None = None,
 ) -> Fitted:
-    """As `collapsed`, with a wished number of clusters that stays."""
+    """As `collapsed`, with a given number of clusters that stays."""
     fast = by_number(job, random_start, n_clusters=n_clusters, start=start)
     if np.any(fast.counts == 0.0):
         return fast  # fewer distinct rows than clusters: converged
@@ -109,7 +105,7 @@ def refine(
     *,
     earlier: Array | None = None,
 ) -> Fitted:
-    """Put rows to the nearest centre, then move single rows until none pays.
+    """Assign rows to the nearest centre, then move single rows while one gains.
 
     Parameters
     ----------
@@ -122,15 +118,27 @@ def refine(
     sample = job.sample(_SAMPLE)
     scaling = Scaling.fit(sample.rows)
     model = CollapsedModel(scaling.transform_squared(penalty), max_clusters)
-    result, labels = run_job(
-        job.single_threaded(), model, Means.start(scaling, scaling.transform(centers)),
-        [DropEmptied()], groups=one_by_one(job), earlier=len(before), rows=labels_of,
-        reported=in_units(scaling.inverse_transform_squared),
-    )  # fmt: skip
+    centers = scaling.transform(centers)
+    result, labels = _run(job, model, scaling, centers, len(before))
     means = model.update(result.params, result.total)
     fitted = _in_data_units(model, means, result, labels)
     history = np.concatenate([before, fitted.history])
     return labelled_as_assigned(job, replace(fitted, history=history))
+
+
+def _run(
+    job: Job,
+    model: SerialModel | CollapsedModel,
+    scaling: Scaling,
+    centers: Array,
+    earlier: int = 0,
+) -> tuple[FitResult, IntArray]:
+    """Passes over the blocks in order until convergence; the result and the labels."""
+    return run_job(
+        job.single_threaded(), model, Means.start(scaling, centers), [DropEmptied()],
+        groups=one_by_one(job), earlier=earlier, rows=labels_of,
+        reported=in_units(scaling.inverse_transform_squared),
+    )  # fmt: skip
 
 
 def labelled_as_assigned(job: Job, fitted: Fitted) -> Fitted:

@@ -1,7 +1,7 @@
 """Grow clusters by splitting the best one, and swap poor clusters for good splits.
 
 The squared error SSE(K) along the growth is what the choice of a penalty needs; at
-a wished K, swaps mend what greedy splitting got wrong.
+a given K, swaps correct what greedy splitting got wrong.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from kplus.engine import SerialEngine
 
 __all__ = ["Growth", "grow", "swap"]
 
-_LEAST_GAIN = 1e-5  # a trade must lower the squared error by this share
-_LEAST_GAIN_OF_MANY = 3e-4  # and many trades at once by this
-_PATIENCE = 10  # trades that may fail before swapping ends
-_LEAST_ROUNDS = 12  # of trades, where there are many clusters
+_LEAST_GAIN = 1e-5  # a swap must lower the squared error by this share
+_LEAST_GAIN_OF_MANY = 3e-4  # and many swaps at once by this
+_PATIENCE = 10  # swaps that may fail before the search ends
+_LEAST_ROUNDS = 12  # of swaps, where there are many clusters
 _MORE_ROUNDS = 400  # shared by the clusters, where there are few
-_HOPE = 0.5  # a trade is tried though the split gains only this share of the removal
+_LEAST_RATIO = 0.5  # of gain to removal cost, for a single swap to be tried
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ def _one_block(sample: Sample) -> ArrayBlocks:
 
 
 def swap(sample: Sample, centers: Array, tol: float) -> Array:
-    """Trade the clusters that cost least to remove for the splits that gain most.
+    """Remove the clusters that cost least and split those that gain most, in pairs.
 
-    Many trades at once at first; after a round that does not lower the squared error
+    Many swaps at once at first; after a round that does not lower the squared error
     fewer, then one at a time, the most promising first, until `_PATIENCE` of them
     have failed. The best centres seen are returned.
     """
@@ -87,9 +87,9 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
     for _ in range(_LEAST_ROUNDS + _MORE_ROUNDS // len(centers)):
         if failed == _PATIENCE:
             break
-        trade = _many_trades(best, most) if most > 1 else _one_trade(best, failed)
-        if trade is not None:
-            after = _lloyd(sample, _traded(best, *trade), tol)
+        chosen = _many_swaps(best, most) if most > 1 else _one_swap(best, failed)
+        if chosen is not None:
+            after = _lloyd(sample, _swapped(best, *chosen), tol)
             least = _LEAST_GAIN_OF_MANY if most > 1 else _LEAST_GAIN
             if after.sse < best.sse * (1.0 - least):
                 best, failed = after, 0
@@ -132,7 +132,7 @@ def _lloyd(sample: Sample, centers: Array, tol: float) -> _Converged:
     )
 
 
-def _many_trades(fit: _Converged, most: int) -> tuple[list[int], list[int]] | None:
+def _many_swaps(fit: _Converged, most: int) -> tuple[list[int], list[int]] | None:
     """Up to `most` clusters to drop and as many to split, each pair worth it."""
     dropped: list[int] = []
     split: list[int] = []
@@ -147,9 +147,9 @@ def _many_trades(fit: _Converged, most: int) -> tuple[list[int], list[int]] | No
     return (dropped, split) if dropped else None
 
 
-def _one_trade(fit: _Converged, place: int) -> tuple[list[int], list[int]] | None:
-    """The trade at a place in the ranking; Lloyd's steps may still mend a loss."""
-    worth = fit.gains[None, :] - _HOPE * fit.removal[:, None]
+def _one_swap(fit: _Converged, place: int) -> tuple[list[int], list[int]] | None:
+    """The swap at a place in the ranking; Lloyd's steps may yet make a loss a gain."""
+    worth = fit.gains[None, :] - _LEAST_RATIO * fit.removal[:, None]
     np.fill_diagonal(worth, -np.inf)
     at = np.argsort(-worth, axis=None, kind="stable")[place : place + 1]
     if not len(at) or worth.flat[at[0]] <= 0.0:
@@ -158,7 +158,7 @@ def _one_trade(fit: _Converged, place: int) -> tuple[list[int], list[int]] | Non
     return [k], [j]
 
 
-def _traded(fit: _Converged, dropped: list[int], split: list[int]) -> Array:
-    """Centres after a trade."""
+def _swapped(fit: _Converged, dropped: list[int], split: list[int]) -> Array:
+    """Centres after a swap."""
     kept = np.delete(fit.centers, dropped + split, axis=0)
     return np.concatenate([kept, fit.pairs[split].reshape(-1, kept.shape[1])])
