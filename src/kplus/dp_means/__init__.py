@@ -1,1 +1,20 @@
-"""DP-means: clusters by a penalty or by number (MAD-Bayes, sections 2 to 4)."""
+"""DP-means: clusters by a penalty or by number (MAD-Bayes, sections 2 to 4).
+
+The files in reading order; equations are those of MAD-Bayes.
+
+- `estimator`: `DPMeans`: check, open, search, store.
+- `search`: by a penalty, for a given number, by the penalty path, in a stream.
+- `model`: Eqs. 3 and 12: assignment, sums, means and objective of the fast form.
+- `params`: the centres and their scaling, for the kernels.
+- `moves`: open, refill, drop, remove, order and split clusters between passes.
+- `splits`: growth to a number by best splits, and swaps at that number.
+- `penalty_path`: the best number for each penalty, and the automatic choice.
+- `penalty`: the public `penalty_for` (Kulis & Jordan 2012) and `penalty_path`.
+- `sequential`: row after row: Kulis & Jordan's pass; Eq. 9 and Algorithm 2.
+- `sequential_search`: their searches.
+- `full_covariance`: Sup. Mat. E: the model and its moves.
+- `full_covariance_search`: its search.
+- `kernels_lloyd`: nearest centres with bounds, for `model`.
+- `kernels_sequential`: passes row after row, for `sequential`.
+- `kernels_split`: the best split of a cluster, for `moves`.
+"""
