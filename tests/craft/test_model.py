@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
-from test_laws import Laws, law, tables
 
+from core.test_laws import Laws, law, tables
 from craft_objective import gains_of, objective_of, statistics_of
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Block
