@@ -5,9 +5,8 @@ import pytest
 
 from craft_objective import statistics_of
 from kplus.craft.layout import Layout
-from kplus.craft.model import CraftModel
-from kplus.craft.params import ClusterSums
-from kplus.craft.subspaces import Profile
+from kplus.craft.model import ClusterSums, CraftModel
+from kplus.craft.report import Profile
 
 LEVELS = (None, 3)
 

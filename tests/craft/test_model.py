@@ -11,9 +11,13 @@ from craft_objective import gains_of, objective_of, statistics_of
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Block
 from kplus.craft.layout import Layout
-from kplus.craft.model import CraftModel
-from kplus.craft.moves import DropClusters, JoinClusters
-from kplus.craft.params import Clusters, ClusterSums
+from kplus.craft.model import (
+    Clusters,
+    ClusterSums,
+    CraftModel,
+    DropClusters,
+    JoinClusters,
+)
 from kplus.data.blocks import ArrayBlocks
 
 

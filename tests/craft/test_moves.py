@@ -7,9 +7,14 @@ from craft_objective import objective_of, statistics_of
 from kplus.core import loop
 from kplus.core.types import Position
 from kplus.craft.layout import Layout
-from kplus.craft.model import CraftModel
-from kplus.craft.moves import DropClusters, JoinClusters, SortClusters, by_size
-from kplus.craft.params import ClusterSums
+from kplus.craft.model import (
+    ClusterSums,
+    CraftModel,
+    DropClusters,
+    JoinClusters,
+    SortClusters,
+    by_size,
+)
 from kplus.data.blocks import ArrayBlocks
 from kplus.engine import SerialEngine
 

@@ -13,10 +13,8 @@ from craft_objective import objective_of
 from jobs import make_job
 from kplus.craft.layout import Layout
 from kplus.craft.model import CraftModel
-from kplus.craft.number import Search
-from kplus.craft.search import CraftSpec, fit, score, stream
-from kplus.craft.splits import best_split, spread_seeds
-from kplus.craft.table import Table, canonical
+from kplus.craft.partition import Table, best_split, canonical, spread_seeds
+from kplus.craft.search import CraftSpec, Search, fit, score, stream
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_subspace_clusters
 from reference import canonical as numbered

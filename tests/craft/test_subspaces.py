@@ -6,9 +6,8 @@ from scipy.stats import entropy
 
 from craft_objective import background_of, gains_of, statistics_of
 from kplus.craft.layout import Layout
-from kplus.craft.model import CraftModel
-from kplus.craft.params import ClusterSums
-from kplus.craft.subspaces import (
+from kplus.craft.model import ClusterSums, CraftModel
+from kplus.craft.report import (
     Profile,
     agreeing_features,
     budgeted_features,

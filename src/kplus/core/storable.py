@@ -35,7 +35,7 @@ RECORDS = {
     "PenaltyPath": "kplus.dp_means.penalty_path",
     "FitReport": "kplus.base.progress",
     "Coding": "kplus.data.categories",
-    "Clusters": "kplus.craft.params",
+    "Clusters": "kplus.craft.model",
     "CraftModel": "kplus.craft.model",
     "Layout": "kplus.craft.layout",
     # What users choose as observations, and the same with its prior settled.
@@ -89,7 +89,7 @@ STATES = {
     "Expected": "kplus.dp_mixture.families.family",
     "MixedExpected": "kplus.dp_mixture.families.mixed",
     "Quadratic": "kplus.dp_mixture.families.normal_wishart",
-    "craft.ClusterSums": "kplus.craft.params",
+    "craft.ClusterSums": "kplus.craft.model",
     "Allocation": "kplus.linear.bits",
     "Gaps": "kplus.linear.gaps",
     "LinearSums": "kplus.linear.sums",

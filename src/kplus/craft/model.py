@@ -1,12 +1,20 @@
-"""CRAFT as a model of the loop: likelihood ratios, chosen features, ICL."""
+"""CRAFT as a model of the loop: parameters, sums, objective, and moves.
+
+`ClusterSums` are the sums of rows, `Clusters` the parameters fitted to them, and
+`CraftModel` the functions of the loop. `DropClusters`, `JoinClusters` and
+`SortClusters` change the number and the order of clusters between two passes.
+"""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
-from kplus.core.regroup import relabelled
-from kplus.core.types import Array, Block, IntArray
+from kplus.core.group_sums import GroupSums
+from kplus.core.regroup import joined, relabelled, without
+from kplus.core.types import Array, Block, IntArray, Position, Proposal
 from kplus.craft.kernels import (
     Choice,
     Penalties,
@@ -18,9 +26,109 @@ from kplus.craft.kernels import (
     weigh_tables,
 )
 from kplus.craft.layout import Layout
-from kplus.craft.params import Clusters, ClusterSums
 
-__all__ = ["CraftModel"]
+__all__ = [
+    "ClusterSums",
+    "Clusters",
+    "CraftModel",
+    "DropClusters",
+    "JoinClusters",
+    "SortClusters",
+    "by_size",
+]
+
+
+# ------------------------------------------------------------- sums and parameters
+
+
+@dataclass
+class ClusterSums(GroupSums):
+    """What the rows of each cluster add up to.
+
+    Attributes
+    ----------
+    sums : (K, F)
+        For each number the rows that have it, their sum and sum of squares; for each
+        category its rows; all weighted.
+    counts : (K,)
+        Weight of the rows.
+    blank : float
+        Weight of the rows without any value.
+    changed : int
+        Report of the last pass: rows that changed their cluster.
+    """
+
+    statistics = ("sums", "counts")
+
+    shapes: ClassVar[dict[str, str]] = {"sums": "K F", "counts": "K"}
+
+    sums: Array
+    counts: Array
+    blank: float = 0.0
+    changed: int = 0
+
+    def begin_pass(self) -> None:
+        self.changed = 0
+
+    def __iadd__(self, other: Self) -> Self:
+        self.blank += other.blank
+        self.changed += other.changed
+        return super().__iadd__(other)
+
+    def __isub__(self, other: Self) -> Self:
+        self.blank -= other.blank
+        return super().__isub__(other)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Parameters fitted to sums, in the form in which rows are scored.
+
+    Attributes
+    ----------
+    tables : (F, K)
+        Weighted log-likelihood ratios, cluster against background.
+    shares : (K,)
+        Logarithms of the clusters' shares of the rows.
+    gains : (K, D)
+        What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
+    chosen : (K, D)
+        Which features count.
+    prices : (K,)
+        What each cluster costs; their sum is the objective. Model files have this
+        name.
+    """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "tables": "W K",
+        "shares": "K",
+        "gains": "K D",
+        "chosen": "K D",
+        "prices": "K",
+    }
+
+    tables: Array
+    shares: Array
+    gains: Array
+    chosen: NDArray[np.bool_]
+    prices: Array
+
+    @property
+    def K(self) -> int:
+        return len(self.shares)
+
+    def take(self, kept: NDArray[np.bool_]) -> "Clusters":
+        """Some of the clusters."""
+        return Clusters(
+            np.ascontiguousarray(self.tables[:, kept]),
+            self.shares[kept],
+            self.gains[kept],
+            self.chosen[kept],
+            self.prices[kept],
+        )
+
+
+# ---------------------------------------------------------------------------- model
 
 
 @dataclass(frozen=True)
@@ -120,10 +228,10 @@ class CraftModel:
         pairs = np.stack(np.triu_indices(len(counts), 1), axis=1)
         changes = [np.empty(0)]
         for k in range(len(counts) - 1):  # not all at once: they may be very many
-            joined = self.alone.clusters(
+            union = self.alone.clusters(
                 sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], penalties
             )
-            changes.append(joined.prices - cluster_costs[k + 1 :] - cluster_costs[k])
+            changes.append(union.prices - cluster_costs[k + 1 :] - cluster_costs[k])
         return pairs, np.concatenate(changes)
 
     def of(self, total: ClusterSums) -> Clusters:
@@ -175,3 +283,66 @@ def _blank_rows(X: Array) -> IntArray:
     likely = np.flatnonzero(np.isnan(X[:, 0]))
     blank: IntArray = likely[np.isnan(X[likely]).all(axis=1)]
     return blank
+
+
+# ---------------------------------------------------------------------------- moves
+
+
+def by_size(total: ClusterSums) -> IntArray:
+    """New numbers of the clusters, largest first, equals by their sums."""
+    return np.argsort(np.lexsort((*total.sums.T[::-1], -total.counts)))
+
+
+def _regrouped(
+    model: CraftModel, total: ClusterSums, old_to_new: IntArray, K: int
+) -> Proposal:
+    return Proposal(model.of(total.regroup(old_to_new, K)), old_to_new, K, exact=True)
+
+
+class DropClusters:
+    """Drop clusters without rows."""
+
+    def propose(
+        self, at: Position[CraftModel, Clusters, ClusterSums]
+    ) -> Proposal | None:
+        total = at.total
+        empty = np.flatnonzero(total.counts <= 0.0)
+        if not len(empty):
+            return None
+        old_to_new = without(total.K, empty)
+        return _regrouped(at.model, total, old_to_new, total.K - len(empty))
+
+
+class JoinClusters:
+    """At rest, join the two clusters that gain most by it."""
+
+    def propose(
+        self, at: Position[CraftModel, Clusters, ClusterSums]
+    ) -> Proposal | None:
+        model, total, updated = at.model, at.total, at.updated
+        if not at.converged or total.K < 2:
+            return None
+        now = float(updated.prices.sum())
+        penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
+        pairs, changes = model.join_changes(
+            total.sums, total.counts, updated.prices, penalties
+        )
+        first, second = pairs[np.argmin(changes)]
+        old_to_new = joined(total.K, first, second)
+        proposal = _regrouped(model, total, old_to_new, total.K - 1)
+        if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
+            return None
+        return proposal
+
+
+class SortClusters:
+    """Number clusters by size, largest first; a `finish` of the loop."""
+
+    def propose(
+        self, at: Position[CraftModel, Clusters, ClusterSums]
+    ) -> Proposal | None:
+        total = at.total
+        old_to_new = by_size(total)
+        if np.array_equal(old_to_new, np.arange(total.K)):
+            return None
+        return _regrouped(at.model, total, old_to_new, total.K)

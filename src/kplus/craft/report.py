@@ -1,4 +1,9 @@
-"""What to say of the clusters of a mixed table."""
+"""What is reported of clusters: their features, and how these differ from the table.
+
+The features that count in a fit need not be those one would name: a cluster in which a
+feature is unusually *absent* differs by it, too. A reported feature is one on which
+the rows of the cluster agree more than rows elsewhere do.
+"""
 
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -6,14 +11,170 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.types import Array
 from kplus.craft.layout import Layout
+from kplus.craft.model import ClusterSums, CraftModel
 
-__all__ = ["Trait", "as_frame", "describe"]
+__all__ = [
+    "Profile",
+    "Trait",
+    "agreeing_features",
+    "as_frame",
+    "budgeted_features",
+    "describe",
+    "thresholded_features",
+]
 
+_HARDLY_BROADER = 2.0
 _N_LEADING = 3  # categories that are named
 _LIBRARIES = ("pandas", "polars", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What clusters are like, feature by feature.
+
+    Attributes
+    ----------
+    gains : (K, D)
+        Log-likelihood ratio of the cluster's rows, without the prior.
+    information : (K, D)
+        What share of a category's code length in the whole table the cluster saves,
+        (G_d − G_kd)/G_d; NaN for numbers.
+    breadth : (K, D)
+        Variance of numbers, in units of the data; entropy of categories.
+    """
+
+    gains: Array
+    information: Array
+    breadth: Array
+
+    @classmethod
+    def of(cls, model: CraftModel, total: ClusterSums) -> "Profile":
+        layout, whole = model.layout, total.sums.sum(axis=0)
+        gains, breadth = np.zeros((2, total.K, model.n_features))
+        information = np.full(gains.shape, np.nan)
+        numbers = slice(layout.scored)
+        gains[:, numbers], breadth[:, numbers] = _numbers(model, total.sums, whole)
+        for q in range(len(layout.widths)):
+            d, places = layout.scored + q, layout.places(q)
+            gains[:, d], information[:, d], breadth[:, d] = _categories(
+                total.sums[:, places], whole[places], model.smoothing
+            )
+        return cls(gains, information, breadth)
+
+
+def _numbers(model: CraftModel, sums: Array, whole: Array) -> tuple[Array, Array]:
+    """Gain and breadth of each number in each cluster."""
+    layout = model.layout
+    n, mean, var = _moments(sums, layout)
+    _, mean0, var0 = _moments(whole[None], layout)
+    smooth = (n * var + model.smoothing * var0) / (n + model.smoothing)
+    told = (var0 > 0.0) & (n > 0.0)
+    var0, narrow = np.where(var0 > 0.0, var0, 1.0), np.where(told, smooth, 1.0)
+    ratios = np.log(var0 / narrow) - var / narrow + (var + (mean - mean0) ** 2) / var0
+    gains = np.where(told, 0.5 * n * ratios, 0.0)
+    return gains, smooth * layout.scales[: layout.scored] ** 2
+
+
+def _moments(sums: Array, layout: Layout) -> tuple[Array, Array, Array]:
+    """Weight, mean and variance of the numbers, in the units of the layout."""
+    P, S = layout.P, layout.scored
+    n = sums[:, :S]
+    some = np.where(n > 0.0, n, 1.0)
+    mean = sums[:, P : P + S] / some
+    return n, mean, np.maximum(sums[:, 2 * P : 2 * P + S] / some - mean * mean, 0.0)
+
+
+def _categories(
+    counts: Array, whole: Array, smoothing: float
+) -> tuple[Array, Array, Array]:
+    """Gain, information and breadth of a column of categories in each cluster."""
+    used = whole > 0.0
+    counts, base = counts[:, used], whole[used] / whole.sum() if used.any() else whole
+    eta = (counts + smoothing * base) / (counts.sum(axis=1) + smoothing)[:, None]
+    logs = np.log(eta)
+    before = -np.sum(counts * np.log(base), axis=1)
+    gains = before + np.sum(counts * logs, axis=1)
+    information = np.where(before > 0.0, gains / np.where(before > 0.0, before, 1.0), 0)
+    return gains, information, -np.sum(eta * logs, axis=1)
+
+
+def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
+    """Features in which a cluster stands out against a background of clusters.
+
+    The background of a feature is the cluster in which it is broadest and all those
+    that could be joined with that one, as far as the feature goes, at a loss below
+    ½ p log N + log D. All other clusters have it. A background of one cluster that is
+    hardly broader than the narrowest is none: then all clusters have the feature. And
+    a feature must be worth its cost, or it tells nothing of the cluster.
+    """
+    K, D = total.K, model.n_features
+    chosen = np.zeros((K, D), dtype=np.bool_)
+    if K < 2:
+        return chosen
+    profile = Profile.of(model, total)
+    penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
+    gains = model.clusters(total.sums, total.counts, penalties).gains
+    cost = penalties.costs + np.log(D)
+    broadest = np.argmax(profile.breadth, axis=0)
+    narrowest = np.min(profile.breadth, axis=0)
+    for b in np.unique(broadest):
+        joined = model.clusters(
+            total.sums + total.sums[b], total.counts + total.counts[b], penalties
+        ).gains
+        mine = broadest == b
+        behind = gains + gains[b] - joined < cost
+        behind[b] = True
+        alone = np.count_nonzero(behind, axis=0) == 1
+        behind[b] &= ~(alone & (profile.breadth[b] < _HARDLY_BROADER * narrowest))
+        chosen[:, mine] = ~behind[:, mine]
+    return chosen & (gains > penalties.costs)
+
+
+def budgeted_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
+    """A fixed share of the numbers and of the categories, as in Algorithm 2.
+
+    Numbers are those with the lowest variance. Categories are those with the largest
+    (G_d − G_kd)/G_d, the difference alone would favour columns with many categories.
+    """
+    assert model.fraction is not None
+    profile = Profile.of(model, total)
+    numbers = model.layout.scored
+    chosen = np.zeros(profile.gains.shape, dtype=np.bool_)
+    ranks = (
+        (0, numbers, profile.breadth[:, :numbers]),
+        (numbers, model.n_features, -profile.information[:, numbers:]),
+    )
+    for first, last, order in ranks:
+        if first == last:
+            continue
+        take = max(1, round(model.fraction * (last - first)))
+        best = np.argsort(order, axis=1, kind="stable")[:, :take]
+        np.put_along_axis(chosen, first + best, True, axis=1)
+    return chosen
+
+
+def thresholded_features(
+    model: CraftModel,
+    total: ClusterSums,
+    information: float | None,
+    variance: float | None,
+) -> NDArray[np.bool_]:
+    """The approximate budget: categories by ε_c, numbers by ε_v; None: none of them."""
+    profile = Profile.of(model, total)
+    chosen = np.zeros(profile.gains.shape, dtype=np.bool_)
+    numbers = model.layout.scored
+    if information is not None:
+        chosen[:, numbers:] = profile.information[:, numbers:] > information
+    if variance is not None:
+        chosen[:, :numbers] = profile.breadth[:, :numbers] < variance
+    return chosen
+
+
+# --------------------------------------------------------------------- description
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,15 @@ from kplus.core.job import Job
 from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks
 from kplus.craft import search
-from kplus.craft.model import CraftModel
+from kplus.craft.model import ClusterSums, CraftModel
 from kplus.craft.paper.algorithm import PaperSpec, row_costs
-from kplus.craft.params import ClusterSums
-from kplus.craft.search import CraftFit, CraftSpec
-from kplus.craft.subspaces import (
+from kplus.craft.report import (
     Profile,
     agreeing_features,
     budgeted_features,
     thresholded_features,
 )
+from kplus.craft.search import CraftFit, CraftSpec
 from kplus.data.categories import Coding
 
 __all__ = [

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 
 from kplus.base.checks import check_shapes
-from kplus.craft.model import CraftModel
+from kplus.craft.model import Clusters, ClusterSums, CraftModel
 from kplus.craft.paper.algorithm import PaperFit
 from kplus.craft.paper.kernels import Clusters as PaperClusters
 from kplus.craft.paper.kernels import Columns as PaperColumns
-from kplus.craft.params import Clusters, ClusterSums
 
 __all__ = ["from_state", "to_state"]
 
