@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from kplus import CRAFT
+from kplus.core.errors import ModelFormatError
 from kplus.data.categories import Coding
 from kplus.persist import load, save
 
@@ -101,10 +102,13 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("make", DAMAGED.values(), ids=DAMAGED.keys())
-def test_parts_that_do_not_fit_are_refused(make, refuse, tmp_path):
+def test_parts_that_do_not_fit_are_refused(make, tmp_path):
     """Kernels do not look where they read: a file must not make them stray."""
-    save(make(), tmp_path / "model.npz")
-    refuse(tmp_path / "model.npz", "CRAFT")
+    path = tmp_path / "model.npz"
+    save(make(), path)
+    with pytest.raises(ModelFormatError, match="CRAFT") as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: ")
 
 
 # ------------------------------------------------------------------ as published

@@ -14,7 +14,7 @@ from jobs import make_job
 from kplus.craft.layout import Layout
 from kplus.craft.model import CraftModel
 from kplus.craft.partition import Table, best_split, canonical, spread_seeds
-from kplus.craft.search import CraftSpec, Search, fit, score, stream
+from kplus.craft.search import CraftSpec, Search, fit, fit_from, score
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_subspace_clusters
 from reference import canonical as numbered
@@ -357,7 +357,7 @@ def test_a_stream_counts_what_came_before():
     X, z = mixed_rows(240)
     spec = CraftSpec(MIXED)
     first = fit(job_of(X[:120]), spec)
-    second = stream(job_of(X[120:]), spec, first.model, first.sums)
+    second = fit_from(job_of(X[120:]), spec, first.model, first.sums, base=first.sums)
     assert second.sums.K == 3
     assert adjusted_rand_score(z[120:], second.labels) > 0.9
     assert second.sums.counts.sum() == 240

@@ -8,12 +8,21 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.checks import refuse_empty_columns, refuse_fewer_rows
+from kplus.base.checks import (
+    check_shapes,
+    refuse_empty_columns,
+    refuse_fewer_rows,
+    refuse_other_columns,
+)
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import job_of
 from kplus.base.progress import PassReporter, Watch
+from kplus.base.tables import open_mixed_table
+from kplus.core.reading import read_all
 from kplus.core.types import Array, PassInfo
-from kplus.craft import report, search, settings, state
+from kplus.craft import report, search, settings
+from kplus.craft.model import Clusters, ClusterSums, CraftModel
+from kplus.craft.paper.algorithm import PaperFit, row_costs
 
 __all__ = ["CRAFT"]
 
@@ -239,10 +248,36 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         settings.check(self)
 
     def _check_stream(self) -> None:
-        settings.check_stream(self)
+        if self.variant == "paper":
+            raise ValueError(
+                "partial_fit does not go with variant='paper', which walks over all "
+                "rows again and again; use variant='likelihood'."
+            )
+
+    @property
+    def _continues_last_fit(self) -> bool:
+        """With `warm_start`, whether the last fit read the columns in the same way."""
+        return (
+            self.warm_start
+            and hasattr(self, "_model")
+            and self._model.layout.numeric == self.numeric
+            and np.array_equal(self._categorical, self.categorical_features)
+        )
 
     def _open(self, X: Any, *, reset: bool) -> Table:
-        return settings.open_rows(self, X, reset=reset)
+        continues = reset and self._continues_last_fit
+        source, coding = open_mixed_table(
+            self,
+            X,
+            reset=reset,
+            block_rows=self.batch_size,
+            categorical=self.categorical_features,
+            coding=self._coding if continues or not reset else None,
+            unknown=self.handle_unknown,
+        )
+        if continues:
+            refuse_other_columns(source.n_features, len(self._model.layout.levels))
+        return Table(X, source, coding)
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
         refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
@@ -252,23 +287,45 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> search.CraftFit:
         job = job_of(self, table.source, weights, reporter)
-        return settings.best_fit(self, job, table.coding)
+        levels: tuple[int | None, ...] = (None,) * table.source.n_features
+        if table.coding is not None:
+            levels = table.coding.levels
+        if self.variant == "paper":
+            paper = settings.paper_spec(self, levels)
+            return search.fit_as_published(job, paper, self.n_init)
+        spec = settings.search_spec(self, levels)
+        if self._continues_last_fit and self.n_clusters in (None, self._sums.K):
+            model = spec.model(self._model.layout)
+            return search.fit_from(job, spec, model, self._sums)
+        return search.fit(job, spec)
 
     def _find_more(
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.CraftFit:
-        spec = settings.spec(self, self._model.layout.levels)
+        spec = settings.search_spec(self, self._model.layout.levels)
         job = job_of(self, table.source, weights, watch)
-        return search.stream(job, spec, self._model, self._sums)
+        return search.fit_from(job, spec, self._model, self._sums, base=self._sums)
 
     def _store(self, found: search.CraftFit, table: Table) -> None:
-        self._model, self._clusters = found.model, found.clusters
+        model, sums, layout = found.model, found.sums.copy(), found.model.layout
+        sums.begin_pass()
+        whole, total = sums.sums.sum(axis=0), float(sums.counts.sum())
+        if found.paper is None:
+            selected = report.selected_features(
+                model, sums, self.category_threshold, self.variance_threshold
+            )
+        else:
+            selected = found.paper.chosen[:, layout.columns]
+        scores = report.Profile.of(model, sums).gains / sums.counts[:, None]
+        self._model, self._clusters, self._sums = model, found.clusters, sums
         self._paper, self._coding = found.paper, table.coding
-        self._asked = self.categorical_features
-        self._sums = found.sums.copy()
-        self._sums.begin_pass()
-        for name, value in settings.attributes(self, found).items():
-            setattr(self, name, value)
+        self._categorical = self.categorical_features
+        self.n_clusters_ = sums.K
+        self.cluster_sizes_ = sums.counts.copy()
+        self.selected_features_ = layout.by_column(selected)
+        self.feature_scores_ = layout.by_column(scores)
+        self.n_missing_ = layout.missing(whole, total)
+        self.penalty_ = float(model.penalties(whole, total).penalty)
         coding = table.coding
         self._set_or_drop("categories_", None if coding is None else coding.categories)
         self.labels_ = found.labels.astype(np.int32)
@@ -286,7 +343,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         }
 
     def _warn(self, found: search.CraftFit, table: Table) -> None:
-        settings.warn_of_table(self, found, table.source)
+        report.warn_of_table(self, found, table.source)
         super()._warn(found, table)
 
     # -------------------------------------------------------------------- rows
@@ -325,7 +382,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """As `transform`, which may hand out a frame."""
         check_is_fitted(self)
         source = self._open(X, reset=False).source
-        scores = settings.scores(self, source)
+        if self._paper is None:
+            scores = search.score(source, self._model, self._clusters)
+        else:
+            scores = -row_costs(read_all(source), self._paper)
         if not np.all(np.isfinite(scores)):
             raise self._explain(source)
         return scores
@@ -378,8 +438,38 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
-        return state.to_state(self)
+        sums = self._sums
+        return {
+            "model": self._model,
+            "clusters": self._clusters,
+            "coding": self._coding,
+            "asked": self._categorical,
+            "paper": None if self._paper is None else self._paper.to_state(),
+            "sums": sums.sums,
+            "counts": sums.counts,
+            "blank": sums.blank,
+        }
 
     def _from_state(self, kept: dict[str, Any]) -> None:
-        """Take up what `_to_state` kept; refuse parts that do not fit together."""
-        state.from_state(self, kept)
+        """Restore what `_to_state` returned; refuse parts that do not fit together."""
+        model, clusters = kept["model"], kept["clusters"]
+        if not isinstance(model, CraftModel) or not isinstance(clusters, Clusters):
+            raise ValueError("model or clusters are of another kind.")
+        D, layout = self.n_features_in_, model.layout
+        layout.check(D)
+        K, F = self.n_clusters_, layout.n_sums
+        check_shapes(
+            {
+                "sums": (kept["sums"], (K, F)),
+                "counts": (kept["counts"], (K,)),
+                "clusters.tables": (clusters.tables, (F, K)),
+                "clusters.shares": (clusters.shares, (K,)),
+            }
+        )
+        coding, paper = kept["coding"], kept["paper"]
+        if layout.levels != ((None,) * D if coding is None else coding.levels):
+            raise ValueError("coding has other categories than the model.")
+        self._model, self._clusters, self._coding = model, clusters, coding
+        self._categorical = kept["asked"]
+        self._paper = None if paper is None else PaperFit.from_state(paper, K, D)
+        self._sums = ClusterSums(kept["sums"], kept["counts"], float(kept["blank"]))

@@ -13,9 +13,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.core.types import Array
+from kplus.base.estimator import warn
+from kplus.core.types import Array, Blocks
 from kplus.craft.layout import Layout
 from kplus.craft.model import ClusterSums, CraftModel
+from kplus.craft.search import CraftFit
 
 __all__ = [
     "Profile",
@@ -24,10 +26,16 @@ __all__ = [
     "as_frame",
     "budgeted_features",
     "describe",
+    "selected_features",
     "thresholded_features",
+    "warn_of_table",
 ]
 
 _HARDLY_BROADER = 2.0
+_LOOK_AT = 2_000  # rows that are looked at for spikes
+_SPIKE = 0.5  # one value in so many of the rows
+_LIKE_AN_ID = 0.9  # so many categories per row
+_LEAST_ROWS = 20  # with fewer, columns look like that by chance
 _N_LEADING = 3  # categories that are named
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -100,6 +108,22 @@ def _categories(
     gains = before + np.sum(counts * logs, axis=1)
     information = np.where(before > 0.0, gains / np.where(before > 0.0, before, 1.0), 0)
     return gains, information, -np.sum(eta * logs, axis=1)
+
+
+def selected_features(
+    model: CraftModel,
+    total: ClusterSums,
+    category_threshold: float | None = None,
+    variance_threshold: float | None = None,
+) -> NDArray[np.bool_]:
+    """The features to report: by thresholds, by `model.fraction`, or by agreement."""
+    if category_threshold is not None or variance_threshold is not None:
+        return thresholded_features(
+            model, total, category_threshold, variance_threshold
+        )
+    if model.fraction is not None:
+        return budgeted_features(model, total)
+    return agreeing_features(model, total)
 
 
 def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_]:
@@ -240,3 +264,65 @@ def as_frame(traits: list[Trait]) -> Any:
     records = [asdict(trait) for trait in traits]
     columns = {name: [r[name] for r in records] for name in records[0]}
     return nw.from_dict(columns, backend=library).to_native()
+
+
+# ------------------------------------------------------------------------- warnings
+
+
+def warn_of_table(craft: Any, found: CraftFit, source: Blocks) -> None:
+    """Say what a user should know of a table and its fit."""
+    names = getattr(craft, "feature_names_in_", None)
+    if names is None:
+        names = [str(d) for d in range(source.n_features)]
+    _warn_of_ids(found, names)
+    if craft.numeric == "gaussian":
+        _warn_of_spikes(found, names, source)
+    if found.sums.blank > 0.0:
+        warn(
+            f"Rows without any value (weight {found.sums.blank:g}) tell nothing; they "
+            f"are counted in the largest cluster."
+        )
+    if craft.n_clusters is not None and craft.n_clusters > found.sums.K:
+        warn(
+            f"Found {found.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
+            f"more of them no feature would be worth its cost. With feature_fraction a "
+            f"number of features counts in any case."
+        )
+
+
+def _warn_of_ids(found: CraftFit, names: Any) -> None:
+    layout, sums = found.model.layout, found.sums
+    whole = sums.sums.sum(axis=0)
+    ids = []
+    for q, column in enumerate(layout.categories):
+        counts = whole[layout.places(q)]
+        seen, used = float(counts.sum()), int(np.count_nonzero(counts))
+        if seen >= _LEAST_ROWS and used >= _LIKE_AN_ID * seen:
+            ids.append(repr(str(names[column])))
+    if ids:
+        warn(
+            f"Nearly every row has a category of its own in {', '.join(ids)}, as in a "
+            f"column of names or of numbers of rows. It tells nothing; drop it."
+        )
+
+
+def _warn_of_spikes(found: CraftFit, names: Any, source: Blocks) -> None:
+    layout = found.model.layout
+    if not layout.scored:
+        return
+    step = max(1, source.n_rows // _LOOK_AT)
+    X = source.take(np.arange(0, source.n_rows, step))
+    spikes = []
+    for column in layout.numbers[: layout.scored]:
+        values, counts = np.unique(X[:, column], return_counts=True, equal_nan=True)
+        counts = counts[~np.isnan(values)]
+        if len(counts) < 3 or counts.sum() < _LEAST_ROWS:
+            continue
+        if counts.max() >= _SPIKE * counts.sum():
+            spikes.append(repr(str(names[column])))
+    if spikes:
+        warn(
+            f"More than half of the rows have the same number in {', '.join(spikes)}. "
+            f"A Gaussian does not fit such a column, and clusters may come about by it "
+            f"alone: try numeric='quantile', or drop it."
+        )

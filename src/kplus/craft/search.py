@@ -1,8 +1,7 @@
 """From a mixed table to clusters: search on rows in memory, then pass over all rows.
 
-`Search` decides how many clusters a sample has: it grows, joins and swaps. `fit`,
-`refit` and `stream` start the loop over all rows from there, from an earlier fit, or
-from the sums of rows seen before.
+`Search` decides how many clusters a sample has: it grows, joins and swaps. `fit` runs
+it on a sample, and `fit_from` runs the loop over all rows from clusters that are known.
 """
 
 from dataclasses import dataclass, field, replace
@@ -45,9 +44,8 @@ __all__ = [
     "Search",
     "fit",
     "fit_as_published",
-    "refit",
+    "fit_from",
     "score",
-    "stream",
 ]
 
 _SAMPLE_ROWS = 5_000
@@ -104,7 +102,7 @@ def fit(job: Job, spec: CraftSpec) -> CraftFit:
         start = ClusterSums(partition.sums, partition.counts)
         start = start.regroup(by_size(start), start.K)  # most likely as in the end
         steps = np.array(sorted(path.items()), dtype=_STEP)
-        return _over_all_rows(job, spec, table.model, start, None, steps)
+    return fit_from(job, spec, table.model, start, path=steps)
 
 
 def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
@@ -122,20 +120,6 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
         model, model.of(sums), sums, best.labels, best.history, best.converged,
         None, best,
     )  # fmt: skip
-
-
-def refit(job: Job, spec: CraftSpec, layout: Layout, start: ClusterSums) -> CraftFit:
-    """Go on from the clusters of an earlier fit."""
-    with SINGLE_THREAD:
-        return _over_all_rows(job, spec, spec.model(layout), start, None, None)
-
-
-def stream(
-    job: Job, spec: CraftSpec, model: CraftModel, earlier: ClusterSums
-) -> CraftFit:
-    """Add rows to a fit of which only the sums are known."""
-    with SINGLE_THREAD:
-        return _over_all_rows(job, spec, model, earlier, earlier, None)
 
 
 def _drawn(job: Job, spec: CraftSpec) -> Table:
@@ -169,15 +153,19 @@ def _search(
     return min(found, key=lambda partition: partition.objective), path
 
 
-def _over_all_rows(
+def fit_from(
     job: Job,
     spec: CraftSpec,
     model: CraftModel,
     start: ClusterSums,
-    earlier: ClusterSums | None,
-    path: NDArray[Any] | None,
+    *,
+    base: ClusterSums | None = None,
+    path: NDArray[Any] | None = None,
 ) -> CraftFit:
-    """Pass over all rows until nothing changes."""
+    """Pass over all rows, from the clusters of `start`, until nothing changes.
+
+    `base` are the sums of earlier rows, which count and are not read again.
+    """
     moves: list[Move] = [DropClusters()]
     if spec.n_clusters is None:
         moves.append(JoinClusters())
@@ -185,10 +173,11 @@ def _over_all_rows(
     def reported(info: PassInfo) -> PassInfo:
         return replace(info, params=Seen(model, info.params))
 
-    result, labels = run_job(
-        job, model, model.of(start), moves, base=earlier, finish=SortClusters(),
-        reported=reported, rows=gathered,
-    )  # fmt: skip
+    with SINGLE_THREAD:
+        result, labels = run_job(
+            job, model, model.of(start), moves, base=base, finish=SortClusters(),
+            reported=reported, rows=gathered,
+        )  # fmt: skip
     clusters, sums = result.params, result.total
     alive = sums.counts > 0.0
     if not alive.all():  # the last pass emptied some

@@ -34,6 +34,7 @@ What had to be decided, and why:
 
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from typing import Any, Self
 
 import numpy as np
 
@@ -130,6 +131,40 @@ class PaperFit:
         """The same in the whole table, (categories,)."""
         eta0: Array = np.exp(-self.columns.costs)
         return eta0
+
+    def to_state(self) -> dict[str, Any]:
+        """What assigns further rows, for a model file."""
+        return {
+            "clusters": dict(self.clusters._asdict()),
+            "columns": dict(self.columns._asdict()),
+            "feature_cost": float(self.feature_cost),
+            "penalty": float(self.penalty),
+        }
+
+    @classmethod
+    def from_state(cls, kept: dict[str, Any], K: int, D: int) -> Self:
+        """Restore what `to_state` returned; refuse parts that do not fit together."""
+        columns, clusters = Columns(**kept["columns"]), Clusters(**kept["clusters"])
+        T = len(columns.costs)
+        for name, part in columns._asdict().items():
+            if part.shape != ((T,) if name == "costs" else (D,)):
+                raise ValueError(f"columns.{name} has shape {part.shape}.")
+        for name, part in clusters._asdict().items():
+            if part.shape != ((K, T) if name == "costs" else (K, D)):
+                raise ValueError(f"clusters.{name} has shape {part.shape}.")
+        if np.any(columns.widths < 0) or np.any(columns.first + columns.widths > T):
+            raise ValueError("columns.widths are not those of the categories.")
+        return cls(
+            labels=np.empty(0, np.int64),
+            penalty=float(kept["penalty"]),
+            objective=np.nan,
+            history=np.empty(0),
+            converged=False,
+            revisited=False,
+            clusters=clusters,
+            columns=columns,
+            feature_cost=float(kept["feature_cost"]),
+        )
 
 
 def fit_paper(
