@@ -34,7 +34,7 @@ def test_a_table_lighter_than_one_row_costs_nothing(weight):
     penalties = model.penalties(total.sums.sum(axis=0), 60 * weight)
     np.testing.assert_array_equal(penalties.costs, 0.0)
     assert penalties.penalty == 0.0
-    assert np.all(np.isfinite(model.of(total).prices))
+    assert np.all(np.isfinite(model.of(total).cluster_costs))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])

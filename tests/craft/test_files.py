@@ -9,7 +9,10 @@ import pandas as pd
 import pytest
 
 from kplus import CRAFT
+from kplus.core.decoding import decode
+from kplus.core.encoding import Encoder
 from kplus.core.errors import ModelFormatError
+from kplus.core.storable import RECORDS
 from kplus.data.categories import Coding
 from kplus.persist import load, save
 
@@ -109,6 +112,15 @@ def test_parts_that_do_not_fit_are_refused(make, tmp_path):
     with pytest.raises(ModelFormatError, match="CRAFT") as caught:
         load(path)
     assert str(caught.value).startswith(f"{path}: ")
+
+
+def test_cluster_costs_are_read_from_files_that_call_them_prices():
+    clusters = fitted()._clusters
+    encoder = Encoder("a file", RECORDS)
+    outline = encoder.encode(clusters, "clusters")
+    outline["fields"]["prices"] = outline["fields"].pop("cluster_costs")
+    again = decode(outline, encoder.arrays, RECORDS)
+    np.testing.assert_array_equal(again.cluster_costs, clusters.cluster_costs)
 
 
 # ------------------------------------------------------------------ as published

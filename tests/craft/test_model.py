@@ -94,7 +94,7 @@ class CraftLaws(Laws):
             params.shares[of],
             params.gains[of],
             params.chosen[of],
-            params.prices[of],
+            params.cluster_costs[of],
         )
 
     def scale(self, params, table):
@@ -246,7 +246,7 @@ def test_one_cluster_costs_its_penalty_alone():
     clusters = model.of(sums_of(model, X, weights, np.zeros(60, int), 1))
     np.testing.assert_allclose(clusters.gains, 0.0, atol=1e-9)
     assert not clusters.chosen.any()
-    assert clusters.prices[0] == pytest.approx(0.5 * np.log(weights.sum()))
+    assert clusters.cluster_costs[0] == pytest.approx(0.5 * np.log(weights.sum()))
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_units_do_not_matter():
     X, weights, z = mixed_rows()
     other = X * [1e-6, 1, 1e5, 1] + [1e3, 0, -7, 0]
     cluster_costs = [
-        m.of(sums_of(m, x, weights, z, 3)).prices
+        m.of(sums_of(m, x, weights, z, 3)).cluster_costs
         for x in (X, other)
         for m in [model_of(x, weights)]
     ]

@@ -58,7 +58,7 @@ def check_exact(proposal, model, X, weights, labels):
     assert proposal.exact
     after = sums_of(model, X, weights, proposal.old_to_new[labels], proposal.K)
     expected = model.of(after)
-    for name in ("tables", "shares", "gains", "prices"):
+    for name in ("tables", "shares", "gains", "cluster_costs"):
         np.testing.assert_allclose(
             getattr(proposal.params, name), getattr(expected, name), atol=1e-9
         )
@@ -77,7 +77,7 @@ def test_clusters_without_rows_go():
         np.testing.assert_array_equal(proposal.old_to_new, [-1, 0, -1, 1, 2, -1])
         check_exact(proposal, model, X, weights, labels)
     before = model.objective(None, total)
-    assert proposal.params.prices.sum() == pytest.approx(before)
+    assert proposal.params.cluster_costs.sum() == pytest.approx(before)
 
 
 def test_nothing_to_drop():
@@ -92,7 +92,7 @@ def test_dropping_does_not_change_what_is_shared():
     total = sums_of(model, X, weights, np.array([0, 2, 3])[z], 4)
     proposal = propose(DropClusters(), model, total)
     before = model.objective(None, total)
-    assert proposal.params.prices.sum() == pytest.approx(before)
+    assert proposal.params.cluster_costs.sum() == pytest.approx(before)
 
 
 # -------------------------------------------------------------------------- join
@@ -109,7 +109,7 @@ def test_halves_of_a_group_are_joined(fraction, sharing):
     proposal = propose(JoinClusters(), model, total)
     np.testing.assert_array_equal(proposal.old_to_new, [0, 1, 2, 1])
     check_exact(proposal, model, X, weights, labels)
-    change = proposal.params.prices.sum() - model.objective(None, total)
+    change = proposal.params.cluster_costs.sum() - model.objective(None, total)
     expected = brute(model, X, weights, z, 3) - brute(model, X, weights, labels, 4)
     assert change == pytest.approx(expected, rel=1e-6)
     assert change < 0.0
@@ -129,7 +129,7 @@ def test_the_best_pair_is_joined():
     i, j = min(found, key=found.get)
     proposal = propose(JoinClusters(), model, total)
     assert proposal.old_to_new[i] == proposal.old_to_new[j]
-    assert proposal.params.prices.sum() == pytest.approx(found[i, j])
+    assert proposal.params.cluster_costs.sum() == pytest.approx(found[i, j])
 
 
 def test_only_what_pays_and_only_at_rest():

@@ -233,7 +233,9 @@ class Decoder:
             numbers = [f.name for f in dataclasses.fields(cls) if f.type is int]
             self._records[name] = cls, numbers
         cls, numbers = self._records[name]
+        renamed = getattr(cls, "renamed_fields", {})  # from their names in older files
         values = self.make_dict(fields, depth)
+        values = {renamed.get(field, field): value for field, value in values.items()}
         try:
             for number in numbers:
                 if not isinstance(values.get(number, 0), Integral):

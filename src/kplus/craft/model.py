@@ -94,9 +94,8 @@ class Clusters:
         What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
     chosen : (K, D)
         Which features count.
-    prices : (K,)
-        What each cluster costs; their sum is the objective. Model files have this
-        name.
+    cluster_costs : (K,)
+        What each cluster costs; their sum is the objective.
     """
 
     shapes: ClassVar[dict[str, str]] = {
@@ -104,14 +103,15 @@ class Clusters:
         "shares": "K",
         "gains": "K D",
         "chosen": "K D",
-        "prices": "K",
+        "cluster_costs": "K",
     }
+    renamed_fields: ClassVar[dict[str, str]] = {"prices": "cluster_costs"}
 
     tables: Array
     shares: Array
     gains: Array
     chosen: NDArray[np.bool_]
-    prices: Array
+    cluster_costs: Array
 
     @property
     def K(self) -> int:
@@ -124,7 +124,7 @@ class Clusters:
             self.shares[kept],
             self.gains[kept],
             self.chosen[kept],
-            self.prices[kept],
+            self.cluster_costs[kept],
         )
 
 
@@ -231,7 +231,9 @@ class CraftModel:
             union = self.alone.clusters(
                 sums[k + 1 :] + sums[k], counts[k + 1 :] + counts[k], penalties
             )
-            changes.append(union.prices - cluster_costs[k + 1 :] - cluster_costs[k])
+            changes.append(
+                union.cluster_costs - cluster_costs[k + 1 :] - cluster_costs[k]
+            )
         return pairs, np.concatenate(changes)
 
     def of(self, total: ClusterSums) -> Clusters:
@@ -269,7 +271,7 @@ class CraftModel:
 
     def objective(self, params: Clusters, total: ClusterSums) -> float:
         """J of the partition, its clusters at their best."""
-        return float(self.of(total).prices.sum())
+        return float(self.of(total).cluster_costs.sum())
 
     def converged(self, total: ClusterSums) -> bool:
         return total.changed == 0
@@ -322,15 +324,15 @@ class JoinClusters:
         model, total, updated = at.model, at.total, at.updated
         if not at.converged or total.K < 2:
             return None
-        now = float(updated.prices.sum())
+        now = float(updated.cluster_costs.sum())
         penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
         pairs, changes = model.join_changes(
-            total.sums, total.counts, updated.prices, penalties
+            total.sums, total.counts, updated.cluster_costs, penalties
         )
         first, second = pairs[np.argmin(changes)]
         old_to_new = joined(total.K, first, second)
         proposal = _regrouped(model, total, old_to_new, total.K - 1)
-        if float(proposal.params.prices.sum()) >= now - 1e-9 * abs(now):
+        if float(proposal.params.cluster_costs.sum()) >= now - 1e-9 * abs(now):
             return None
         return proposal
 

@@ -97,7 +97,7 @@ class Table:
 
     def cluster_costs(self, sums: Array, counts: Array) -> Array:
         """What clusters with these sums would cost, each for itself."""
-        return self.model.alone.clusters(sums, counts, self.penalties).prices
+        return self.model.alone.clusters(sums, counts, self.penalties).cluster_costs
 
     def distances(self, row: int) -> Array:
         """How far all rows are from one of them."""
