@@ -132,7 +132,7 @@ def test_the_best_pair_is_joined():
     assert proposal.params.cluster_costs.sum() == pytest.approx(found[i, j])
 
 
-def test_only_what_pays_and_only_at_rest():
+def test_only_what_pays_and_only_after_convergence():
     X, weights, z = rows()
     model = model_of(X, weights)
     total = sums_of(model, X, weights, z, 3)

@@ -309,7 +309,7 @@ def test_CR_5_not_with_the_cluster_s_own_sigma():
     assert fit.objective >= 60 * 4 / 2 + 20.0 - 1e-9
 
 
-# ----------------------------------------------------------- CR-6: rest and returns
+# ------------------------------------------- CR-6: convergence, partitions that return
 
 
 @settings(max_examples=40)
@@ -327,7 +327,7 @@ def test_CR_6_it_always_ends(seed, penalty, fraction):
 
 
 def test_CR_6_a_partition_may_come_back():
-    """New clusters draw their features, and so it may come to rest all the same."""
+    """New clusters draw their features, so that it may converge all the same."""
     X, _ = mixed_rows(389, n=25)
     spec = PaperSpec(MIXED, fraction=0.578, penalty=3.087)
     fit = fit_paper(X, None, spec, generator(389))
@@ -359,7 +359,7 @@ def test_CR_6_a_circle_without_draws_is_left(monkeypatch):
 
 
 def test_CR_7_a_row_opens_where_its_cheapest_cost_exceeds_the_limit():
-    """At rest no row costs more than λ + D F0, by the cost that it has."""
+    """After convergence no row costs more than λ + D F0."""
     X, _ = mixed_rows(2, missing=0.0)
     for seed in range(5):
         spec = PaperSpec(MIXED, fraction=0.5, penalty=9.0)

@@ -173,7 +173,7 @@ def test_exactly_as_many_as_asked_for(K):
 @pytest.mark.parametrize("K", [2, 4, 7])
 @pytest.mark.parametrize("kind", ["gaussian", "bernoulli", "five", "mixed"])
 def test_filled_up_where_there_is_no_structure(kind, K):
-    """There are partitions at rest: of 300 starts, 39 to 59 end in seven clusters."""
+    """Converged partitions exist: of 300 starts, 39 to 59 end in seven clusters."""
     if (kind, K) == ("five", 7):
         pytest.skip("80 rows do not hold seven clusters of such columns")
     X, levels = noise(kind, 80)

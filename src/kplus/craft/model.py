@@ -316,7 +316,7 @@ class DropClusters:
 
 
 class JoinClusters:
-    """At rest, join the two clusters that gain most by it."""
+    """After convergence, join the two clusters that gain most by it."""
 
     def propose(
         self, at: Position[CraftModel, Clusters, ClusterSums]

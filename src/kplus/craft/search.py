@@ -238,12 +238,13 @@ class Search:
 
     def grow(self) -> Partition:
         """From one cluster: cut what pays, join what pays, swap, until nothing does."""
-        at = self._at_rest(self._note(self.table.converge(self._everyone(), 1)))
+        at = self._improved(self._note(self.table.converge(self._everyone(), 1)))
         # Another way to as many clusters: often it ends lower, and may go on.
-        other = self._at_rest(self.exactly(min(at.K, self.most))) if at.K > 1 else at
+        other = self._improved(self.exactly(min(at.K, self.most))) if at.K > 1 else at
         return other if self._better(other, at) else at
 
-    def _at_rest(self, at: Partition) -> Partition:
+    def _improved(self, at: Partition) -> Partition:
+        """Cut, join and swap until nothing lowers the objective."""
         while True:
             at = self._grown(at)
             better = self._swapped(at)
@@ -307,7 +308,10 @@ class Search:
         return at
 
     def _one_more(self, at: Partition) -> Partition | None:
-        """One cluster more, at rest: a cluster of which no feature pays is emptied."""
+        """One cluster more that has rows after convergence.
+
+        A cluster in which no feature is worth its cost loses all rows.
+        """
         splits = [s for s in self._all_splits(at) if s is not None]
         for split in sorted(splits, key=lambda s: s.change):
             labels = at.labels.copy()

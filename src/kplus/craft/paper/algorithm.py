@@ -26,10 +26,10 @@ What had to be decided, and why:
   is the cost in a cluster opened by that row, averaged over v ~ Bernoulli(m).
 - **Missing values** are left out of a row's cost, of means and frequencies; a cluster
   that has none of a column takes those of the whole table.
-- **Rest.** The first centre is not a mean, so one pass is never rest. There is no
-  proof that it comes to rest: where a partition comes back, and no draw was made since,
-  it would go round for ever and is stopped. At the end each row goes to the cheapest
-  cluster; at rest this moves only rows that opened a cluster of their own each time.
+- **Convergence.** The first centre is not a mean, so one pass never suffices. There is
+  no proof of convergence: where a partition returns, and no features were drawn since,
+  it would repeat for ever, and the fit stops. At the end each row goes to the cheapest
+  cluster; after convergence this moves only rows that opened a cluster in each pass.
 """
 
 from dataclasses import dataclass, replace
