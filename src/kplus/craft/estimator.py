@@ -42,7 +42,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Share of the features that count in each cluster (m): those that are worth most.
         None: all that are worth their cost.
     penalty : float or "auto", default="auto"
-        λ: price of a cluster, in nats. "auto" is half the logarithm of the number of
+        λ: cost of a cluster, in nats. "auto" is half the logarithm of the number of
         rows, as in the integrated completed likelihood (ICL).
     n_clusters : int or None, default=None
         Wished number of clusters.
@@ -105,7 +105,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         rule of its own, see the user guide; with `feature_fraction` a fixed number for
         each cluster; by thresholds if any is given.
     feature_scores_ : ndarray of shape (n_clusters_, n_features_in_)
-        Nats a row by which a feature tells the cluster from the whole table.
+        Nats per row by which a feature distinguishes the cluster from the whole table.
     objective_ : float
         J of the fit, lower is better; see the user guide.
     objective_history_ : ndarray of shape (n_iter_,)
@@ -124,7 +124,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit converged.
+        Whether the fit came to rest.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

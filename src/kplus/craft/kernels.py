@@ -446,7 +446,7 @@ def cross_sums(rows, columns, middles, place, sums, counts):
 
 @fast_kernel
 def distances_to(rows, columns, row, out):
-    """How far rows are from a row: half the squared z distance, 1 a category.
+    """How far rows are from a row: half the squared z distance, 1 per category.
 
     ½Σ(z − z')² + Σ[t ≠ t']. What either of them lacks does not count.
     """

@@ -152,7 +152,7 @@ class Layout:
         return found
 
     def by_column(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Reorder the last axis, one entry a feature, to one entry a column."""
+        """Reorder the last axis from one entry per feature to one entry per column."""
         out = np.empty_like(values)
         out[..., self.columns] = values
         return out

@@ -79,7 +79,7 @@ def make_grid_clusters(
 
     With the defaults neighbours touch, as in the first set of the BIRCH paper: 100
     clusters on a 10 × 10 grid, whose best 100 means leave a sum of squares of about
-    9.3 a row.
+    9.3 per row.
 
     Parameters
     ----------

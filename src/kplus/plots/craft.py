@@ -31,7 +31,7 @@ class CraftDisplay(Display):
     Parameters
     ----------
     scores : array-like of shape (n_clusters, n_features)
-        Nats a row by which a feature tells the cluster from the whole table.
+        Nats per row by which a feature distinguishes the cluster from the whole table.
     selected : array-like of bool, (n_clusters, n_features)
         Which features are reported.
     sizes : array-like of shape (n_clusters,)
@@ -137,7 +137,7 @@ class CraftDisplay(Display):
         if self._has_numbers:
             self._write_numbers()
         scale = self.figure_.colorbar(image, ax=self.ax_, pad=0.02)
-        scale.set_label("nats a row", fontsize="small")
+        scale.set_label("nats per row", fontsize="small")
         scale.outline.set_visible(False)
         self.ax_.set_title(self._title(), fontsize="medium", loc="left")
         words = "blue: features of the cluster"
