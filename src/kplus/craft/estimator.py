@@ -306,19 +306,19 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         job = job_of(self, table.source, weights, watch)
         return search.fit_from(job, spec, self._model, self._sums, base=self._sums)
 
-    def _store(self, found: search.CraftFit, table: Table) -> None:
-        model, sums, layout = found.model, found.sums.copy(), found.model.layout
+    def _store(self, result: search.CraftFit, table: Table) -> None:
+        model, sums, layout = result.model, result.sums.copy(), result.model.layout
         sums.begin_pass()
         whole, total = sums.sums.sum(axis=0), float(sums.counts.sum())
-        if found.paper is None:
+        if result.paper is None:
             selected = report.selected_features(
                 model, sums, self.category_threshold, self.variance_threshold
             )
         else:
-            selected = found.paper.chosen[:, layout.columns]
+            selected = result.paper.chosen[:, layout.columns]
         scores = report.Profile.of(model, sums).gains / sums.counts[:, None]
-        self._model, self._clusters, self._sums = model, found.clusters, sums
-        self._paper, self._coding = found.paper, table.coding
+        self._model, self._clusters, self._sums = model, result.clusters, sums
+        self._paper, self._coding = result.paper, table.coding
         self._categorical = self.categorical_features
         self.n_clusters_ = sums.K
         self.cluster_sizes_ = sums.counts.copy()
@@ -328,10 +328,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.penalty_ = float(model.penalties(whole, total).penalty)
         coding = table.coding
         self._set_or_drop("categories_", None if coding is None else coding.categories)
-        self.labels_ = found.labels.astype(np.int32)
-        self.converged_ = found.converged
-        if found.path is not None:
-            self.path_ = found.path
+        self.labels_ = result.labels.astype(np.int32)
+        self.converged_ = result.converged
+        if result.path is not None:
+            self.path_ = result.path
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         return {
@@ -342,9 +342,9 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             "_paper": None,
         }
 
-    def _warn(self, found: search.CraftFit, table: Table) -> None:
-        report.warn_of_table(self, found, table.source)
-        super()._warn(found, table)
+    def _warn(self, result: search.CraftFit, table: Table) -> None:
+        report.warn_of_table(self, result, table.source)
+        super()._warn(result, table)
 
     # -------------------------------------------------------------------- rows
 

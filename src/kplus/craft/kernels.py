@@ -238,7 +238,7 @@ def fit_clusters(sums, whole, columns, smoothing, gains, tables):
             mean = sums[k, P + p] / n
             spread = max(sums[k, 2 * P + p] - n * mean * mean, 0.0)
             var = (spread + a * var0) / (n + a)
-            if var <= 0.0:  # no smoothing asked for, no spread
+            if var <= 0.0:  # no smoothing, no spread
                 var = 1e-12 * var0
             off = mean - mean0
             log = np.log(var / var0)
@@ -269,7 +269,7 @@ def fit_clusters(sums, whole, columns, smoothing, gains, tables):
                     continue
                 base = whole[t] / n0
                 seen = sums[k, t] + a * base
-                if seen <= 0.0:  # no smoothing asked for, never seen
+                if seen <= 0.0:  # no smoothing, never seen
                     seen = 1e-12
                 log = np.log(seen / ((n + a) * base))
                 gain += (sums[k, t] + a * base) * log
@@ -329,11 +329,11 @@ def choose_features(gains, costs, present, budget, sharing, chosen, weights):
             weights[k, d] = (1.0 - sharing) * chosen[k, d]
     if sharing > 0.0:
         for d in range(D):
-            held = 0
+            n_chosen = 0
             for k in range(K):
-                held += chosen[k, d]
+                n_chosen += chosen[k, d]
             for k in range(K):
-                weights[k, d] += sharing * held / alive
+                weights[k, d] += sharing * n_chosen / alive
 
 
 @kernel
@@ -379,14 +379,14 @@ def _shares(counts, total, out):
 
 
 @kernel
-def converge(rows, columns, penalties, choice, warm, most_passes, labels, found):
+def converge(rows, columns, penalties, choice, warm, most_passes, labels, out):
     """Assign rows and fit clusters in turn until no row changes; return the objective.
 
     Repeats the steps of CRAFT Algorithm 2 on another objective, which none of them
-    raises. Begins with `labels` and leaves them; `found` are the arrays of their sums,
+    raises. Starts from `labels` and overwrites them; `out` are the arrays of sums,
     counts and costs. In the first `warm` rounds every feature counts.
     """
-    sums, counts, cluster_costs = found
+    sums, counts, cluster_costs = out
     K, F = sums.shape
     D = len(penalties.costs)
     gains, weights = np.empty((K, D)), np.empty((K, D))
@@ -452,14 +452,14 @@ def distances_to(rows, columns, row, out):
     """
     numbers, codes, P = rows.numbers, rows.codes, columns.P
     for n in range(len(out)):
-        apart = 0.0
+        distance = 0.0
         for p in range(columns.scored):
             gap = numbers[n, P + p] - numbers[row, P + p]
-            apart += numbers[n, p] * numbers[row, p] * gap * gap
-        apart *= 0.5
+            distance += numbers[n, p] * numbers[row, p] * gap * gap
+        distance *= 0.5
         for q in range(codes.shape[1]):
             mine, other = codes[row, q], codes[n, q]
             missing = columns.starts[q] + columns.widths[q]
             if mine != other and mine != missing and other != missing:
-                apart += 1.0
-        out[n] = apart
+                distance += 1.0
+        out[n] = distance

@@ -148,8 +148,10 @@ class Layout:
     @cached_property
     def columns(self) -> IntArray:
         """The column of each feature of the kernels."""
-        found: IntArray = np.concatenate([self.numbers[: self.scored], self.categories])
-        return found
+        columns: IntArray = np.concatenate(
+            [self.numbers[: self.scored], self.categories]
+        )
+        return columns
 
     def by_column(self, values: NDArray[Any]) -> NDArray[Any]:
         """Reorder the last axis from one entry per feature to one entry per column."""

@@ -250,16 +250,18 @@ class CraftModel:
         changed = assign_rows(
             rows.numbers, rows.codes, params.tables, params.shares, labels
         )
-        found = ClusterSums(
+        summary = ClusterSums(
             sums=np.zeros((params.K, self.layout.n_sums)),
             counts=np.zeros(params.K),
             blank=float(rows.weights[_blank_rows(X)].sum()),
             changed=changed,
         )
-        add_up(rows.numbers, rows.codes, rows.weights, labels, found.sums, found.counts)
-        if not np.all(np.isfinite(found.sums)):
+        add_up(
+            rows.numbers, rows.codes, rows.weights, labels, summary.sums, summary.counts
+        )
+        if not np.all(np.isfinite(summary.sums)):
             raise NotFiniteError("A row")
-        return found, labels
+        return summary, labels
 
     def update(self, params: Clusters, total: ClusterSums) -> Clusters:
         return self.of(total)

@@ -149,16 +149,16 @@ def best_split(
     if len(rows) < _LEAST_ROWS:
         return None
     part = table.part(rows)
-    found = [
+    halves = [
         part.converge(labels, 2, warm=warm)
         for labels, warm in _beginnings(
             part, partition.sums[k], partition.counts[k], rng
         )
     ]
-    found = [halves for halves in found if halves.K == 2]
-    if not found:
+    halves = [pair for pair in halves if pair.K == 2]
+    if not halves:
         return None
-    best = min(found, key=lambda halves: halves.objective)
+    best = min(halves, key=lambda pair: pair.objective)
     change = best.objective - float(partition.cluster_costs[k])
     return Split(rows, best.labels, change)
 

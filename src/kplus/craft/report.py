@@ -80,10 +80,10 @@ def _numbers(model: CraftModel, sums: Array, whole: Array) -> tuple[Array, Array
     n, mean, var = _moments(sums, layout)
     _, mean0, var0 = _moments(whole[None], layout)
     smooth = (n * var + model.smoothing * var0) / (n + model.smoothing)
-    told = (var0 > 0.0) & (n > 0.0)
-    var0, narrow = np.where(var0 > 0.0, var0, 1.0), np.where(told, smooth, 1.0)
+    varies = (var0 > 0.0) & (n > 0.0)
+    var0, narrow = np.where(var0 > 0.0, var0, 1.0), np.where(varies, smooth, 1.0)
     ratios = np.log(var0 / narrow) - var / narrow + (var + (mean - mean0) ** 2) / var0
-    gains = np.where(told, 0.5 * n * ratios, 0.0)
+    gains = np.where(varies, 0.5 * n * ratios, 0.0)
     return gains, smooth * layout.scales[: layout.scored] ** 2
 
 
@@ -224,7 +224,7 @@ def describe(craft: Any) -> list[Trait]:
         size = float(sums.counts[k])
         share = size / float(sums.counts.sum())
         chosen = np.flatnonzero(craft.selected_features_[k])
-        if not len(chosen):  # told by what it is not
+        if not len(chosen):  # then those in which it differs
             chosen = layout.columns[craft._clusters.chosen[k]]
         scores = craft.feature_scores_[k]
         for d in chosen[np.argsort(-scores[chosen], kind="stable")]:
@@ -269,29 +269,29 @@ def as_frame(traits: list[Trait]) -> Any:
 # ------------------------------------------------------------------------- warnings
 
 
-def warn_of_table(craft: Any, found: CraftFit, source: Blocks) -> None:
+def warn_of_table(craft: Any, result: CraftFit, source: Blocks) -> None:
     """Say what a user should know of a table and its fit."""
     names = getattr(craft, "feature_names_in_", None)
     if names is None:
         names = [str(d) for d in range(source.n_features)]
-    _warn_of_ids(found, names)
+    _warn_of_ids(result, names)
     if craft.numeric == "gaussian":
-        _warn_of_spikes(found, names, source)
-    if found.sums.blank > 0.0:
+        _warn_of_spikes(result, names, source)
+    if result.sums.blank > 0.0:
         warn(
-            f"Rows without any value (weight {found.sums.blank:g}) tell nothing; they "
+            f"Rows without any value (weight {result.sums.blank:g}) tell nothing; they "
             f"are counted in the largest cluster."
         )
-    if craft.n_clusters is not None and craft.n_clusters > found.sums.K:
+    if craft.n_clusters is not None and craft.n_clusters > result.sums.K:
         warn(
-            f"Found {found.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
+            f"Found {result.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
             f"more of them no feature would be worth its cost. With feature_fraction a "
             f"number of features counts in any case."
         )
 
 
-def _warn_of_ids(found: CraftFit, names: Any) -> None:
-    layout, sums = found.model.layout, found.sums
+def _warn_of_ids(result: CraftFit, names: Any) -> None:
+    layout, sums = result.model.layout, result.sums
     whole = sums.sums.sum(axis=0)
     ids = []
     for q, column in enumerate(layout.categories):
@@ -306,8 +306,8 @@ def _warn_of_ids(found: CraftFit, names: Any) -> None:
         )
 
 
-def _warn_of_spikes(found: CraftFit, names: Any, source: Blocks) -> None:
-    layout = found.model.layout
+def _warn_of_spikes(result: CraftFit, names: Any, source: Blocks) -> None:
+    layout = result.model.layout
     if not layout.scored:
         return
     step = max(1, source.n_rows // _LOOK_AT)

@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _SAMPLE_ROWS = 5_000
-_OPEN_SAMPLE_ROWS = 20_000  # where small clusters are to be found as well
+_OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
 _N_TRIES = 3  # pairs to join, and clusters to cut, of which a swap tries all
@@ -58,7 +58,7 @@ _SURE = 1e-9  # a change of the objective, relative to it, that is not rounding
 
 @dataclass(frozen=True)
 class CraftSpec:
-    """What is asked of a fit; see `CRAFT` and `CraftModel`."""
+    """Settings of a fit; see `CRAFT` and `CraftModel`."""
 
     levels: tuple[int | None, ...]
     numeric: str = "gaussian"
@@ -97,7 +97,7 @@ class CraftFit:
 def fit(job: Job, spec: CraftSpec) -> CraftFit:
     """Find clusters on a sample of the rows, then go on with all of them."""
     with SINGLE_THREAD:
-        table = _drawn(job, spec)
+        table = _draw_table(job, spec)
         partition, path = _search(table, spec, job.rng)
         start = ClusterSums(partition.sums, partition.counts)
         start = start.regroup(by_size(start), start.K)  # most likely as in the end
@@ -122,7 +122,7 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
     )  # fmt: skip
 
 
-def _drawn(job: Job, spec: CraftSpec) -> Table:
+def _draw_table(job: Job, spec: CraftSpec) -> Table:
     size = _OPEN_SAMPLE_ROWS if spec.n_clusters is None else _SAMPLE_ROWS
     sample = draw(job.source, job.weights, size, job.rng)
     X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
@@ -140,17 +140,17 @@ def _search(
     table: Table, spec: CraftSpec, rng: np.random.Generator
 ) -> tuple[Partition, dict[int, float]]:
     """The best partition of several searches."""
-    found, path = [], dict[int, float]()
+    partitions, path = [], dict[int, float]()
     for one in rng.spawn(spec.n_init):
         search = Search(table, one, spec.most)
         if spec.n_clusters is None:
             partition = search.grow()
         else:
             partition = search.exactly(spec.n_clusters)
-        found.append(partition)
+        partitions.append(partition)
         for K, objective in search.path.items():
             path[K] = min(path.get(K, np.inf), objective)
-    return min(found, key=lambda partition: partition.objective), path
+    return min(partitions, key=lambda partition: partition.objective), path
 
 
 def fit_from(
@@ -171,7 +171,7 @@ def fit_from(
         moves.append(JoinClusters())
 
     def reported(info: PassInfo) -> PassInfo:
-        return replace(info, params=Seen(model, info.params))
+        return replace(info, params=PassParams(model, info.params))
 
     with SINGLE_THREAD:
         result, labels = run_job(
@@ -190,8 +190,8 @@ def fit_from(
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a callback learns of a pass."""
+class PassParams:
+    """The parameters of a pass, for callbacks."""
 
     model: CraftModel
     clusters: Clusters
@@ -269,9 +269,9 @@ class Search:
             labels = at.labels.copy()
             for number, split in enumerate(chosen):
                 labels[split.rows[split.parts == 1]] = at.K + number
-            found = self._note(self.table.converge(labels, at.K + len(chosen)))
-            if self._better(found, at):
-                return found
+            new = self._note(self.table.converge(labels, at.K + len(chosen)))
+            if self._better(new, at):
+                return new
         return None
 
     def _joined(self, at: Partition) -> Partition | None:
@@ -280,8 +280,8 @@ class Search:
             return None
         pairs, losses = self._joins(at)
         first = int(np.argmin(losses))
-        found = self._note(self.table.converge(_join(at, *pairs[first]), at.K - 1))
-        return found if self._better(found, at) else None
+        new = self._note(self.table.converge(_join(at, *pairs[first]), at.K - 1))
+        return new if self._better(new, at) else None
 
     # -------------------------------------------------------------- number given
 
@@ -316,14 +316,14 @@ class Search:
         for split in sorted(splits, key=lambda s: s.change):
             labels = at.labels.copy()
             labels[split.rows[split.parts == 1]] = at.K
-            found = self.table.converge(labels, at.K + 1)
-            if found.K > at.K:
-                return found
+            new = self.table.converge(labels, at.K + 1)
+            if new.K > at.K:
+                return new
         for _ in range(_N_STARTS):
             seeds = spread_seeds(self.table, at.K + 1, self.rng)
-            found = self.table.converge(seeds, at.K + 1, warm=True)
-            if found.K > at.K:
-                return found
+            new = self.table.converge(seeds, at.K + 1, warm=True)
+            if new.K > at.K:
+                return new
         return None
 
     # --------------------------------------------------------------------- steps
@@ -344,9 +344,9 @@ class Search:
                     continue
                 labels = _join(at, i, j)
                 labels[split.rows[split.parts == 1]] = at.K - 1
-                found = self.table.converge(labels, at.K)
-                if self._better(found, at) and found.K == at.K:
-                    return self._note(found)
+                new = self.table.converge(labels, at.K)
+                if self._better(new, at) and new.K == at.K:
+                    return self._note(new)
             better = self._recut(at, i, j)
             if better is not None:
                 return better
@@ -364,10 +364,8 @@ class Search:
             return None
         labels = at.labels.copy()
         labels[rows] = np.where(split.parts == 1, j, i)
-        found = self.table.converge(labels, at.K)
-        return (
-            self._note(found) if self._better(found, at) and found.K == at.K else None
-        )
+        new = self.table.converge(labels, at.K)
+        return self._note(new) if self._better(new, at) and new.K == at.K else None
 
     def _all_splits(self, at: Partition) -> list[Split | None]:
         return [self._split(at, k) for k in range(at.K)]
@@ -386,14 +384,15 @@ class Search:
     def _everyone(self) -> IntArray:
         return np.zeros(len(self.table.rows), dtype=np.int64)
 
-    def _better(self, found: Partition, than: Partition) -> bool:
+    def _better(self, new: Partition, than: Partition) -> bool:
         sure = _SURE * abs(than.objective)
-        return found.objective < than.objective - sure
+        return new.objective < than.objective - sure
 
-    def _note(self, found: Partition) -> Partition:
-        known = self.path.get(found.K, np.inf)
-        self.path[found.K] = min(known, found.objective)
-        return found
+    def _note(self, partition: Partition) -> Partition:
+        """Update `path`."""
+        lowest = self.path.get(partition.K, np.inf)
+        self.path[partition.K] = min(lowest, partition.objective)
+        return partition
 
 
 def _join(at: Partition, i: int, j: int) -> IntArray:

@@ -82,8 +82,8 @@ def make_subspace_clusters(
     ((300, 36), array([12, 12, 13]))
     """
     if figure not in _LAYOUTS:
-        known = ", ".join(map(repr, _LAYOUTS))
-        raise ValueError(f"figure must be one of {known}; got {figure!r}.")
+        figures = ", ".join(map(repr, _LAYOUTS))
+        raise ValueError(f"figure must be one of {figures}; got {figure!r}.")
     check_sizes(n_samples=n_samples)
     rng = np.random.default_rng(random_state)
     kind, D, columns, shares = _LAYOUTS[figure]

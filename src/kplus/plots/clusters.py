@@ -151,9 +151,9 @@ class ClusterDisplay(Display):
             n_clusters = max(n_clusters, len(np.asarray(centers)))
         rows = _sample(len(labels), max_points, random_state)
         X, names = _dense(X, rows)
-        shown = labels[rows]
+        drawn = labels[rows]
         if centers is None:
-            centers = _means(X, shown, n_clusters)
+            centers = _means(X, drawn, n_clusters)
         points, centers, axis_names = _flatten(
             X,
             np.asarray(centers, dtype=np.float64),
@@ -162,7 +162,7 @@ class ClusterDisplay(Display):
         )
         display = cls(
             points=points,
-            labels=shown,
+            labels=drawn,
             centers=centers,
             sizes=np.bincount(labels, minlength=n_clusters),
             axis_names=axis_names,

@@ -151,12 +151,12 @@ class CraftDisplay(Display):
         nobody = ~self.selected.any(axis=0)
         # A feature that is reported nowhere goes by its score alone, after the others.
         worth = np.where(nobody, self.scores.max(axis=0), own.max(axis=0, initial=0.0))
-        shown = np.lexsort((-worth, nobody))[: self.max_features]
-        home = np.where(nobody, len(self.scores), own.argmax(axis=0))[shown]
-        keys = [-worth[shown]]
+        drawn = np.lexsort((-worth, nobody))[: self.max_features]
+        home = np.where(nobody, len(self.scores), own.argmax(axis=0))[drawn]
+        keys = [-worth[drawn]]
         # Those that tell the same other clusters, too, lie next to each other.
-        keys += [~line for line in self.selected[::-1, shown]]
-        order: NDArray[np.int64] = shown[np.lexsort((*keys, home))]
+        keys += [~line for line in self.selected[::-1, drawn]]
+        order: NDArray[np.int64] = drawn[np.lexsort((*keys, home))]
         return order
 
     # ------------------------------------------------------------------ drawing
@@ -212,10 +212,10 @@ class CraftDisplay(Display):
 
     def _labels(self) -> list[str]:
         names = self.feature_names
-        found = [str(d) if names is None else names[d] for d in self.features_]
+        full = [str(d) if names is None else names[d] for d in self.features_]
         return [
             name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-            for name in found
+            for name in full
         ]
 
     def _draw_grid(self) -> None:
@@ -239,13 +239,13 @@ class CraftDisplay(Display):
 
     def _title(self) -> str:
         K, D = self.scores.shape
-        shown_K, shown_D = len(self.clusters_), len(self.features_)
+        n_drawn_K, n_drawn_D = len(self.clusters_), len(self.features_)
         clusters = f"{K} cluster{'s' * (K != 1)}"
-        if shown_K < K:
-            clusters = f"the largest {shown_K} of {clusters}"
+        if n_drawn_K < K:
+            clusters = f"the largest {n_drawn_K} of {clusters}"
         features = f"{D} feature{'s' * (D != 1)}"
-        if shown_D < D:
-            features = f"the most telling {shown_D} of {features}"
+        if n_drawn_D < D:
+            features = f"the most telling {n_drawn_D} of {features}"
         return f"{clusters}, {features}"
 
 

@@ -281,7 +281,7 @@ def _caf(
     """Cluster assignment and feature selection, until a partition comes back."""
     everywhere = np.full(table.D, table.spec.fraction)
     clusters = table.opened(start, _draw_features(everywhere, rng))
-    met: dict[bytes, int] = {}
+    last_seen: dict[bytes, int] = {}
     history: list[float] = []
     last_draw, revisited = 0, False
     for step in range(table.spec.max_iter):
@@ -290,7 +290,7 @@ def _caf(
         clusters = table.update(labels, int(labels.max()) + 1)
         history.append(table.objective(clusters, labels, penalty))
         key = _fingerprint(labels)
-        before, met[key] = met.get(key), step
+        before, last_seen[key] = last_seen.get(key), step
         last_draw = step if opened else last_draw
         if before is None:
             continue
@@ -309,7 +309,7 @@ def _walk(
     a0, b0, a1, _ = table.constants[2:]
     limit = penalty + table.D * table.constants.F0
     labels = np.empty(len(table.X), dtype=np.int64)
-    held = K = len(clusters.chosen)
+    K_before = K = len(clusters.chosen)
     row = 0
     while (row := table.walk(row, clusters, K, limit, labels)) < len(labels):
         pooled = np.where(clusters.chosen[:K], a1, a0).mean(axis=0) / (a0 + b0)
@@ -317,7 +317,7 @@ def _walk(
         clusters = _append(clusters, K, new)
         labels[row] = K
         K, row = K + 1, row + 1
-    return labels, held < K
+    return labels, K_before < K
 
 
 def _draw_features(chances: Array, rng: np.random.Generator) -> Mask:

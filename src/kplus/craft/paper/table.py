@@ -30,7 +30,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class PaperSpec:
-    """What is asked of a fit.
+    """Settings of a fit.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ def _entropy(a: float, b: float) -> float:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Rows that count, what is known of all of them together, and what is asked."""
+    """Rows of positive weight, statistics of their columns, and the settings."""
 
     X: Array
     weights: Array
