@@ -1,4 +1,4 @@
-"""CRAFT: what a fit finds and tells, on tables of every kind."""
+"""CRAFT: what a fit finds and reports, on tables of every kind."""
 
 import numpy as np
 import pandas as pd

@@ -94,7 +94,7 @@ def test_breadth_and_information():
     assert np.all(information[:, [1, 3]] < 1.0)
 
 
-def test_constant_columns_tell_nothing():
+def test_constant_columns_have_no_gain():
     X = np.column_stack([np.full(30, 4.0), np.zeros(30), np.arange(30.0)])
     labels = (np.arange(30) > 14).astype(int)
     model, total = partition(X, (None, 1, None), labels)
@@ -104,7 +104,7 @@ def test_constant_columns_tell_nothing():
     assert not agreeing_features(model, total)[:, [0, 2]].any()
 
 
-def test_a_cluster_without_values_tells_nothing():
+def test_a_cluster_without_values_has_no_gain():
     X = np.column_stack([np.arange(30.0), np.arange(30) % 2])
     X[:10] = np.nan
     labels = (np.arange(30) > 9).astype(int)
@@ -160,7 +160,7 @@ def test_an_even_split_of_three_needs_no_background():
 
 
 def test_an_absent_category_is_no_feature():
-    """It tells the cluster from others, but its rows do not agree more."""
+    """It distinguishes the cluster from others, but its rows do not agree more."""
     model, total, subspaces = figure("2a")
     penalties = model.penalties(total.sums.sum(axis=0), total.counts.sum())
     counting = model.clusters(total.sums, total.counts, penalties).chosen

@@ -1,4 +1,4 @@
-"""The display of clusters and the features that tell them."""
+"""The display of clusters and their features."""
 
 import sys
 
@@ -111,7 +111,7 @@ class TestOrder:
         display = CraftDisplay(scores=scores, selected=selected, sizes=[1, 1, 1])
         assert display.features_.tolist() in ([0, 2, 1, 3], [1, 3, 0, 2])
 
-    def test_the_most_telling_are_kept(self):
+    def test_the_features_with_the_highest_scores_are_kept(self):
         rng = np.random.default_rng(0)
         scores = rng.random((4, 100))
         scores[:, 17] = 9.0  # told of nobody
@@ -121,7 +121,7 @@ class TestOrder:
         own = np.where(selected, scores, 0.0).max(axis=0)
         assert sorted(display.features_) == sorted(np.argsort(-own)[:40])
         title = display.ax_.get_title(loc="left")
-        assert title == "4 clusters, the most telling 40 of 100 features"
+        assert title == "4 clusters, the best 40 of 100 features"
 
     def test_the_largest_clusters_are_kept(self):
         sizes = np.arange(50)[::-1]
@@ -153,7 +153,7 @@ def test_draws_every_shape(K, D, share):
     assert not any(text.startswith("-") for text in texts)
 
 
-def test_nothing_tells_anything():
+def test_no_feature_has_a_score():
     display = CraftDisplay(
         scores=np.zeros((1, 3)), selected=np.zeros((1, 3), bool), sizes=[7]
     ).plot()

@@ -250,8 +250,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _check_stream(self) -> None:
         if self.variant == "paper":
             raise ValueError(
-                "partial_fit does not go with variant='paper', which walks over all "
-                "rows again and again; use variant='likelihood'."
+                "partial_fit does not go with variant='paper', which passes over all "
+                "rows many times; use variant='likelihood'."
             )
 
     @property
@@ -421,7 +421,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def describe(self) -> Any:
         """Return a frame that says what each cluster is like.
 
-        One line for each cluster and each of its selected features, the telling ones
+        One line for each cluster and each of its selected features, highest scores
         first: mean ± standard deviation of numbers, or the leading categories, in the
         cluster and in the whole table. A cluster without any has a line all the same.
 

@@ -262,7 +262,7 @@ def _cuts(x: Array, weights: Array) -> Array:
     if len(values) < 2:
         return np.empty(0)
     below = np.cumsum(np.bincount(at, weights=weights[there]))
-    wanted = below[-1] * np.arange(1, _N_BINS) / _N_BINS
-    last = np.unique(np.minimum(np.searchsorted(below, wanted), len(values) - 2))
+    targets = below[-1] * np.arange(1, _N_BINS) / _N_BINS
+    last = np.unique(np.minimum(np.searchsorted(below, targets), len(values) - 2))
     cuts: Array = 0.5 * (values[last] + values[last + 1])
     return cuts

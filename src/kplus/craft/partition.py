@@ -66,8 +66,8 @@ class Table:
     @classmethod
     def of(cls, model: CraftModel, rows: Rows) -> "Table":
         whole, total = np.zeros((1, model.layout.n_sums)), np.zeros(1)
-        everyone = np.zeros(len(rows), dtype=np.int64)
-        add_up(rows.numbers, rows.codes, rows.weights, everyone, whole, total)
+        one_cluster = np.zeros(len(rows), dtype=np.int64)
+        add_up(rows.numbers, rows.codes, rows.weights, one_cluster, whole, total)
         return cls(model, rows, model.penalties(whole[0], float(total[0])))
 
     def part(self, rows: IntArray) -> "Table":
@@ -110,7 +110,7 @@ def canonical(X: Array, weights: Array) -> tuple[Array, Array]:
     """Rows in an order that does not depend on theirs, equal ones made one.
 
     They are sorted by a random projection, which is quicker than by their values and
-    as good: only equal rows come to lie on the same point, but for a rare chance.
+    as good: rows that differ are projected to the same point only by a rare chance.
     """
     key = np.where(np.isnan(X), 0.1234567, X)
     scale = np.max(np.abs(key), axis=0, initial=0.0)

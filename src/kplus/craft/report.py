@@ -133,7 +133,7 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
     that could be joined with that one, as far as the feature goes, at a loss below
     ½ p log N + log D. All other clusters have it. A background of one cluster that is
     hardly broader than the narrowest is none: then all clusters have the feature. And
-    a feature must be worth its cost, or it tells nothing of the cluster.
+    a feature must be worth its cost, or it says nothing about the cluster.
     """
     K, D = total.K, model.n_features
     chosen = np.zeros((K, D), dtype=np.bool_)
@@ -150,11 +150,12 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
             total.sums + total.sums[b], total.counts + total.counts[b], penalties
         ).gains
         mine = broadest == b
-        behind = gains + gains[b] - joined < cost
-        behind[b] = True
-        alone = np.count_nonzero(behind, axis=0) == 1
-        behind[b] &= ~(alone & (profile.breadth[b] < _HARDLY_BROADER * narrowest))
-        chosen[:, mine] = ~behind[:, mine]
+        in_background = gains + gains[b] - joined < cost
+        in_background[b] = True
+        alone = np.count_nonzero(in_background, axis=0) == 1
+        narrow = profile.breadth[b] < _HARDLY_BROADER * narrowest
+        in_background[b] &= ~(alone & narrow)
+        chosen[:, mine] = ~in_background[:, mine]
     return chosen & (gains > penalties.costs)
 
 
@@ -279,7 +280,7 @@ def warn_of_table(craft: Any, result: CraftFit, source: Blocks) -> None:
         _warn_of_spikes(result, names, source)
     if result.sums.blank > 0.0:
         warn(
-            f"Rows without any value (weight {result.sums.blank:g}) tell nothing; they "
+            f"Rows without any value (weight {result.sums.blank:g}) say nothing; they "
             f"are counted in the largest cluster."
         )
     if craft.n_clusters is not None and craft.n_clusters > result.sums.K:
@@ -302,7 +303,8 @@ def _warn_of_ids(result: CraftFit, names: Any) -> None:
     if ids:
         warn(
             f"Nearly every row has a category of its own in {', '.join(ids)}, as in a "
-            f"column of names or of numbers of rows. It tells nothing; drop it."
+            f"column of names or of numbers of rows. Such a column says nothing about "
+            f"clusters; drop it."
         )
 
 

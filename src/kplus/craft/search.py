@@ -237,8 +237,8 @@ class Search:
     # ------------------------------------------------------------ number unknown
 
     def grow(self) -> Partition:
-        """From one cluster: cut what pays, join what pays, swap, until nothing does."""
-        at = self._improved(self._note(self.table.converge(self._everyone(), 1)))
+        """From one cluster: cut, join and swap as long as the objective falls."""
+        at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
         # Another way to as many clusters: often it ends lower, and may go on.
         other = self._improved(self.exactly(min(at.K, self.most))) if at.K > 1 else at
         return other if self._better(other, at) else at
@@ -260,7 +260,7 @@ class Search:
             at = better
 
     def _cut_all(self, at: Partition) -> Partition | None:
-        """Cut all clusters that are worth it, or the best alone if that fails."""
+        """Cut all clusters whose cut lowers the objective, or the best alone."""
         splits = [s for s in self._all_splits(at) if s is not None and s.change < 0.0]
         splits = sorted(splits, key=lambda s: s.change)[: self.most - at.K]
         for chosen in (splits, splits[:1]):
@@ -291,7 +291,7 @@ class Search:
             self.table.converge(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        starts.append(self.table.converge(self._everyone(), 1))  # cut step by step
+        starts.append(self.table.converge(self._one_cluster(), 1))  # cut step by step
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
@@ -381,7 +381,8 @@ class Search:
         model, penalties = self.table.model, self.table.penalties
         return model.join_changes(at.sums, at.counts, at.cluster_costs, penalties)
 
-    def _everyone(self) -> IntArray:
+    def _one_cluster(self) -> IntArray:
+        """Labels of all rows in one cluster."""
         return np.zeros(len(self.table.rows), dtype=np.int64)
 
     def _better(self, new: Partition, than: Partition) -> bool:

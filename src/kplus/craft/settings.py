@@ -12,10 +12,10 @@ _PAPER_FRACTION = 0.5  # m, without which the paper's algorithm does not run
 
 def check(craft: Any) -> None:
     """Refuse parameters that do not go together."""
-    wished, most = craft.n_clusters, craft.max_clusters
-    if wished is not None and most is not None and most < wished:
+    n, most = craft.n_clusters, craft.max_clusters
+    if n is not None and most is not None and most < n:
         raise ValueError(
-            f"max_clusters={most} is below n_clusters={wished}; leave one of them out, "
+            f"max_clusters={most} is below n_clusters={n}; leave one of them out, "
             f"or raise max_clusters."
         )
     if craft.variant == "paper":

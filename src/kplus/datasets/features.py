@@ -23,8 +23,8 @@ def make_binary_features(
     """Rows that are sums of the latent features they have, plus noise: X = ZA + noise.
 
     The features, rows of A, are standard normal. Each row has each of them with
-    probability `share`, independently or, with `correlation`, in company: then column k
-    of Z tells where √c f + √(1 − c) g_k is above a threshold, with a factor f that all
+    probability `share`, independently or, with `correlation`, together: then column k
+    of Z is 1 where √c f + √(1 − c) g_k is above a threshold, with a factor f that all
     columns of a row share and noise g_k of their own, all standard normal.
 
     Parameters

@@ -50,7 +50,7 @@ def make_edge_patches(
     Every component has mean zero and its own direction of the edge, which runs through
     the middle of the patch; the directions are equally spaced and the components
     equally common. In a patch the two sides of the edge have opposite signs, and the
-    brightness changes slowly along the edge and away from it. Means tell nothing about
+    brightness changes slowly along the edge and away from it. Means say nothing about
     the components, so this is a test of mixtures with full covariances.
 
     With the defaults the eigenvalues of a covariance lie between 0.01 and 11, and

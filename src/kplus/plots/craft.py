@@ -1,4 +1,4 @@
-"""A picture of the features that tell clusters."""
+"""A picture of clusters and their features."""
 
 from collections.abc import Sequence
 from typing import Any, Self
@@ -20,11 +20,11 @@ _FAINT = "#606060"  # legible on the greys
 
 
 class CraftDisplay(Display):
-    """Map of clusters and features: how much each feature tells of each cluster.
+    """Map of clusters and features: how much each feature says about each cluster.
 
     The deeper a colour, the more. Blue are the features that are reported for the
-    cluster, in which its rows agree; grey the others. Features stand together by the
-    cluster that they tell best, so that what is peculiar to a cluster shows as a block.
+    cluster, in which its rows agree; grey the others. Features are sorted by the
+    cluster in which their score is highest, so that those of a cluster form a block.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -39,7 +39,7 @@ class CraftDisplay(Display):
     feature_names : sequence of str or None
         By default features are numbered.
     max_features : int
-        Of more features the most telling ones are drawn.
+        Of more features those with the highest scores are drawn.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class CraftDisplay(Display):
         ax : matplotlib Axes or None
             Where to draw; by default in a new figure.
         max_features : int
-            Of more features the most telling ones are drawn.
+            Of more features those with the highest scores are drawn.
 
         Returns
         -------
@@ -148,15 +148,17 @@ class CraftDisplay(Display):
     def _in_order(self) -> NDArray[np.int64]:
         """The features to draw, those of one cluster side by side."""
         own = np.where(self.selected, self.scores, -np.inf)
-        nobody = ~self.selected.any(axis=0)
+        unselected = ~self.selected.any(axis=0)
         # A feature that is reported nowhere goes by its score alone, after the others.
-        worth = np.where(nobody, self.scores.max(axis=0), own.max(axis=0, initial=0.0))
-        drawn = np.lexsort((-worth, nobody))[: self.max_features]
-        home = np.where(nobody, len(self.scores), own.argmax(axis=0))[drawn]
-        keys = [-worth[drawn]]
-        # Those that tell the same other clusters, too, lie next to each other.
+        score = np.where(
+            unselected, self.scores.max(axis=0), own.max(axis=0, initial=0.0)
+        )
+        drawn = np.lexsort((-score, unselected))[: self.max_features]
+        best_cluster = np.where(unselected, len(self.scores), own.argmax(axis=0))[drawn]
+        keys = [-score[drawn]]
+        # Features of the same further clusters are next to each other.
         keys += [~line for line in self.selected[::-1, drawn]]
-        order: NDArray[np.int64] = drawn[np.lexsort((*keys, home))]
+        order: NDArray[np.int64] = drawn[np.lexsort((*keys, best_cluster))]
         return order
 
     # ------------------------------------------------------------------ drawing
@@ -245,7 +247,7 @@ class CraftDisplay(Display):
             clusters = f"the largest {n_drawn_K} of {clusters}"
         features = f"{D} feature{'s' * (D != 1)}"
         if n_drawn_D < D:
-            features = f"the most telling {n_drawn_D} of {features}"
+            features = f"the best {n_drawn_D} of {features}"
         return f"{clusters}, {features}"
 
 
