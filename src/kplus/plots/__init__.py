@@ -1,6 +1,13 @@
 """Pictures, as display objects in the manner of scikit-learn.
 
 They need matplotlib, which is imported when the first one is drawn.
+
+- `display`: the base class, colours and markers.
+- `clusters`: rows and their clusters.
+- `penalty_path`: the number of clusters against the penalty.
+- `craft`: clusters and their features.
+- `features`: latent features, as a map or as pictures.
+- `traces`: values after each sweep of a fit or a chain.
 """
 
 from kplus.plots.clusters import ClusterDisplay

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kplus.data.open import open_numbers
-from kplus.plots.display import Display
-from kplus.plots.style import cluster_style
+from kplus.plots.display import Display, cluster_style
 
 __all__ = ["ClusterDisplay"]
 

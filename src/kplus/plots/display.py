@@ -1,10 +1,17 @@
-"""What all displays share: an axes to draw in, and where matplotlib is imported."""
+"""What all displays share: axes, colours, markers, and the import of matplotlib."""
 
 from typing import Any, Self
 
 from kplus.core.errors import MissingPackageError
 
-__all__ = ["Display", "require_matplotlib"]
+__all__ = ["GREY", "HIGHLIGHT", "Display", "cluster_style", "require_matplotlib"]
+
+# Okabe and Ito's palette, which people with colour blindness can tell apart, less
+# black (the text's colour) and yellow (too faint on white).
+_COLORS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7F6B3B"]
+_MARKERS = ["o", "s", "^", "D", "v", "P"]
+HIGHLIGHT = "#D55E00"
+GREY = "#808080"
 
 
 class Display:
@@ -63,3 +70,9 @@ def require_matplotlib() -> None:
             "Pictures need matplotlib, which is not installed: "
             "pip install 'kplus[plot]'"
         ) from error
+
+
+def cluster_style(cluster: int) -> tuple[str, str]:
+    """Colour and marker of a cluster; 42 differ, then they repeat."""
+    turn, color = divmod(cluster, len(_COLORS))
+    return _COLORS[color], _MARKERS[turn % len(_MARKERS)]

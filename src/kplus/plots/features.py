@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.tables import open_table
 from kplus.core.reading import read_blocks
-from kplus.plots.display import Display
-from kplus.plots.style import GREY
+from kplus.data.open import open_numbers
+from kplus.plots.display import GREY, Display
 
 __all__ = ["FeatureDisplay", "in_deviations", "in_deviations_words"]
 
@@ -327,9 +326,8 @@ def _describe(
     """Shares and base of rows; mean and standard deviation of their columns."""
     Z = estimator.transform(X)
     Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z)
-    source = open_table(estimator, X, reset=False, block_rows=None)
     moments, seen = StandardScaler(), []
-    for _, rows in read_blocks(source):
+    for _, rows in read_blocks(open_numbers(X)):
         moments.partial_fit(rows)
         seen.append(~np.isnan(rows).all(axis=1))
     # A row without any value has no feature, and says nothing of a base.

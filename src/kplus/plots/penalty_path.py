@@ -4,8 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kplus.plots.display import Display
-from kplus.plots.style import GREY, HIGHLIGHT
+from kplus.plots.display import GREY, HIGHLIGHT, Display
 
 __all__ = ["PenaltyPathDisplay"]
 
