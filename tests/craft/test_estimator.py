@@ -224,19 +224,11 @@ def test_numbers_only_have_no_categories(blobs):
     np.testing.assert_array_equal(same.labels_, craft.labels_)
 
 
-def test_the_order_of_rows_and_batches_do_not_matter(craft, mixed):
+def test_order_batches_and_threads_do_not_matter(craft, mixed):
     frame, _ = mixed
     order = np.random.default_rng(0).permutation(len(frame))
-    again = CRAFT(batch_size=23, random_state=0).fit(frame.iloc[order])
+    again = CRAFT(batch_size=23, n_jobs=2, random_state=0).fit(frame.iloc[order])
     np.testing.assert_array_equal(again.labels_, craft.labels_[order])
-
-
-def test_threads_do_not_matter(mixed):
-    one, two = (
-        CRAFT(batch_size=20, n_jobs=n, random_state=0).fit(mixed[0]) for n in (1, 2)
-    )
-    assert one.objective_ == two.objective_
-    same_fit(one, two)
 
 
 def test_weights(mixed):

@@ -149,14 +149,6 @@ def test_quantiles_of_few_values(values, parts):
     np.testing.assert_array_equal(far, [0, parts - 1, parts])
 
 
-@every_kind
-def test_missing_values_are_counted(levels):
-    X, layout, rows = coded(levels)
-    sums, counts = statistics_of(rows, np.zeros(50, int), 1, layout.n_sums)
-    found = layout.missing(sums[0], counts[0])
-    np.testing.assert_allclose(found, rows.weights @ np.isnan(X))
-
-
 # ----------------------------------------------------------------- sums and scores
 
 

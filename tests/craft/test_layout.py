@@ -189,7 +189,7 @@ def test_parts_that_do_not_fit_are_refused(numeric):
 
 
 @pytest.mark.parametrize("numeric", KINDS)
-def test_one_entry_a_feature_becomes_one_a_column(numeric):
+def test_one_entry_per_feature_becomes_one_per_column(numeric):
     X, weights = gappy()
     layout = Layout.of(X, weights, LEVELS, numeric)
     assert sorted(layout.columns) == [0, 1, 2, 3, 4]

@@ -354,3 +354,50 @@ def test_regroup_joins_what_has_the_same_number():
     expected = sums_of(model, X, weights, old_to_new[z], 2)
     np.testing.assert_allclose(joined.sums, expected.sums)
     np.testing.assert_allclose(joined.counts, expected.counts)
+
+
+# ------------------------------------------------------------------- awkward tables
+
+
+def plain_rows():
+    rng = np.random.default_rng(0)
+    return np.column_stack([rng.normal(size=60), rng.integers(0, 3, 60)])
+
+
+@pytest.mark.parametrize("weight", [1e-3, 1e-2])
+def test_a_table_lighter_than_one_row_costs_nothing(weight):
+    """Half the logarithm of its weight would be a reward."""
+    X, weights = plain_rows(), np.full(60, weight)
+    model = model_of(X, weights, (None, 3))
+    total = sums_of(model, X, weights, np.arange(60) % 2, 2)
+    penalties = model.penalties(total.sums.sum(axis=0), 60 * weight)
+    np.testing.assert_array_equal(penalties.costs, 0.0)
+    assert penalties.penalty == 0.0
+    assert np.all(np.isfinite(model.of(total).cluster_costs))
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+def test_categories_that_rounding_left_behind_are_not_paid_for(scale):
+    X, weights = plain_rows(), np.full(60, scale)
+    model = model_of(X, weights, (None, 3))
+    whole = sums_of(model, X, weights, np.zeros(60, int), 1).sums[0]
+    total = 60 * scale
+    place = model.layout.places(0)
+    half = 0.5 * np.log(max(total, 1.0))
+    assert model.penalties(whole, total).costs[1] == pytest.approx(2.0 * half)
+    whole[place.start] = 1e-11 * total
+    assert model.penalties(whole, total).costs[1] == pytest.approx(half)
+    whole[place.start] = 1e-7 * total  # few rows, but some
+    assert model.penalties(whole, total).costs[1] == pytest.approx(2.0 * half)
+
+
+def test_sums_begin_without_a_report():
+    X, weights = plain_rows(), np.ones(60)
+    model = model_of(X, weights, (None, 3))
+    total = sums_of(model, X, weights, np.zeros(60, int), 1)
+    assert total.blank == 0.0
+    assert model.converged(total)
+    total.changed = 3
+    assert not model.converged(total)
+    total.begin_pass()
+    assert model.converged(total)

@@ -146,7 +146,7 @@ def test_only_what_pays_and_only_after_convergence():
     assert propose(JoinClusters(), model, one) is None
 
 
-def test_a_high_price_joins_all():
+def test_a_high_penalty_joins_all():
     X, weights, z = rows()
     model = model_of(X, weights, penalty=1e4)
     labels = np.where(np.arange(60) % 2, z, z + 3)

@@ -131,7 +131,7 @@ def test_the_best_partition_of_few_rows(seed):
     assert result.history[-1] == pytest.approx(best, rel=1e-9)
 
 
-def test_a_low_price_gives_more_clusters():
+def test_a_low_penalty_gives_more_clusters():
     X, _ = mixed_rows(150)
     sizes = [found(X, MIXED, penalty=p).sums.K for p in (0.0, 20.0, 60.0, 1e4)]
     assert sizes == sorted(sizes, reverse=True)

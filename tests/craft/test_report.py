@@ -117,6 +117,18 @@ def test_a_cluster_without_values_has_no_gain():
         assert not chosen[0].any()
 
 
+def test_a_variance_is_never_negative():
+    """Sums of equal rows leave rounding of either sign."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 3, 60)])
+    model, total = partition(X, (None, 3), np.arange(60) % 2, smoothing=1e-20)
+    n, mean = total.sums[0, 0], 3.3
+    total.sums[0, :3] = n, n * mean, n * mean**2 * (1.0 - 1e-15)
+    profile = Profile.of(model, total)
+    assert np.all(profile.breadth[:, 0] > 0.0)
+    assert np.all(np.isfinite(profile.gains))
+
+
 # ------------------------------------------------------------- the rule by default
 
 
