@@ -22,9 +22,9 @@ _FAINT = "#606060"  # legible on the greys
 class CraftDisplay(Display):
     """Map of clusters and features: how much each feature says about each cluster.
 
-    The deeper a colour, the more. Blue are the features that are reported for the
-    cluster, in which its rows agree; grey the others. Features are sorted by the
-    cluster in which their score is highest, so that those of a cluster form a block.
+    A deeper colour means a higher score. Blue features are reported for the cluster:
+    its rows agree in them; the others are grey. Features are sorted by the cluster in
+    which their score is highest, so that those of a cluster form a block.
 
     It is recommended to use :meth:`from_estimator`.
 
