@@ -1,11 +1,12 @@
 """What the papers claim, checked on DPMeans; the names carry the claims' ids.
 
 MB-1: the limit of the CRP Gaussian mixture. MB-5: collapsed equals uncollapsed.
+MB-7: at most K clusters.
 """
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import gammaln, logsumexp
 
 import reference
 from kplus import DPMeans
@@ -155,7 +156,14 @@ def test_MB_1_without_scaling_theta_every_row_is_its_own_cluster():
 
 
 @pytest.mark.parametrize(
-    "how", [{"penalty": 0.7}, {"penalty": 3.0}, {"n_clusters": 6}, {}]
+    "how",
+    [
+        {"penalty": 0.7},
+        {"penalty": 3.0},
+        {"penalty": 3.0, "collapsed": True},
+        {"n_clusters": 6},
+        {},
+    ],
 )
 @pytest.mark.parametrize("seed", range(4))
 def test_MB_5_collapsed_objectives_equal_the_uncollapsed(how, seed):
@@ -215,3 +223,49 @@ def test_MB_5_collapsed_likelihood_is_the_integral_over_the_means():
     assert collapsed_log_likelihood(X, labels, 0.25) == pytest.approx(
         integral, rel=1e-9
     )
+
+
+# --------------------------------------------------------------------------- MB-7
+
+
+def log_eq_11(sizes, K, log_theta):
+    """Dirichlet-multinomial of a clustering, at most K clusters."""
+    theta, N = np.exp(log_theta), np.sum(sizes)
+    return (
+        gammaln(K * theta) - gammaln(N + K * theta)
+        + np.sum(gammaln(np.asarray(sizes) + theta) - gammaln(theta))
+    )  # fmt: skip
+
+
+def test_MB_7_limits_of_the_bounded_prior():
+    """θ fixed: nothing remains. θ = exp(-λ²/2σ²): λ² for each cluster but one."""
+    sizes, K, penalty = [5, 3, 9], 6, 2.0
+    for variance in (1e-2, 1e-4, 1e-6):
+        assert abs(2.0 * variance * log_eq_11(sizes, K, 0.0)) < 100.0 * variance
+    for variance in (1e-1, 1e-2, 2e-3):  # below that θ itself underflows
+        value = -2.0 * variance * log_eq_11(sizes, K, -penalty / (2.0 * variance))
+        assert abs(value - penalty * (len(sizes) - 1)) < 50.0 * variance
+
+
+def test_MB_7_without_penalty_a_cap_is_k_means(blobs):
+    """Penalty 0 with cap K: a fixed point of k-means, no cluster opened or emptied."""
+    model = DPMeans(n_clusters=5, collapsed=True, tol=0).fit(blobs)
+    means = reference.means(blobs, model.labels_, 5)
+    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-12)
+    np.testing.assert_array_equal(reference.nearest(blobs, means)[0], model.labels_)
+    sse = reference.squared_error(blobs, model.labels_, means)
+    np.testing.assert_allclose(model.objective_, sse, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"algorithm": "serial"}, {"collapsed": True}, {"covariance": "full"}],
+    ids=str,
+)
+def test_MB_7_a_cap_above_the_free_number_changes_nothing(blobs, settings):
+    free = DPMeans(30.0, **settings).fit(blobs)
+    capped = DPMeans(30.0, max_clusters=free.n_clusters_ + 1, **settings).fit(blobs)
+    np.testing.assert_array_equal(free.labels_, capped.labels_)
+    np.testing.assert_array_equal(free.objective_history_, capped.objective_history_)
+    tight = DPMeans(30.0, max_clusters=2, **settings).fit(blobs)
+    assert tight.n_clusters_ == 2

@@ -368,3 +368,25 @@ def test_spherical_fit_after_a_full_one_forgets_the_matrices(blobs):
     model.fit(blobs)
     assert not hasattr(model, "covariances_")
     np.testing.assert_array_equal(model.predict(blobs), model.labels_)
+
+
+def test_a_flat_cluster_keeps_its_distances_finite():
+    """Rows on a line: the variance across it is 0, or rounding below 0."""
+    direction = np.array([1.0, 0.3, -0.2])
+    flat = Ellipsoids(np.zeros((1, 3)), np.outer(direction, direction)[None])
+    across = np.cross(direction, [0.0, 0.0, 1.0])
+    squares = flat.squares(np.stack([direction, across]))[:, 0]
+    assert squares[0] == pytest.approx(1.0)
+    assert 1e12 < squares[1] < np.inf
+    assert np.all(np.isfinite(flat.stein(1.0)))
+
+
+def test_distances_are_those_of_the_covariance():
+    rng = np.random.default_rng(1)
+    half = rng.normal(size=(4, 3, 3))
+    params = Ellipsoids(rng.normal(size=(4, 3)), half @ np.swapaxes(half, 1, 2))
+    X = rng.normal(size=(9, 3))
+    for k in range(4):
+        diff, inverse = X - params.centers[k], np.linalg.inv(params.covariances[k])
+        expected = np.einsum("nd,de,ne->n", diff, inverse, diff)
+        np.testing.assert_allclose(params.squares(X)[:, k], expected, rtol=1e-8)

@@ -20,6 +20,7 @@ from kplus.dp_means.moves import (
 from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
+PLAIN = Scaling(np.zeros(2), 1.0)
 MOVES = [DropEmpty(), OpenClusters(), RemoveCluster()]
 
 
@@ -243,51 +244,6 @@ def test_ties_go_to_the_lower_number(either_way):
 # ------------------------------------------------------------------------- parts
 
 
-def test_scaling_to_a_unit_spread_and_back():
-    rng = np.random.default_rng(0)
-    for scale in (1e-9, 1.0, 1e12):
-        X = rng.normal(size=(40, 3)) * scale + 5.0 * scale
-        scaling = Scaling.fit(X)
-        seen = scaling.transform(X)
-        assert 1.0 <= np.abs(seen).max() < 2.0
-        np.testing.assert_allclose(scaling.inverse_transform(seen), X, rtol=1e-13)
-        assert np.log2(scaling.inv) % 1.0 == 0.0
-        squares = np.sum((X[0] - X[1]) ** 2), np.sum((seen[0] - seen[1]) ** 2)
-        assert scaling.transform_squared(squares[0]) == pytest.approx(
-            squares[1], rel=1e-12
-        )
-        assert scaling.inverse_transform_squared(squares[1]) == pytest.approx(
-            squares[0], rel=1e-12
-        )
-
-
-def test_scaling_of_equal_rows():
-    scaling = Scaling.fit(np.full((4, 2), 7.0))
-    assert scaling.inv == 1.0
-    np.testing.assert_array_equal(scaling.transform(np.full((1, 2), 7.0)), [[0.0, 0.0]])
-
-
-@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-160, 1e150, 1e300])
-def test_scaling_of_extreme_scales(scale):
-    X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
-    scaling = Scaling.fit(X)
-    assert 0.0 < scaling.inv < np.inf
-    assert np.all(np.isfinite(scaling.transform(X)))
-    np.testing.assert_allclose(
-        scaling.inverse_transform(scaling.transform(X)), X, rtol=1e-12
-    )
-
-
-def test_centres_renumbered_and_born():
-    params = Centers.start(Scaling(np.zeros(1), 1.0), np.array([[1.0], [2.0], [3.0]]))
-    params = params.moved_to(params.centers + 0.5)
-    after = params.regroup(np.array([1, -1, 0])).grown(np.array([[9.0]]))
-    np.testing.assert_array_equal(after.centers, [[3.5], [1.5], [9.0]])
-    np.testing.assert_array_equal(after.refs, [[3.0], [1.0], [9.0]])
-    assert after.travel[2] == 0.0
-    assert np.all(after.travel[:2] >= 0.5)
-
-
 def candidates(cost, row):
     n = len(cost)
     zeros = np.zeros(n, dtype=np.int64)
@@ -321,21 +277,71 @@ def test_a_shortlist_breaks_ties_by_row(monkeypatch):
     np.testing.assert_array_equal(places, [2, 1])
 
 
-def test_copies_of_a_candidate_count_as_one(monkeypatch):
-    monkeypatch.setattr(fast, "_MOST_CANDIDATES", 2)
-    y = np.array([[1.0], [2.0], [2.0], [3.0]])
-    zeros = np.zeros(4, dtype=int)
-    found = Candidates(
-        np.array([1.0, 3.0, 3.0, 2.0]), np.arange(4), zeros, np.array([1.0, 1, 2, 1]), y
-    )
-    kept = found.ranked()
-    np.testing.assert_array_equal(kept.row, [1, 3])
-    np.testing.assert_array_equal(kept.weight, [3.0, 1.0])
-
-
 def test_the_report_of_a_pass_is_forgotten_but_not_the_statistics():
     sums = ClusterSums(np.ones(2), np.ones((2, 1)), np.ones(2), np.ones(2), moved=3)
     sums.candidates = candidates([1.0], [0])
     sums.begin_pass()
     assert (sums.moved, len(sums.candidates), sums.removal_cost.sum()) == (0, 0, 0.0)
     assert sums.counts.sum() == 2.0
+
+
+@pytest.mark.parametrize("few", [0, 10**6], ids=["bounded", "measured"])
+def test_a_second_look_at_the_same_centres_moves_no_row(few, monkeypatch):
+    """Also where the bounds say that not a single row need be read."""
+    monkeypatch.setattr(fast, "_FEW", few)
+    X = np.random.default_rng(0).normal((20.0, 0.0), size=(60, 2))
+    X[:30] *= -1.0
+    model = DPMeansModel(np.inf)
+    params = Centers.start(PLAIN, np.array([[20.0, 0.0], [-20.0, 0.0]]))
+    with SerialEngine(ArrayBlocks(X, 16)) as engine:
+        first, second = (engine.sweep(model, params, range(4)) for _ in "ab")
+        assert first.moved == 60
+        assert not model.converged(first)
+        assert second.moved == 0
+        assert model.converged(second)
+        np.testing.assert_array_equal(second.counts, [0.0, 0.0])  # the change
+
+
+def some_candidates(cost, y):
+    n = len(cost)
+    return Candidates(
+        np.asarray(cost, float),
+        np.arange(n),
+        np.zeros(n, int),
+        np.ones(n),
+        np.asarray(y, float)[:, None],
+    )
+
+
+def test_many_copies_of_a_row_do_not_crowd_out_others():
+    """One far row, 600 copies of a nearer one, then a hundred others."""
+    values = np.concatenate([[50.0], np.full(600, 40.0), 30.0 - 0.1 * np.arange(100)])
+    kept = some_candidates(values**2, values).ranked()
+    assert len(kept) == 102
+    np.testing.assert_allclose(kept.y[:, 0], np.unique(values)[::-1])
+    np.testing.assert_array_equal(kept.weight[:3], [1.0, 600.0, 1.0])
+    halves = (np.arange(0, 701, 2), np.arange(1, 701, 2))
+    parts = [some_candidates(values**2, values).at(half) for half in halves]
+    joined = parts[0].merged(parts[1])
+    np.testing.assert_array_equal(joined.row, kept.row)
+    np.testing.assert_array_equal(joined.weight, kept.weight)
+
+
+def test_without_copies_the_costliest_are_kept():
+    cost = np.random.default_rng(1).permutation(2000).astype(float)
+    kept = some_candidates(cost, cost).ranked()
+    np.testing.assert_array_equal(kept.cost, np.arange(1999.0, 1999.0 - 512, -1.0))
+    np.testing.assert_array_equal(cost[kept.row], kept.cost)
+
+
+def test_where_no_cluster_has_rows_all_are_empty():
+    sums, model = ClusterSums.zeros(3, 2), DPMeansModel(1.0)
+    centers = np.arange(6.0).reshape(3, 2)
+    start = Centers.start(PLAIN, centers)
+    assert model.empty(start, sums).all()
+    np.testing.assert_array_equal(model.means(start, sums), centers)
+    sums.counts[1] = 5.0
+    sums.counts[2] = 1e-15  # weights that came and went
+    np.testing.assert_array_equal(model.empty(start, sums), [True, False, True])
+    earlier = replace(start, mass=np.array([0.0, 0.0, 1.0]))
+    np.testing.assert_array_equal(model.empty(earlier, sums), [True, False, False])

@@ -1,14 +1,12 @@
-"""Serial and collapsed DP-means against the obvious algorithms; claims MB-5 to MB-7."""
+"""Serial and collapsed DP-means against the obvious algorithms; claim MB-6."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import gammaln
 
 import reference
 from jobs import make_job
-from kplus import DPMeans
 from kplus.core.loop import run
 from kplus.core.runs import labels_of, one_by_one
 from kplus.data.blocks import ArrayBlocks
@@ -334,72 +332,12 @@ def test_collapsed_number_with_too_few_distinct_rows():
     assert fitted.objective == 0.0
 
 
-# ----------------------------------------------------------------------- claims
-
-
-def test_MB_5_collapsed_objective_is_eq_8_and_eq_9(blobs):
-    model = DPMeans(30.0, collapsed=True, tol=0).fit(blobs)
-    labels = model.labels_
-    for value in (
-        reference.collapsed_trace(blobs, labels, 30.0),
-        reference.collapsed_means(blobs, labels, 30.0),
-    ):
-        np.testing.assert_allclose(model.objective_, value, rtol=1e-10)
-    refit = reference.means(blobs, labels, model.n_clusters_)
-    uncollapsed = reference.objective(blobs, labels, refit, 30.0)
-    np.testing.assert_allclose(model.objective_, uncollapsed, rtol=1e-10)
-
-
-def log_eq_7(X, labels, variance, prior_variance=1.0):
-    """log P(X | Z) with the means integrated out; the paper's I_D is I_K here."""
-    (N, D), K = X.shape, labels.max() + 1
-    Z = np.eye(K)[labels]
-    inner = Z.T @ Z + variance / prior_variance * np.eye(K)
-    hat = Z @ np.linalg.solve(inner, Z.T)
-    trace = np.trace(X.T @ (np.eye(N) - hat) @ X)
-    constant = N * D * np.log(2.0 * np.pi * variance)
-    constant += K * D * np.log(prior_variance / variance)
-    return -0.5 * (trace / variance + constant + D * np.linalg.slogdet(inner)[1])
-
-
-def test_MB_5_the_marginal_posterior_tends_to_eq_9():
-    X = some_rows(11, n=30)
-    X -= X.mean(axis=0)
-    fitted = refine(job(X), np.zeros((1, 2)), 6.0)
-    sizes = np.bincount(fitted.labels)
-    gaps = []
-    for variance in (1e-3, 1e-5, 1e-7):
-        log_joint = log_eq_7(X, fitted.labels, variance)
-        log_joint += reference.log_eppf(sizes, -6.0 / (2.0 * variance))
-        gaps.append(abs(-2.0 * variance * log_joint / fitted.objective - 1.0))
-    assert gaps[0] > gaps[1] > gaps[2]
-    assert gaps[2] < 1e-5
-
-
-def log_eq_11(sizes, K, log_theta):
-    """Dirichlet-multinomial of a clustering, at most K clusters."""
-    theta, N = np.exp(log_theta), np.sum(sizes)
-    return (
-        gammaln(K * theta) - gammaln(N + K * theta)
-        + np.sum(gammaln(np.asarray(sizes) + theta) - gammaln(theta))
-    )  # fmt: skip
-
-
-def test_MB_7_limits_of_the_bounded_prior():
-    """θ fixed: nothing remains. θ = exp(-λ²/2σ²): λ² for each cluster but one."""
-    sizes, K, penalty = [5, 3, 9], 6, 2.0
-    for variance in (1e-2, 1e-4, 1e-6):
-        assert abs(2.0 * variance * log_eq_11(sizes, K, 0.0)) < 100.0 * variance
-    for variance in (1e-1, 1e-2, 2e-3):  # below that θ itself underflows
-        value = -2.0 * variance * log_eq_11(sizes, K, -penalty / (2.0 * variance))
-        assert abs(value - penalty * (len(sizes) - 1)) < 50.0 * variance
-
-
-def test_MB_7_without_penalty_a_cap_is_k_means(blobs):
-    """Penalty 0 with cap K: a fixed point of k-means, no cluster opened or emptied."""
-    model = DPMeans(n_clusters=5, collapsed=True, tol=0).fit(blobs)
-    means = reference.means(blobs, model.labels_, 5)
-    np.testing.assert_allclose(model.cluster_centers_, means, atol=1e-12)
-    np.testing.assert_array_equal(reference.nearest(blobs, means)[0], model.labels_)
-    sse = reference.squared_error(blobs, model.labels_, means)
-    np.testing.assert_allclose(model.objective_, sse, rtol=1e-12)
+def test_reports_of_rows_one_by_one_begin_anew_with_each_pass():
+    total, part = Tally.zeros(2, 3), Tally.zeros(3, 3)
+    part.counts[2], part.moved, part.born = 5.0, 4, np.ones((2, 3))
+    for n in (1, 2):
+        total += part
+        assert (total.moved, len(total.born)) == (4 * n, 2 * n)
+    total.begin_pass()
+    assert (total.moved, len(total.born)) == (0, 0)
+    np.testing.assert_array_equal(total.counts, [0.0, 0.0, 10.0])

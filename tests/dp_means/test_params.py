@@ -1,10 +1,8 @@
-"""What the kernels are told of centres: bounds that must never promise too much."""
+"""Scaling and centres: the bounds for the kernels must never promise too much."""
 
 import numpy as np
 import pytest
 
-import reference
-from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Centers, Scaling
 
 PLAIN = Scaling(np.zeros(3), 1.0)
@@ -66,37 +64,46 @@ def test_tiers_hold_the_centres_that_drifted_most():
         assert beyond == pytest.approx(np.max(length[rest], initial=0.0))
 
 
-def test_a_flat_cluster_keeps_its_distances_finite():
-    """Rows on a line: the variance across it is 0, or rounding below 0."""
-    direction = np.array([1.0, 0.3, -0.2])
-    flat = Ellipsoids(np.zeros((1, 3)), np.outer(direction, direction)[None])
-    across = np.cross(direction, [0.0, 0.0, 1.0])
-    squares = flat.squares(np.stack([direction, across]))[:, 0]
-    assert squares[0] == pytest.approx(1.0)
-    assert 1e12 < squares[1] < np.inf
-    assert np.all(np.isfinite(flat.stein(1.0)))
+def test_scaling_to_a_unit_spread_and_back():
+    rng = np.random.default_rng(0)
+    for scale, offset in ((1e-9, 5e-9), (1.0, 5.0), (1e12, 5e12), (1e-3, 1e7)):
+        X = rng.normal(size=(40, 3)) * scale + offset
+        scaling = Scaling.fit(X)
+        Y = scaling.transform(X)
+        assert 1.0 <= np.abs(Y).max() < 2.0
+        np.testing.assert_allclose(scaling.inverse_transform(Y), X, rtol=1e-13)
+        assert np.log2(scaling.inv) % 1.0 == 0.0
+        squares = np.sum((X[0] - X[1]) ** 2), np.sum((Y[0] - Y[1]) ** 2)
+        assert scaling.transform_squared(squares[0]) == pytest.approx(
+            squares[1], rel=1e-12
+        )
+        assert scaling.inverse_transform_squared(squares[1]) == pytest.approx(
+            squares[0], rel=1e-12
+        )
 
 
-def test_distances_are_those_of_the_covariance():
-    rng = np.random.default_rng(1)
-    half = rng.normal(size=(4, 3, 3))
-    params = Ellipsoids(rng.normal(size=(4, 3)), half @ np.swapaxes(half, 1, 2))
-    X = rng.normal(size=(9, 3))
-    for k in range(4):
-        diff, inverse = X - params.centers[k], np.linalg.inv(params.covariances[k])
-        expected = np.einsum("nd,de,ne->n", diff, inverse, diff)
-        np.testing.assert_allclose(params.squares(X)[:, k], expected, rtol=1e-8)
+def test_scaling_of_equal_rows():
+    scaling = Scaling.fit(np.full((4, 2), 7.0))
+    assert scaling.inv == 1.0
+    np.testing.assert_array_equal(scaling.transform(np.full((1, 2), 7.0)), [[0.0, 0.0]])
 
 
-def test_squares_are_scaled_as_rows_are():
-    X = 1e7 + np.random.default_rng(2).normal(scale=1e-3, size=(20, 3))
+@pytest.mark.parametrize("scale", [5e-324, 1e-300, 1e-160, 1e150, 1e300])
+def test_scaling_of_extreme_scales(scale):
+    X = np.array([[0.0], [1.0], [2.0], [3.0]]) * scale
     scaling = Scaling.fit(X)
-    assert np.abs(scaling.transform(X)).max() < 2.0
-    assert np.abs(scaling.transform(X)).max() >= 1.0
-    far = reference.square_distances(X[:1], X[1:2])[0, 0]
-    seen = reference.square_distances(
-        scaling.transform(X[:1]), scaling.transform(X[1:2])
-    )[0, 0]
-    assert scaling.transform_squared(far) == pytest.approx(seen, rel=1e-9)
-    assert scaling.inverse_transform_squared(seen) == pytest.approx(far, rel=1e-9)
-    np.testing.assert_array_equal(scaling.inverse_transform(scaling.transform(X)), X)
+    assert 0.0 < scaling.inv < np.inf
+    assert np.all(np.isfinite(scaling.transform(X)))
+    np.testing.assert_allclose(
+        scaling.inverse_transform(scaling.transform(X)), X, rtol=1e-12
+    )
+
+
+def test_centres_renumbered_and_born():
+    params = Centers.start(Scaling(np.zeros(1), 1.0), np.array([[1.0], [2.0], [3.0]]))
+    params = params.moved_to(params.centers + 0.5)
+    after = params.regroup(np.array([1, -1, 0])).grown(np.array([[9.0]]))
+    np.testing.assert_array_equal(after.centers, [[3.5], [1.5], [9.0]])
+    np.testing.assert_array_equal(after.refs, [[3.0], [1.0], [9.0]])
+    assert after.travel[2] == 0.0
+    assert np.all(after.travel[:2] >= 0.5)
