@@ -121,7 +121,7 @@ def test_MB_1_expected_number_agrees_with_the_eppf():
 @pytest.mark.parametrize("seed", range(5))
 def test_MB_1_charging_the_first_cluster_too_changes_no_minimiser(seed):
     X = np.random.default_rng(seed).normal(size=(6, 2))
-    found = []
+    best = []
     for charge in (0, 1):
         values = []
         for labels in reference.partitions(6):
@@ -130,8 +130,8 @@ def test_MB_1_charging_the_first_cluster_too_changes_no_minimiser(seed):
             values.append(
                 reference.squared_error(X, labels, C) + 0.8 * (K - 1 + charge)
             )
-        found.append(int(np.argmin(values)))
-    assert found[0] == found[1]
+        best.append(int(np.argmin(values)))
+    assert best[0] == best[1]
 
 
 def test_MB_1_without_scaling_theta_every_row_is_its_own_cluster():

@@ -88,16 +88,16 @@ def test_pass_and_update_equal_brute_force(weighted):
     labels = np.arange(60) % 3
     C, covariances = best_parameters(X, labels, 3, 7.0, 0.5, w)
     model = FullCovarianceModel(7.0, 0.5)
-    result, found = one_pass(model, Ellipsoids(C, covariances), X, w)
+    result, labels = one_pass(model, Ellipsoids(C, covariances), X, w)
     squares = mahalanobis(X, C, covariances)
-    np.testing.assert_array_equal(found, np.argmin(squares, axis=1))
-    value = objective(X, found, C, covariances, 7.0, 0.5, w)
+    np.testing.assert_array_equal(labels, np.argmin(squares, axis=1))
+    value = objective(X, labels, C, covariances, 7.0, 0.5, w)
     np.testing.assert_allclose(result.history[0], value, rtol=1e-12)
     second = np.sort(squares, axis=1)[:, 1] - np.min(squares, axis=1)
-    removal_cost = np.bincount(found, second * reference.weights_or_ones(X, w), 3)
+    removal_cost = np.bincount(labels, second * reference.weights_or_ones(X, w), 3)
     np.testing.assert_allclose(result.total.removal_cost, removal_cost, rtol=1e-10)
     updated = model.update(result.params, result.total)
-    C, covariances = best_parameters(X, found, 3, 7.0, 0.5, w)
+    C, covariances = best_parameters(X, labels, 3, 7.0, 0.5, w)
     np.testing.assert_allclose(updated.centers, C, rtol=1e-10)
     np.testing.assert_allclose(updated.covariances, covariances, rtol=1e-9, atol=1e-12)
 
@@ -119,12 +119,12 @@ def test_update_is_the_minimum(n):
 
     start = np.concatenate([X[0] + 0.3, [1.0, 0.1, 1.2]])
     options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-10, "fatol": 1e-12}
-    found = minimize(value, start, method="Nelder-Mead", options=options)
+    minimum = minimize(value, start, method="Nelder-Mead", options=options)
     C, covariances = best_parameters(X, np.zeros(n, int), 1, penalty, floor)
     best = objective(X, np.zeros(n, int), C, covariances, penalty, floor)
-    np.testing.assert_allclose(found.fun, best, rtol=1e-8, atol=1e-9)
-    np.testing.assert_allclose(unpack(found.x)[0], C, atol=1e-3)
-    np.testing.assert_allclose(unpack(found.x)[1], covariances, atol=1e-3)
+    np.testing.assert_allclose(minimum.fun, best, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(unpack(minimum.x)[0], C, atol=1e-3)
+    np.testing.assert_allclose(unpack(minimum.x)[1], covariances, atol=1e-3)
     log_det = np.linalg.slogdet(covariances[0] / floor)[1]
     np.testing.assert_allclose(best, penalty * log_det, atol=1e-12)
 

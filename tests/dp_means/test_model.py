@@ -174,15 +174,15 @@ def test_candidates_are_the_rows_that_cost_more_than_a_cluster(seed, either_way)
     params = Centers.start(scaling, X[:2].copy())
     with SerialEngine(ArrayBlocks(X, 8), weights) as engine:
         total = engine.sweep(DPMeansModel(penalty), params, range(engine.n_blocks))
-        found = total.candidates
+        reported = total.candidates
     labels, d2 = reference.nearest(X, X[:2])
     share = np.minimum(reference.weights_or_ones(X, weights), 1.0)
     expected = np.flatnonzero(share * d2 > penalty)
-    np.testing.assert_array_equal(np.sort(found.row), expected)
-    np.testing.assert_allclose(found.cost, (share * d2)[found.row], rtol=1e-14)
-    np.testing.assert_array_equal(found.label, labels[found.row])
-    np.testing.assert_array_equal(found.y, X[found.row])
-    assert np.all(np.diff(found.cost) <= 0.0)
+    np.testing.assert_array_equal(np.sort(reported.row), expected)
+    np.testing.assert_allclose(reported.cost, (share * d2)[reported.row], rtol=1e-14)
+    np.testing.assert_array_equal(reported.label, labels[reported.row])
+    np.testing.assert_array_equal(reported.y, X[reported.row])
+    assert np.all(np.diff(reported.cost) <= 0.0)
 
 
 def test_costs_stay_exact_on_later_visits(either_way):

@@ -111,13 +111,15 @@ def test_means_without_the_rows_that_leave():
     X = np.vstack([rows(4), rows(4)[:20]])
     params = Centers.start(PLAIN, X[:3].copy())
     total, labels = visit(X, DPMeansModel(0.1), params)
-    found = total.candidates
-    opened = spread_out(found, 1.0, 5)
+    candidates = total.candidates
+    opened = spread_out(candidates, 1.0, 5)
     own, new = (reference.nearest(X, C)[1] for C in (params.centers, opened.y))
-    leave = np.isin(np.arange(len(X)), found.row) & (new < own)
+    leave = np.isin(np.arange(len(X)), candidates.row) & (new < own)
     assert leave[opened.row].all()
     expected = reference.means(X, labels, 3, (~leave).astype(float))
-    np.testing.assert_allclose(means_without(params, total, found, opened), expected)
+    np.testing.assert_allclose(
+        means_without(params, total, candidates, opened), expected
+    )
 
 
 def test_a_cluster_whose_only_row_leaves_stays_where_it_was():
@@ -247,7 +249,7 @@ def test_best_splits_promise_what_they_give(seed):
 
 
 def test_splits_reach_the_target_and_report_convergence():
-    X, seen = rows(1), []
+    X, steps = rows(1), []
     with SerialEngine(ArrayBlocks(X)) as engine:
         split = SplitClusters(
             X,
@@ -255,11 +257,11 @@ def test_splits_reach_the_target_and_report_convergence():
             lambda: np.concatenate([local.labels for local in engine.locals()]),
             6,
             lambda K: 1,
-            lambda sse, counts: seen.append((len(counts), sse)),
+            lambda sse, counts: steps.append((len(counts), sse)),
         )
         start = Centers.start(PLAIN, X.mean(axis=0, keepdims=True))
         model = DPMeansModel(np.inf)
         result = loop.run(model, engine, start, moves=[split], max_iter=500, tol=0.0)
     assert result.params.K == 6
-    assert [K for K, _ in seen] == [1, 2, 3, 4, 5, 6]
-    assert np.all(np.diff([sse for _, sse in seen]) < 0.0)
+    assert [K for K, _ in steps] == [1, 2, 3, 4, 5, 6]
+    assert np.all(np.diff([sse for _, sse in steps]) < 0.0)

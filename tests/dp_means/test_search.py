@@ -110,15 +110,15 @@ def test_assign_and_distances(seed, threads):
     weights = [None, rng.uniform(0, 2, len(X))][seed % 2]
     scaling = Scaling.fit(X)
     job = make_job(ArrayBlocks(X, 32), weights, rng, threads)
-    shown = search.assign(job, scaling, C)
+    assigned = search.assign(job, scaling, C)
     expected, d2 = reference.nearest(X, C)
-    np.testing.assert_array_equal(shown.labels, expected)
+    np.testing.assert_array_equal(assigned.labels, expected)
     w = reference.weights_or_ones(X, weights)
-    assert shown.objective == pytest.approx(np.sum(w * d2), rel=1e-9)
+    assert assigned.objective == pytest.approx(np.sum(w * d2), rel=1e-9)
     counts = np.bincount(expected, weights=w, minlength=len(C))
-    np.testing.assert_allclose(shown.counts, counts, atol=1e-12)
+    np.testing.assert_allclose(assigned.counts, counts, atol=1e-12)
     means = reference.means(X, expected, len(C), w)
-    np.testing.assert_allclose(shown.means[counts > 0], means[counts > 0], rtol=1e-9)
+    np.testing.assert_allclose(assigned.means[counts > 0], means[counts > 0], rtol=1e-9)
     np.testing.assert_allclose(
         search.distances(ArrayBlocks(X, 32), C),
         np.sqrt(reference.square_distances(X, C)),
