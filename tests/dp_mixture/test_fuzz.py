@@ -209,7 +209,7 @@ def test_fits(trial):
 @settings(max_examples=60)
 @given(trials(algorithms=("memoized", "full")))
 def test_streams(trial):
-    """Two batches one after the other; the first settles the prior."""
+    """Two batches one after the other; the first resolves the prior."""
     first, second = (
         trial.at(slice(None, trial.n // 2)),
         trial.at(slice(trial.n // 2, None)),

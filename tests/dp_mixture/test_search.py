@@ -228,7 +228,7 @@ def test_densities_are_mixtures_of_predictives():
     np.testing.assert_allclose(found, logsumexp(parts, b=weights, axis=1), rtol=1e-12)
 
 
-def test_the_prior_is_settled_on_the_rows():
+def test_the_prior_is_resolved_on_the_rows():
     X = CASES["gaussian"].rows(100)
     case = CASES["gaussian"]
     family = resolve(job_of(X), case.likelihood, mixture.Columns("abc", case.levels))

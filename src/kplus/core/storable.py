@@ -38,7 +38,7 @@ RECORDS = {
     "Clusters": "kplus.craft.model",
     "CraftModel": "kplus.craft.model",
     "Layout": "kplus.craft.layout",
-    # What users choose as observations, and the same with its prior settled.
+    # What users choose as observations, and the same with a resolved prior.
     "Bernoulli": "kplus.dp_mixture.families.bernoulli",
     "BernoulliFamily": "kplus.dp_mixture.families.bernoulli",
     "Categorical": "kplus.dp_mixture.families.categorical",

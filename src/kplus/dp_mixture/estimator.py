@@ -115,7 +115,7 @@ class DPMixture(Clusterer):
     converged_ : bool
         Whether the fit converged.
     observations_ : object
-        The observations with their prior settled.
+        The observations with their resolved prior.
     categories_ : tuple
         Categories of each column in the order of their codes, None for numbers. Only
         where there are any.

@@ -91,7 +91,7 @@ class MergeComponents:
     """Merge disjoint pairs whose union raises the bound, and order components by size.
 
     The change is exact from cached sums and pair entropies. With many components only
-    the likeliest partners of each are considered, until the fit rests.
+    the likeliest partners of each are considered, until the fit converges.
     """
 
     def __init__(self, records: MoveRecords) -> None:
@@ -211,11 +211,11 @@ def carried_over(
 
 
 class DeleteComponent:
-    """At rest, take a component away where the bound would gain, on trial.
+    """After convergence, remove a component on trial where the bound should rise.
 
-    The last pass has summed what its rows would lose at most under the other
-    components as they are; against that stand its divergence from the prior and its
-    stick. The next pass shows the exact bound, and the loop takes back what failed.
+    The last pass has summed an upper bound on what its rows would lose under the other
+    components as they are; its divergence from the prior and its stick are gained. The
+    next pass gives the exact bound, and the loop undoes a removal that lowered it.
     """
 
     state: list[float]  # sizes of components that were needed

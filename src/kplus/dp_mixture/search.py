@@ -37,12 +37,12 @@ __all__ = [
     "stream",
 ]
 
-_PRIOR_ROWS = 20_000  # rows that a prior is settled on
+_PRIOR_ROWS = 20_000  # rows that a prior is resolved on
 _START_ROWS = 10_000  # rows that a start of several components is made of
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
 _ROUNDS = 3  # how often births are tried everywhere on few rows
 _SAMPLE_BATCHES = 4
-_SAMPLE_TOL = 1e-3  # how much rest a sample waits for
+_SAMPLE_TOL = 1e-3  # tolerance of the fits to samples, in nats per row
 _BLOCK_ROWS = 4096
 
 
@@ -95,7 +95,7 @@ class Seen:
 
 
 def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
-    """Settle the prior on a sample of the rows."""
+    """Resolve the prior on a sample of the rows."""
     sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
     return likelihood.resolve(sample.rows, sample.weights, columns)
 

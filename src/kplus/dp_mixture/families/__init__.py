@@ -27,7 +27,7 @@ class About(NamedTuple):
     """A family at a glance.
 
     The family "some_name" is the file ``some_name.py`` with the classes `cls` (what
-    users choose) and `cls` + "Family" (its prior settled).
+    users choose) and `cls` + "Family" (with a resolved prior).
     """
 
     cls: str

@@ -54,7 +54,7 @@ class Bernoulli:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "BernoulliFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         for name, levels in zip(columns.names, columns.levels, strict=True):
             if levels is not None and levels > 2:
                 raise DataError(

@@ -56,7 +56,7 @@ class Categorical:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "CategoricalFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         refuse_numbers(columns, "categorical")
         levels = np.array([level or 0 for level in columns.levels], dtype=np.int64)
         family = CategoricalFamily(columns.names, levels, np.ones(levels.sum()))

@@ -71,7 +71,7 @@ class DiagGaussian:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "DiagGaussianFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         origin, variances = moments_of_numbers(
             sample, weights, columns, "diag_gaussian"
         )

@@ -81,7 +81,7 @@ class Likelihood(Protocol):
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "Family":
-        """Settle the prior, from a sample of rows where the user left it open.
+        """Resolve the prior, from a sample of rows where the user left it open.
 
         NaN in the sample is a missing value. Raises `DataError`, naming the column,
         where the columns do not suit the family.
@@ -89,7 +89,7 @@ class Likelihood(Protocol):
 
 
 class Family(Protocol):
-    """A likelihood with its prior settled; a frozen dataclass of arrays and scalars.
+    """A likelihood with a resolved prior; a frozen dataclass of arrays and scalars.
 
     Arrays over components have K rows. `X` is float32 or float64, may be read-only,
     and holds NaN where a value is missing.

@@ -56,7 +56,7 @@ class Mixed:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "MixedFamily":
-        """Settle the priors; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the priors; see `kplus.dp_mixture.families.family.Likelihood`."""
         counted = _positions(self.counts, columns)
         coded = [j for j, levels in enumerate(columns.levels) if levels is not None]
         numeric = sorted(set(range(len(columns.names))) - set(coded) - set(counted))

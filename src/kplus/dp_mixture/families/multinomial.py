@@ -58,7 +58,7 @@ class Multinomial:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "MultinomialFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         refuse_categories(columns, "multinomial")
         _refuse_no_counts(sample, columns.names)
         D = sample.shape[1]

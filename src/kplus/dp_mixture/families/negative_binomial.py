@@ -81,7 +81,7 @@ class NegativeBinomial:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "NegativeBinomialFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "negative_binomial")
         least = np.maximum(_EXCESS_LEAST / np.maximum(means, 1.0), _DISPERSION_LEAST)
         grid: Array = np.geomspace(_DISPERSION_MOST, least, _N_DISPERSIONS, axis=1)

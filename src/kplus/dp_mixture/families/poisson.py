@@ -57,7 +57,7 @@ class Poisson:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "PoissonFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "poisson")
         shape, rate, D = self.shape, self.rate, len(means)
         if shape is None:

@@ -75,7 +75,7 @@ class SphericalGaussian:
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "SphericalGaussianFamily":
-        """Settle the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
+        """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         origin, variances = moments_of_numbers(
             sample, weights, columns, "spherical_gaussian"
         )
