@@ -14,7 +14,7 @@ from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_in
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
-_WORTH = 1e-3  # nats a row by which the bound must rise to reward a birth
+_WORTH = 1e-3  # nats per row by which the bound must rise to reward a birth
 
 
 @dataclass(frozen=True)

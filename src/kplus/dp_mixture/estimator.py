@@ -71,7 +71,7 @@ class DPMixture(Clusterer):
     max_iter : int, default=300
         Most passes over all rows.
     tol : float, default=1e-5
-        Stop when a pass gains less than that. In nats a row; and no move must be left
+        Stop when a pass gains less than that. In nats per row; and no move must be left
         to try.
     batch_size : int or None, default=None
         Rows read at a time. Components are updated after each such batch; by default
@@ -84,7 +84,7 @@ class DPMixture(Clusterer):
         Seed of all random choices. They concern where births are tried, starts, and
         what `sample` draws.
     verbose : int, default=0
-        Print a line a pass.
+        Print a line per pass.
 
     Attributes
     ----------
@@ -132,10 +132,10 @@ class DPMixture(Clusterer):
     Notes
     -----
     A fit keeps the sums of each batch: for B batches, K components and M numbers in
-    the statistics of a row (M = D + D(D+1)/2 for "gaussian" with D columns, 3 D for
+    the statistics per row (M = D + D(D+1)/2 for "gaussian" with D columns, 3 D for
     "diag_gaussian") this takes B·K·(M + 4 + (K-1)/2)·8 bytes. `memory_limit` bounds
-    it, with K guessed as `max_components`, or 100. Beyond that, a row takes about 8 to
-    20 bytes.
+    it, with K guessed as `max_components`, or 100. Beyond that, a fit takes about
+    8 to 20 bytes per row.
 
     Missing values are NaN, where the observations take them. Categories are columns of
     text or categories in a data frame or file, or codes 0, 1, ... in an array.

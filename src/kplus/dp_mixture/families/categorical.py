@@ -36,8 +36,9 @@ class Categorical:
     pseudo_counts : float, sequence of n_features floats or arrays, or None
         How many rows of each category the prior counts for: one number for all, or
         for each column a number or an array over its categories. By default two rows
-        a column in all, shared out as its categories are (after one more row of each,
-        so that none is 0). ``Categorical(pseudo_counts=1)`` is the uniform prior.
+        per column in all, in proportion to the counts of its categories (after one
+        more row of each, so that none is 0). ``Categorical(pseudo_counts=1)`` is
+        the uniform prior.
 
     Notes
     -----

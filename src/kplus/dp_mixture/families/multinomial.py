@@ -36,9 +36,9 @@ class Multinomial:
     Parameters
     ----------
     pseudo_counts : float, array of shape (n_features,) or None
-        How many counts of each column the prior is worth. By default half a count a
-        column, but in all no more than a row holds on average, shared out as the
-        counts of the data are (after half a count more for each column).
+        How many counts of each column the prior is worth. By default half a count
+        per column, but in all no more than a row holds on average, in proportion to
+        the counts of the data (after half a count more for each column).
 
     Notes
     -----
