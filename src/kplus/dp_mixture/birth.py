@@ -102,7 +102,7 @@ class BornComponents:
             self._best, self._unrewarded, self._round = bound, 0, 0
 
     def planned(self, params: Components) -> Proposal | None:
-        """Ask the next pass to note rows of some components."""
+        """Plan that the next pass collects rows of some components."""
         settings = self.settings
         room = settings.max_components - params.K
         if room < 1 or self._unrewarded >= settings.patience:
@@ -121,8 +121,8 @@ class BornComponents:
         tried, waited = params.tried.copy(), params.waited.copy()
         tried[targets], waited[targets] = params.N[targets], 0
         plan = replace(params.plan, targets=targets, seed=seed)
-        asked = replace(params, plan=plan, tried=tried, waited=waited)
-        return Proposal(asked, np.arange(params.K), params.K, exact=True)
+        planned = replace(params, plan=plan, tried=tried, waited=waited)
+        return Proposal(planned, np.arange(params.K), params.K, exact=True)
 
     def _untried(self, params: Components) -> IntArray:
         """Components that were not tried at about their present count."""

@@ -185,7 +185,7 @@ class DPMixture(Clusterer):
     }
     _measure = "lower bound"
     _result = "_params"
-    _asked: Any  # the observations of the fit, as they were given
+    _given_observations: Any  # the observations of the fit, as they were given
 
     def __init__(
         self,
@@ -267,7 +267,10 @@ class DPMixture(Clusterer):
         if reset:
             likelihood, last = by_name(self.observations), settings.warm_fit(self)
         else:
-            likelihood, last = by_name(self._asked), settings.LastFit.of(self)
+            likelihood, last = (
+                by_name(self._given_observations),
+                settings.LastFit.of(self),
+            )
         return settings.open_rows(self, X, likelihood, last, reset=reset)
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
@@ -295,7 +298,7 @@ class DPMixture(Clusterer):
         )
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
-        at: search.Seen = info.params
+        at: search.PassParams = info.params
         return settings.attributes(
             self.observations, table.coding, at.family, at.components
         )
@@ -324,9 +327,9 @@ class DPMixture(Clusterer):
         self.moves_ = settings.moves_table(result.records)
 
     def _store_more(self, result: search.MixtureFit, table: Table) -> None:
-        asked, earlier = self._asked, self.moves_
+        given, earlier = self._given_observations, self.moves_
         self._store(result, table)
-        self._asked, self.moves_ = asked, latest(earlier, self.moves_)
+        self._given_observations, self.moves_ = given, latest(earlier, self.moves_)
 
     def _warn(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn(result, table)
@@ -443,7 +446,7 @@ class DPMixture(Clusterer):
         """What a model file keeps beside the public attributes."""
         q = self._params
         return {
-            "asked": self._asked,
+            "asked": self._given_observations,
             "coding": self._coding,
             "N": q.N,
             "S": q.S,
@@ -470,7 +473,7 @@ class DPMixture(Clusterer):
         for part, n in n_columns.items():
             if n != self.n_features_in_:
                 raise ValueError(f"{part} has {n} columns, not {self.n_features_in_}.")
-        self._asked, self._coding = kept["asked"], coding
+        self._given_observations, self._coding = kept["asked"], coding
         model = DPMixtureModel(family, self.concentration_)
         # BLAS in one thread, as in a fit: with more it may round in another way.
         SINGLE_THREAD.take()

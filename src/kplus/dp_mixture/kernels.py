@@ -170,7 +170,7 @@ def gather_support(starts, support, r, weights, K):
 
 @kernel
 def gather_pairs(candidates, K):
-    """Pairs of row and slot by the component asked for; -1 asks for none.
+    """Pairs of row and slot by the component in the slot; -1 is none.
 
     {(n, c) : candidates_nc = k}.
     """
@@ -215,12 +215,12 @@ def candidate_sets(starts, support, neighbours, n_active):
 
 
 @kernel
-def _add_new(found, size, k):
+def _add_new(entries, size, k):
     """Add k to the first `size` entries unless it is there; return how many came."""
     for i in range(size):
-        if found[i] == k:
+        if entries[i] == k:
             return 0
-    found[size] = k
+    entries[size] = k
     return 1
 
 
@@ -291,8 +291,8 @@ def gather_scores(Y, starts, rows, slots, means, whiten, const, out):
     """out[n, slot] = const_k - ½ |(y_n - m_k) whiten_k|² for the pairs of each k.
 
     Memoized, supplement Eq. 19: E[log p(x | φ_k)] of a Gaussian. Pairs
-    ``starts[k]:starts[k + 1]`` name the rows that ask for component k and where in
-    their row of `out` the answer goes.
+    ``starts[k]:starts[k + 1]`` name the rows that score component k and the slot
+    of the score in their row of `out`.
     """
     D = Y.shape[1]
     gathered, turned = np.empty((_CHUNK, D)), np.empty((_CHUNK, D))

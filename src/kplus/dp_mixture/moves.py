@@ -276,11 +276,11 @@ class PresentComponents:
         if self.tidy:
             K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))
         old_to_new = np.where(old_to_new < K, old_to_new, -1)
-        shown = carried_over(
+        ordered = carried_over(
             at.model, at.params, total.regroup(old_to_new, K), old_to_new
         )
         plan = Plan(everyone=True, frozen=True)
-        return Proposal(replace(shown, plan=plan), old_to_new, K)
+        return Proposal(replace(ordered, plan=plan), old_to_new, K)
 
 
 def _ranked(total: MixtureStats) -> IntArray:

@@ -28,7 +28,7 @@ from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = [
     "MixtureFit",
-    "Seen",
+    "PassParams",
     "Spec",
     "fit",
     "log_densities",
@@ -83,8 +83,8 @@ class MixtureFit:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a callback learns of a pass."""
+class PassParams:
+    """The parameters after a pass, for callbacks."""
 
     family: Family
     components: Components
@@ -176,7 +176,7 @@ def _run(
         moves.append(DeleteComponent(records))
 
     def reported(info: PassInfo) -> PassInfo:
-        return replace(negated(info), params=Seen(spec.model.family, info.params))
+        return replace(negated(info), params=PassParams(spec.model.family, info.params))
 
     result, labels = run_job(
         job, spec.model, start, moves,

@@ -55,7 +55,7 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 
 
 def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
-    """The model, the moves and the batches that the parameters ask for."""
+    """The model, the moves and the batches of the estimator's parameters."""
     alpha = None if dp.concentration == "infer" else float(dp.concentration)
     active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
     cap = np.inf if dp.max_components is None else dp.max_components
@@ -95,7 +95,7 @@ def cut(source: Any, n_batches: int) -> Blocks:
     """The same table in blocks of which each batch has the same number.
 
     An even number, unless batches are small: two threads then share the work. Blocks
-    of people's own stay as they are.
+    that users define stay as they are.
     """
     if isinstance(source, UserBlocks):
         return source
@@ -105,8 +105,8 @@ def cut(source: Any, n_batches: int) -> Blocks:
     n_blocks = (
         2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
     )
-    found: Blocks = source.cut(-(-batch_rows // n_blocks))
-    return found
+    blocks: Blocks = source.cut(-(-batch_rows // n_blocks))
+    return blocks
 
 
 # --------------------------------------------------------------------- tables
@@ -134,8 +134,8 @@ def warm_fit(dp: Any) -> LastFit | None:
     """The fit that a warm start begins with, if it had the same observations."""
     if not dp.warm_start or not hasattr(dp, "_params"):
         return None
-    same = dp._asked is dp.observations or (
-        isinstance(dp.observations, str) and dp._asked == dp.observations
+    same = dp._given_observations is dp.observations or (
+        isinstance(dp.observations, str) and dp._given_observations == dp.observations
     )
     return LastFit.of(dp) if same else None
 
@@ -200,7 +200,7 @@ def describe_problem(dp: Any, source: Blocks) -> ValueError:
 def attributes(
     observations: Any, coding: Coding | None, family: Family, params: Components
 ) -> dict[str, Any]:
-    """What components say about themselves, under the names of attributes."""
+    """Fitted attributes of the components, by name."""
     weights = mean_weights(params.N, params.concentration)
     values: dict[str, Any] = {
         "observations_": family,
@@ -210,7 +210,7 @@ def attributes(
         "weights_": weights / weights.sum(),
         "concentration_": float(params.concentration),
         "_params": params,
-        "_asked": observations,
+        "_given_observations": observations,
         "_coding": coding,
     }
     if coding is not None:
@@ -237,10 +237,10 @@ def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
         return
     if likelihood.covariance is None:
         return
-    found = dp.weights_ @ np.diagonal(dp.covariances_, axis1=1, axis2=2)
+    variances = dp.weights_ @ np.diagonal(dp.covariances_, axis1=1, axis2=2)
     given = np.asarray(likelihood.covariance, dtype=np.float64)
-    prior = np.full(len(found), given) if given.ndim == 0 else np.diag(given)
-    ratio = float(np.median(prior / found))
+    prior = np.full(len(variances), given) if given.ndim == 0 else np.diag(given)
+    ratio = float(np.median(prior / variances))
     if ratio > _WIDE:
         warn(
             f"The prior covariance of the components is about {ratio:.3g} times what "

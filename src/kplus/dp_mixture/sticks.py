@@ -93,8 +93,8 @@ def best_concentration(N: Array) -> float:
         prior = (_SHAPE - 1.0) * log_alpha - _RATE * alpha
         return -stick_evidence(N, alpha) - prior
 
-    found = minimize_scalar(cost, bounds=(-12.0, 12.0), method="bounded")
-    return float(np.exp(found.x))
+    best = minimize_scalar(cost, bounds=(-12.0, 12.0), method="bounded")
+    return float(np.exp(best.x))
 
 
 def log_prior(concentration: float) -> float:

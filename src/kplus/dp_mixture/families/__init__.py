@@ -70,8 +70,8 @@ def by_name(observations: "str | Likelihood") -> "Likelihood":
     """
     if isinstance(observations, str) and observations in NAMES:
         module = import_module(home(observations))
-        found: Likelihood = getattr(module, NAMES[observations].cls)()
-        return found
+        likelihood: Likelihood = getattr(module, NAMES[observations].cls)()
+        return likelihood
     # A class has the method too, but is not yet a choice of prior.
     if isinstance(observations, str | type) or not hasattr(observations, "resolve"):
         names = ", ".join(map(repr, NAMES))

@@ -1,4 +1,4 @@
-"""What a mixture asks of its observations: any exponential family with its conjugate.
+"""What a mixture needs from observations: an exponential family with its conjugate.
 
 A component is known by two sums over its rows, N_k = Σ r_nk and S_k = Σ r_nk t(x_n).
 Its posterior, its expected log-likelihood and its evidence are functions of these.
@@ -163,7 +163,7 @@ class FeatureFamily:
         raise NotImplementedError
 
     def check(self, X: Array) -> None:
-        """Every number goes."""
+        """Every number is allowed."""
 
     def log_base(self, X: Array) -> Array:
         return np.zeros(len(X))
@@ -240,8 +240,8 @@ def _distinct(X: Array) -> tuple[Array, IntArray]:
     Columns are filled up with NaN. Counts come often, so that what is costly is better
     done for these few than for all rows.
     """
-    found = [np.unique(x, return_inverse=True) for x in X.T]
-    table = np.full((max(len(values) for values, _ in found), X.shape[1]), np.nan)
-    for d, (values, _) in enumerate(found):
+    columns = [np.unique(x, return_inverse=True) for x in X.T]
+    table = np.full((max(len(values) for values, _ in columns), X.shape[1]), np.nan)
+    for d, (values, _) in enumerate(columns):
         table[: len(values), d] = values
-    return table, np.stack([places for _, places in found], axis=1)
+    return table, np.stack([places for _, places in columns], axis=1)

@@ -78,25 +78,25 @@ def _positions(counts: Any, columns: Columns) -> list[int]:
     """The columns of counts that the user named, ascending."""
     if isinstance(counts, str):
         raise ValueError(f"counts must be a list of columns, got the text {counts!r}.")
-    found = set()
+    positions = set()
     for item in counts:
         if isinstance(item, str) and item in columns.names:
-            found.add(columns.names.index(item))
+            positions.add(columns.names.index(item))
         elif isinstance(item, int | np.integer) and 0 <= item < len(columns.names):
-            found.add(int(item))
+            positions.add(int(item))
         else:
             some = ", ".join(map(repr, columns.names[:10]))
             raise ValueError(
                 f"counts names the column {item!r}, which the table does not have; its "
                 f"{len(columns.names)} columns begin with {some}."
             )
-    for j in found:
+    for j in positions:
         if columns.levels[j] is not None:
             raise DataError(
                 f"Column {columns.names[j]!r} holds categories, so that it cannot be "
                 "among counts."
             )
-    return sorted(found)
+    return sorted(positions)
 
 
 def _some(columns: Columns, where: IntArray) -> Columns:

@@ -123,16 +123,16 @@ def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> 
     if not dof > D - 1:
         raise ValueError(f"dof must exceed n_features - 1 = {D - 1}, not {dof}.")
     if covariance is None:
-        wished = np.diag(default)
+        expected = np.diag(default)
     else:
         given = np.asarray(covariance, np.float64)
-        wished = given * np.eye(D) if given.ndim == 0 else given
-    if wished.shape != (D, D):
+        expected = given * np.eye(D) if given.ndim == 0 else given
+    if expected.shape != (D, D):
         raise ValueError(
-            f"covariance has shape {wished.shape}, X has {D} columns; give a number or "
-            f"an array of shape ({D}, {D})."
+            f"covariance has shape {expected.shape}, X has {D} columns; give a number "
+            f"or an array of shape ({D}, {D})."
         )
-    scatter = max(dof - D - 1.0, 1.0) * wished * units.inv[:, None] * units.inv
+    scatter = max(dof - D - 1.0, 1.0) * expected * units.inv[:, None] * units.inv
     try:
         np.linalg.cholesky(scatter)
     except np.linalg.LinAlgError:

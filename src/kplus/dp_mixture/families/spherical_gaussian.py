@@ -152,6 +152,6 @@ class SphericalGaussianFamily(NormalGammaFamily):
         return self.units.back(q.mean[k] + width * rng.standard_normal(width.shape))
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        found = super().attributes(N, S)
+        values = super().attributes(N, S)
         one = ("covariances_", "precisions_cholesky_")
-        return {name: v[:, 0] if name in one else v for name, v in found.items()}
+        return {name: v[:, 0] if name in one else v for name, v in values.items()}
