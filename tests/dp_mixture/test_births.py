@@ -32,21 +32,21 @@ def asked(model, X, R, move, weights=None):
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("case", [FLAT, DIAG])
-@pytest.mark.parametrize("stand_for", [1.0, 20.0])
-def test_nothing_is_born_of_one_group(case, seed, stand_for):
+@pytest.mark.parametrize("rows_each", [1.0, 20.0])
+def test_nothing_is_born_of_one_group(case, seed, rows_each):
     X = blobs(seed, [[3.0, -40.0]], n=300) * [1.0, 5.0]
     model, rng = case.model(X), np.random.default_rng(seed)
-    assert create(model, X, np.ones(300), stand_for, 10, 20, rng).K == 1
+    assert create(model, X, np.ones(300), rows_each, 10, 20, rng).K == 1
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("case", [FLAT, DIAG])
-@pytest.mark.parametrize("stand_for", [1.0, 20.0])
-def test_three_groups_are_born_of_three(case, seed, stand_for):
+@pytest.mark.parametrize("rows_each", [1.0, 20.0])
+def test_three_groups_are_born_of_three(case, seed, rows_each):
     X = blobs(seed, THREE)
     model, rng = case.model(X), np.random.default_rng(seed)
-    stats = create(model, X, np.ones(180), stand_for, 10, 20, rng)
-    np.testing.assert_allclose(stats.N, 60.0 * stand_for, rtol=0.02)
+    stats = create(model, X, np.ones(180), rows_each, 10, 20, rng)
+    np.testing.assert_allclose(stats.N, 60.0 * rows_each, rtol=0.02)
     means = model.family.attributes(stats.N, stats.S)["means_"]
     for center in THREE:
         assert np.min(np.sum((means - center) ** 2, axis=1)) < 1.0

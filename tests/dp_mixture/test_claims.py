@@ -154,9 +154,9 @@ def test_MO_9_merges_undo_useless_births(monkeypatch):
     assert before.params.K == 3
     born = []
 
-    def needless(model, X, weights, stand_for, *_):
+    def needless(model, X, weights, rows_each, *_):
         rng = np.random.default_rng(len(born))
-        born.append(birth.seeded(model, X, weights * stand_for, 4, rng))
+        born.append(birth.seeded(model, X, weights * rows_each, 4, rng))
         return born[-1]
 
     monkeypatch.setattr(birth, "create", needless)

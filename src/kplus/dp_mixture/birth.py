@@ -14,12 +14,12 @@ from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_in
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
-_WORTH = 1e-3  # nats per row by which the bound must rise to reward a birth
+_MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
 
 @dataclass(frozen=True)
 class BirthSettings:
-    """How births go about it.
+    """Settings of the births.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class BirthSettings:
     n_rounds : int
         How often all components are tried, with fewer seeds each time.
     patience : int
-        Births that the bound does not reward, one after the other, before the last.
+        No more births after so many in succession that did not raise the bound.
     """
 
     max_components: float = np.inf
@@ -71,12 +71,12 @@ class BornComponents:
 
     @property
     def state(self) -> tuple[float, int, int]:
-        """The best bound, births since that it did not reward, and the round."""
-        return self._best, self._unrewarded, self._round
+        """The best bound, births since then, and the round."""
+        return self._best, self._n_failed, self._round
 
     @state.setter
     def state(self, value: tuple[float, int, int]) -> None:
-        self._best, self._unrewarded, self._round = value
+        self._best, self._n_failed, self._round = value
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
@@ -98,14 +98,14 @@ class BornComponents:
 
     def _judge(self, bound: float, total: MixtureStats) -> None:
         """Note whether the bound has risen since the last birth was adopted."""
-        if bound > self._best + _WORTH * total.mass:
-            self._best, self._unrewarded, self._round = bound, 0, 0
+        if bound > self._best + _MIN_GAIN * total.mass:
+            self._best, self._n_failed, self._round = bound, 0, 0
 
     def planned(self, params: Components) -> Proposal | None:
         """Plan that the next pass collects rows of some components."""
         settings = self.settings
         room = settings.max_components - params.K
-        if room < 1 or self._unrewarded >= settings.patience:
+        if room < 1 or self._n_failed >= settings.patience:
             return None
         ready = self._untried(params)
         if not len(ready) and self._round + 1 < settings.n_rounds:
@@ -114,8 +114,8 @@ class BornComponents:
             ready = self._untried(params)
         if not len(ready):
             return None
-        chances = params.N[ready] * np.clip(params.waited[ready], 1, 100) ** 2.0
-        keys = self.rng.exponential(size=len(ready)) / chances
+        odds = params.N[ready] * np.clip(params.waited[ready], 1, 100) ** 2.0
+        keys = self.rng.exponential(size=len(ready)) / odds
         targets = np.sort(ready[np.argsort(keys)[: settings.n_targets]])
         seed = int(self.rng.integers(2**31))
         tried, waited = params.tried.copy(), params.waited.copy()
@@ -140,12 +140,12 @@ class BornComponents:
         rows = np.unique(collected.rows[collected.targets == target])
         X = self.source.take(rows)
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
-        stand_for = max(1.0, float(total.seen[target] / weights.sum()))
+        rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         born = create(
-            model, X, weights, stand_for, n_new, self.settings.n_iter, self.rng
+            model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng
         )
-        if born.K > 1 or _stands_apart(model, total, target, born):
+        if born.K > 1 or _differs_from_earlier(model, total, target, born):
             return born
         return None
 
@@ -157,7 +157,7 @@ class BornComponents:
         targets: IntArray,
         born: Sequence[MixtureStats | None],
     ) -> Proposal:
-        self._unrewarded += 1
+        self._n_failed += 1
         new = [part for part in born if part is not None]
         kept = [int(k) for k, part in zip(targets, born, strict=True) if part]
         room = self.settings.max_components - params.K
@@ -195,27 +195,27 @@ def create(
     model: DPMixtureModel,
     X: Array,
     weights: Array,
-    stand_for: float,
+    rows_each: float,
     n_new: int,
     n_iter: int,
     rng: np.random.Generator,
 ) -> MixtureStats:
-    """Fit rows afresh from K′ seeds, each standing for `stand_for` rows of a target.
+    """Fit rows afresh from K′ seeds, each counted as `rows_each` rows of a target.
 
-    Few rows as they are would not outweigh the prior. But rows that count for many fit
-    noise as well; merges after each iteration therefore charge a component what its
-    parameters gain on the rows they were fitted to against others of their kind, as
-    Akaike's criterion does. Iterations beyond `n_iter` go on as long as they merge.
+    Few rows as they are would not outweigh the prior. But rows that count for many also
+    fit noise. Merges after each iteration therefore subtract the expected overfit from
+    the evidence of a component, as Akaike's criterion does. Iterations continue beyond
+    `n_iter` as long as they merge components.
     """
     fresh = replace(model, n_active=None)
-    heavy = weights * stand_for
+    heavy = weights * rows_each
     stats = seeded(fresh, X, heavy, n_new, rng)
     previous = -np.inf
     for iteration in range(n_iter + n_new):
         params = fresh.posterior(stats.N, stats.S, stats.mass)
         stats = fresh.share_out(params, X, heavy)[0]
         K = stats.K
-        stats = _merged(fresh, stats, params.concentration, stand_for)
+        stats = _merged(fresh, stats, params.concentration, rows_each)
         if stats.K == 1:
             break
         bound = fresh.best_bound(stats)
@@ -223,28 +223,34 @@ def create(
         if stats.K == K and slow:
             break
         previous = bound
-    # Pairs that had better stay apart may still be parts of one whole.
+    # No pair may be worth a merge where all components together are.
     one = MixtureStats.zeros(1, stats.S.shape[1])
     one.N[0], one.S[0] = stats.N.sum(), stats.S.sum(axis=0)
     one.base, one.mass = stats.base, stats.mass
-    several, single = (_charged(fresh, part, stand_for) for part in (stats, one))
+    several, single = (
+        _corrected_bound(fresh, part, rows_each) for part in (stats, one)
+    )
     return stats if several > single else one
 
 
-def _charged(model: DPMixtureModel, stats: MixtureStats, stand_for: float) -> float:
-    """The bound less what its parameters owe to the noise of these rows."""
-    return model.best_bound(stats) - float(_owed(model, stats.N, stand_for).sum())
+def _corrected_bound(
+    model: DPMixtureModel, stats: MixtureStats, rows_each: float
+) -> float:
+    """The bound less the overfit of its components to the sample."""
+    return model.best_bound(stats) - float(
+        _sampling_overfit(model, stats.N, rows_each).sum()
+    )
 
 
-def _owed(model: DPMixtureModel, N: Array, stand_for: float) -> Array:
-    """What components of these counts are charged for the noise they fit.
+def _sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
+    """Overfit of components of these counts because rows are counted several times.
 
-    Nothing where the rows are all the rows of the target.
+    0 where the rows are all the rows of the target.
     """
-    return (stand_for - 1.0) * optimism(model.family, N / stand_for)
+    return (rows_each - 1.0) * overfit(model.family, N / rows_each)
 
 
-def _stands_apart(
+def _differs_from_earlier(
     model: DPMixtureModel, total: MixtureStats, target: int, born: MixtureStats
 ) -> bool:
     """Whether the rows of this pass differ from the earlier ones of their component.
@@ -259,7 +265,7 @@ def _stands_apart(
     parts.S[:] = total.S[target] - born.S[0], born.S[0]
     pair = np.array([[0, 1]])
     # Rows noted count in full, also those that are shared with other components, so
-    # that what is left may be no sums of rows at all; such rows do not stand apart.
+    # that the difference may not be valid sums; then no difference is assumed.
     try:
         with np.errstate(all="ignore"):
             return bool(pair_changes(model, parts, 1.0, pair)[0] < 0.0)
@@ -268,24 +274,24 @@ def _stands_apart(
 
 
 def _merged(
-    model: DPMixtureModel, stats: MixtureStats, concentration: float, stand_for: float
+    model: DPMixtureModel, stats: MixtureStats, concentration: float, rows_each: float
 ) -> MixtureStats:
     pairs = np.column_stack(pair_index(stats.K))
     changes = pair_changes(model, stats, concentration, pairs)
     a, b = pairs.T
-    owed = _owed(model, stats.N, stand_for)
-    changes += owed[a] + owed[b]
-    changes -= _owed(model, stats.N[a] + stats.N[b], stand_for)
+    overfits = _sampling_overfit(model, stats.N, rows_each)
+    changes += overfits[a] + overfits[b]
+    changes -= _sampling_overfit(model, stats.N[a] + stats.N[b], rows_each)
     merges = choose_merges(stats, pairs, changes, 1e-9)
     old_to_new = by_size(stats.N, pairs[merges])
     return stats.regroup(old_to_new, int(old_to_new.max()) + 1)
 
 
-def optimism(family: Family, rows: Array) -> Array:
-    """Nats by which parameters suit the rows they come from better than others.
+def overfit(family: Family, rows: Array) -> Array:
+    """Expected overfit in nats: log-likelihood of the fitted rows less that of others.
 
-    One for each number in t(x), more where rows are few: a matrix of D columns is known
-    from n rows as if from n - D - 2.
+    Akaike's correction: one nat for each number in t(x), more where rows are few, as a
+    matrix of D columns is known from n rows as if from n - D - 2.
     """
     few = 2.0 * family.n_stats / family.n_columns
     out: Array = family.n_stats * rows / np.maximum(rows - few, 1e-3)
@@ -328,8 +334,8 @@ def _in_order(X: Array) -> IntArray:
     return np.lexsort(X.T[::-1])
 
 
-def _drawn(chances: Array, order: IntArray, rng: np.random.Generator) -> int:
-    """A row drawn in proportion to `chances`."""
-    reached = np.cumsum(chances[order])
+def _drawn(weights: Array, order: IntArray, rng: np.random.Generator) -> int:
+    """A row drawn in proportion to `weights`."""
+    reached = np.cumsum(weights[order])
     place = np.searchsorted(reached, rng.random() * reached[-1], side="right")
     return int(order[min(place, len(order) - 1)])
