@@ -61,7 +61,7 @@ def _halves(dof: Array, D: int) -> Array:
     return 0.5 * (np.asarray(dof)[..., None] - np.arange(D))
 
 
-def _mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
+def mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
     """E[log |Λ|] under a Wishart with scale matrix B⁻¹ and log |B| given (Eq. 20)."""
     out: Array = digamma(_halves(dof, D)).sum(-1) + D * np.log(2.0) - log_det
     return out
@@ -336,7 +336,7 @@ class NormalWishartFamily:
     def expect(self, N: Array, S: Array) -> Quadratic:
         D, q = self.n_columns, self._posterior(N, S)
         L, log_det = _factor(q.scatter)
-        const = 0.5 * (_mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength)
+        const = 0.5 * (mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength)
         whiten = _precision_factors(L, np.sqrt(q.dof))
         return Quadratic(const, q.means, whiten, linear=self.linear)
 
