@@ -13,7 +13,7 @@ from kplus.dp_mixture.moves import (
     DeleteComponent,
     MergeComponents,
     MoveRecords,
-    PresentComponents,
+    OrderComponents,
     choose_merges,
     pair_changes,
 )
@@ -201,7 +201,9 @@ def test_what_was_tried_follows_the_larger_part():
         params, tried=np.array([7.0, 8.0, 9.0]), waited=np.array([1, 2, 3]), visits=4
     )
     old_to_new = np.array([0, 1, 0])
-    new = moves.carried_over(model, params, total.regroup(old_to_new, 2), old_to_new)
+    new = moves.regrouped_params(
+        model, params, total.regroup(old_to_new, 2), old_to_new
+    )
     larger = 0 if total.N[0] > total.N[2] else 2
     np.testing.assert_array_equal(new.tried, [params.tried[larger], 8.0])
     np.testing.assert_array_equal(new.waited, [params.waited[larger], 2])
@@ -328,7 +330,7 @@ def test_components_are_presented_by_size_and_without_empty_ones():
     R[:10] = np.eye(5)[3]
     total = stats_of(model, X, R)
     params = model.posterior(total.N, total.S, total.mass)
-    proposal = PresentComponents(True).propose(
+    proposal = OrderComponents(True).propose(
         Position(model, params, total, params, True)
     )
     assert proposal.K == 3
@@ -336,8 +338,6 @@ def test_components_are_presented_by_size_and_without_empty_ones():
     np.testing.assert_array_equal(proposal.params.N, [70.0, 60.0, 50.0])
     assert proposal.params.plan.frozen
     assert proposal.params.plan.everyone
-    kept = PresentComponents(False).propose(
-        Position(model, params, total, params, True)
-    )
+    kept = OrderComponents(False).propose(Position(model, params, total, params, True))
     np.testing.assert_array_equal(kept.old_to_new, [3, 2, 4, 0, 1])
     assert kept.K == 5

@@ -304,8 +304,8 @@ def seeded(
     """Sums of rows put to the nearest of up to K rows drawn by D² sampling."""
     family = model.family
     family.check(X)
-    everyone = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
-    N, S = np.array([weights.sum()]), family.sums(X, everyone)
+    all_rows = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
+    N, S = np.array([weights.sum()]), family.sums(X, all_rows)
     owner = np.zeros(len(X), np.int64)
     order = _in_order(X)
     costs = family.dissimilarity(X, X[_drawn(weights, order, rng)], N, S)

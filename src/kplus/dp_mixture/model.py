@@ -36,7 +36,7 @@ from kplus.dp_mixture.sticks import (
 
 __all__ = ["DPMixtureModel", "StochasticModel", "Support"]
 
-_EVERYONE = np.empty((0, 0), np.int32)
+_ALL_COMPONENTS = np.empty((0, 0), np.int32)
 _NEGLIGIBLE = 1e-20  # responsibilities below this share of the largest are 0 ...
 _SPARSE_NEGLIGIBLE = 1e-12  # ... and in a sparse posterior below this
 _TARGET_SHARE = 0.1  # τ of Eq. 23
@@ -205,7 +205,7 @@ class DPMixtureModel:
         components, r = np.empty(room, np.int32), np.empty(room)
         pairs = np.zeros((K, K))
         responsibilities(
-            scores, _EVERYONE if candidates is None else candidates,
+            scores, _ALL_COMPONENTS if candidates is None else candidates,
             params.log_weights, weights, np.int64(most), -margin,
             Shares(components, r, starts),
             Notes(stats.entropy, pairs, stats.removal_cost),

@@ -16,19 +16,19 @@ __all__ = [
     "MergeComponents",
     "MoveRecord",
     "MoveRecords",
-    "PresentComponents",
+    "OrderComponents",
     "by_size",
-    "carried_over",
     "choose_merges",
     "pair_changes",
+    "regrouped_params",
 ]
 
 _FEW = 40  # up to so many components every pair is considered after every pass
 _N_PARTNERS = 8
-_CHUNK = 2**20  # numbers in the joined sums that are looked at together
+_CHUNK = 2**20  # numbers in the joined sums that are evaluated together
 _ROUNDING = 1e-12  # share of the bound by which a merge may seem to lower it
 _SAME = 0.02  # counts this close belong to the component that was tried before
-_HARDLY = 0.5  # a component of fewer rows is none
+_MIN_COUNT = 0.5  # components of lower count are left out at the end
 
 
 @dataclass
@@ -104,7 +104,7 @@ class MergeComponents:
         if total.K < 2:
             return None
         before = model.best_bound(total)
-        pairs = _partners(model, updated, everyone=at.converged or total.K <= _FEW)
+        pairs = _partners(model, updated, all_pairs=at.converged or total.K <= _FEW)
         changes = pair_changes(model, total, updated.concentration, pairs)
         merges = choose_merges(total, pairs, changes, _ROUNDING * abs(before))
         while True:
@@ -123,14 +123,14 @@ class MergeComponents:
             )
         if K == total.K and (gain <= 0.0 or np.array_equal(old_to_new, np.arange(K))):
             return None
-        new = carried_over(model, updated, merged, old_to_new)
+        new = regrouped_params(model, updated, merged, old_to_new)
         return Proposal(new, old_to_new, K, exact=True)
 
 
-def _partners(model: DPMixtureModel, params: Components, everyone: bool) -> IntArray:
+def _partners(model: DPMixtureModel, params: Components, all_pairs: bool) -> IntArray:
     """Pairs a < b to consider, (P, 2)."""
     K = params.K
-    if everyone:
+    if all_pairs:
         return np.column_stack(pair_index(K))
     cross = model.crossed(params)
     cross = np.maximum(
@@ -165,15 +165,16 @@ def pair_changes(
 def choose_merges(
     total: MixtureStats, pairs: IntArray, changes: Array, rounding: float
 ) -> IntArray:
-    """Disjoint pairs that pay, best first; a component merges at most once.
+    """Disjoint pairs whose merge raises the bound, best first.
 
-    An empty component costs nothing, but does no good either: it goes.
+    A component merges at most once. An empty component changes the bound by
+    0, and is merged as well.
     """
     empty = np.minimum(total.N[pairs[:, 0]], total.N[pairs[:, 1]]) < 1e-6
-    pays = changes > np.where(empty, -rounding, rounding)
+    raises = changes > np.where(empty, -rounding, rounding)
     taken = np.zeros(total.K, np.bool_)
     chosen = []
-    for i in np.flatnonzero(pays)[np.argsort(-changes[pays], kind="stable")]:
+    for i in np.flatnonzero(raises)[np.argsort(-changes[raises], kind="stable")]:
         a, b = pairs[i]
         if not (taken[a] or taken[b]):
             taken[[a, b]] = True
@@ -193,10 +194,10 @@ def by_size(N: Array, merges: IntArray) -> IntArray:
     return place[owner]
 
 
-def carried_over(
+def regrouped_params(
     model: DPMixtureModel, params: Components, total: MixtureStats, old_to_new: IntArray
 ) -> Components:
-    """Parameters for renumbered sums; what was tried follows the larger part."""
+    """Parameters for renumbered sums; a union keeps `tried` of its larger part."""
     K = total.K
     order = np.argsort(params.N, kind="stable")
     order = order[old_to_new[order] >= 0]
@@ -242,7 +243,7 @@ class DeleteComponent:
             return None
         old_to_new = without(total.K, target)
         rest = total.regroup(old_to_new, total.K - 1)
-        new = carried_over(model, updated, rest, old_to_new)
+        new = regrouped_params(model, updated, rest, old_to_new)
         note = (updated.visits - 1, target, float(N[target]))
         return Proposal(new, old_to_new, total.K - 1, trial=True, note=note)
 
@@ -255,7 +256,7 @@ class DeleteComponent:
             self.state.append(count)
 
 
-class PresentComponents:
+class OrderComponents:
     """Number components by falling count; `tidy` leaves out those below half a row.
 
     `lightest` is the smallest weight of a row.
@@ -274,9 +275,9 @@ class PresentComponents:
         old_to_new = np.argsort(_ranked(total))
         K = total.K
         if self.tidy:
-            K = max(1, int(np.count_nonzero(_HARDLY * self.lightest < total.N)))
+            K = max(1, int(np.count_nonzero(_MIN_COUNT * self.lightest < total.N)))
         old_to_new = np.where(old_to_new < K, old_to_new, -1)
-        ordered = carried_over(
+        ordered = regrouped_params(
             at.model, at.params, total.regroup(old_to_new, K), old_to_new
         )
         plan = Plan(everyone=True, frozen=True)

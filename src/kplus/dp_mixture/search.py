@@ -20,7 +20,7 @@ from kplus.dp_mixture.moves import (
     MergeComponents,
     MoveRecord,
     MoveRecords,
-    PresentComponents,
+    OrderComponents,
 )
 from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.sticks import mean_weights
@@ -101,7 +101,7 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
 
 
 def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
-    """Pass over the rows until nothing pays any more, from a start or from seeds.
+    """Pass over the rows until no move raises the bound, from a start or from seeds.
 
     With births, small samples first: most components are born where a pass costs
     little, and the passes over all rows begin near their end.
@@ -115,12 +115,12 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
         start = _seeded_start(job, spec)
     if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
         spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
-    finish = _presented(job, spec)
+    finish = _finishing_move(job, spec)
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 
 
 def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
-    """Components that a sample of the rows pays for."""
+    """Components of a fit to a sample of the rows."""
     sample = draw(job.source, job.weights, size, job.rng)
     blocks, tol = ArrayBlocks(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
     part = job.on_sample(blocks, sample.weights, n_threads=1, tol=tol)
@@ -135,13 +135,13 @@ def stream(
 ) -> MixtureFit:
     """Add rows to those that `earlier` sums: these keep their responsibilities."""
     start = replace(params, mass=earlier.mass)
-    return _run(job, spec, start, _presented(job, spec), earlier)
+    return _run(job, spec, start, _finishing_move(job, spec), earlier)
 
 
-def _presented(job: Job, spec: Spec) -> PresentComponents:
+def _finishing_move(job: Job, spec: Spec) -> OrderComponents:
     weights = job.weights
     lightest = 1.0 if weights is None else float(weights[weights > 0.0].min())
-    return PresentComponents(bool(spec.kinds), lightest)
+    return OrderComponents(bool(spec.kinds), lightest)
 
 
 def _mass(job: Job) -> float:
