@@ -12,8 +12,8 @@ parts[2, 3:, :3] = [[1, 0, 0], [1, 1, 0], [1, 1, 1]]  # stairs
 parts[3, 3:, 3:] = [[1, 1, 1], [0, 1, 0], [0, 1, 0]]  # a hammer
 
 rng = np.random.default_rng(0)
-shown = rng.random((200, 4)) < 0.5
-clean = shown @ parts.reshape(4, 36)
+has_part = rng.random((200, 4)) < 0.5
+clean = has_part @ parts.reshape(4, 36)
 X = clean + rng.normal(0, 0.3, clean.shape)
 hidden = rng.random(X.shape) < 0.3
 seen = np.where(hidden, np.nan, X)

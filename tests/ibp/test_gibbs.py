@@ -272,7 +272,7 @@ def test_comembership(model, made):
         model.comembership("both")
 
 
-def test_samples_are_kept_only_if_asked_for(made):
+def test_samples_are_kept_only_with_store_samples(made):
     model = IBPGibbs(**QUICK)
     with pytest.raises(NotFittedError):
         model.comembership()

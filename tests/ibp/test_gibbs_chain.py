@@ -378,7 +378,7 @@ def test_what_a_run_notes(kind):
     assert found.scales.alpha in found.alphas[kept]
 
 
-def test_runs_end_when_told():
+def test_a_callback_ends_a_run():
     seen = []
 
     def callback(info):

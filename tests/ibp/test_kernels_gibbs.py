@@ -355,7 +355,7 @@ def test_marginals_are_those_of_all_patterns(K):
     np.testing.assert_allclose(out, expected, atol=1e-12)
 
 
-def test_mean_field_is_at_rest_and_exact_for_features_apart():
+def test_mean_field_converges_and_is_exact_for_features_apart():
     rng = np.random.default_rng(9)
     c = rng.normal(size=(5, 15)) * 4.0
     G = np.diag(rng.random(15))

@@ -134,7 +134,7 @@ def test_nothing_is_chosen_where_nothing_pays():
 
 
 def test_a_fresh_feature_costs_the_more_the_more_there_are():
-    """Each gains 1.5: two fit under prices ln 3 and ln 4, no third under ln 5."""
+    """Each gains 1.5: two exceed the costs ln 3 and ln 4, no third under ln 5."""
     lin, Q, fresh = np.full(4, 1.5), np.zeros((4, 4)), np.ones(4, np.uint8)
     found, z = by_local_search(lin, Q, fresh, 2)
     assert z.sum() == 2

@@ -237,7 +237,7 @@ def test_each_scale_is_the_best(name, prior):
 
 
 @every_prior
-def test_q_is_stationary_at_rest(prior):
+def test_q_is_stationary_after_convergence(prior):
     """ME-3: no other mean or variance of the same family does better."""
     rng = np.random.default_rng(5)
     X, Z = a_table(rng, N=15, D=3, K=3)
@@ -333,7 +333,7 @@ def test_grams_uncertainty_and_squares(prior, gaps):
 
 
 def tangent_values(params, x, bits):
-    """What each z is worth for a row: likelihood, and slopes for its features."""
+    """The objective of each z of a row: likelihood, and slopes for its features."""
     seen = ~np.isnan(x)
     grams = params.factors.grams(np.where(seen, 0, 1), 2)[0]
     b = params.factors.mean[:, seen] @ x[seen]

@@ -46,7 +46,7 @@ def test_bound_is_exact_and_never_falls(nonnegative, gaps, maximizer):
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.2])
-def test_at_rest_no_other_row_is_better(gaps):
+def test_after_convergence_no_other_row_is_better(gaps):
     """All 2^K bits of every row, as Eq. 10 has it."""
     X, _, _ = obvious.planted(20, 8, 3, 2, gaps=gaps)
     fit = fitted(X, random_start(X, 3, 1), refresh=1, tol=1e-10, max_iter=500, **FIXED)
