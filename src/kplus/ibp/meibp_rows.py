@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kplus.core.job import Job
 from kplus.core.types import Array, Callback, IntArray, PassInfo
@@ -18,7 +17,7 @@ from kplus.ibp.factors import (
 )
 from kplus.ibp.kernels_submodular import rows_local_search
 from kplus.ibp.meibp_model import IBPParams, renumbered, sums_of
-from kplus.ibp.meibp_sample import Sample, Spectrum
+from kplus.ibp.meibp_sample import Bits, Sample, Spectrum
 from kplus.ibp.meibp_search import IBPFit, IBPSpec, best_start, draw_sample
 from kplus.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.ibp.table import Survey
@@ -34,8 +33,6 @@ __all__ = [
     "start_from_bits",
     "start_from_features",
 ]
-
-Bits = NDArray[np.uint8]
 
 _MAXIMIZERS = {
     "local_search": kernel.LOCAL_SEARCH,
