@@ -187,7 +187,7 @@ def test_declared_categories_that_do_not_occur():
     assert np.all(np.isfinite(model.transform(new)))
 
 
-def test_a_category_for_each_row_is_told():
+def test_a_category_for_each_row_is_warned_of():
     ids = [f"row {i}" for i in range(40)]
     with pytest.warns(UserWarning, match="'name'") as told:
         model = CRAFT(random_state=0).fit(frame(name=ids, c=WORDS))
@@ -198,14 +198,14 @@ def test_a_category_for_each_row_is_told():
         CRAFT(categorical_features=[0], random_state=0).fit(GOOD)
 
 
-def test_a_spike_is_told():
+def test_a_spike_is_warned_of():
     X = np.where(RNG.random((40, 1)) < 0.7, 0.0, GOOD)
     with pytest.warns(UserWarning, match=r"same number in '0'.*numeric='quantile'"):
         CRAFT(random_state=0).fit(np.column_stack([X[:, 0], GOOD]))
     CRAFT(numeric="quantile", random_state=0).fit(X)
 
 
-def test_rows_without_any_value_are_told():
+def test_rows_without_any_value_are_warned_of():
     X = GOOD.copy()
     X[[3, 8]] = np.nan
     with pytest.warns(UserWarning, match=r"without any value \(weight 2\)"):
@@ -213,7 +213,7 @@ def test_rows_without_any_value_are_told():
     assert model.labels_[3] == model.labels_[8] == 0
 
 
-def test_fewer_clusters_than_asked_for_are_told():
+def test_fewer_clusters_than_asked_for_are_warned_of():
     X = np.repeat([[0.0, 1.0], [5.0, 2.0]], 20, axis=0)
     with pytest.warns(UserWarning, match="Found [12] clusters, not n_clusters=4"):
         CRAFT(n_clusters=4, random_state=0).fit(X)

@@ -133,7 +133,7 @@ def test_warm_starts_with_other_categories():
         assert craft.objective_ == pytest.approx(fresh.objective_)
 
 
-def test_too_few_passes_are_told(mixed):
+def test_too_few_passes_are_warned_of(mixed):
     frame, _ = mixed
     craft = CRAFT(warm_start=True, n_clusters=3, random_state=0).fit(frame)
     noise = frame.sample(frac=1.0, random_state=1).reset_index(drop=True)

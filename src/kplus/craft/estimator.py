@@ -30,17 +30,16 @@ __all__ = ["CRAFT"]
 class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     """Clusters of a table of numbers and categories, each with features of its own.
 
-    For tables as they are: numbers in any units, categories, missing values. A feature
-    counts in a cluster if its values there are explained so much better than by the
-    whole table that it is worth its parameters; a cluster is opened if that is worth
-    one. Nothing has to be scaled, encoded or filled in, and the number of clusters
-    comes from the data.
+    It takes tables as they are: numbers in any units, categories, missing values. A
+    feature counts in a cluster if the cluster describes its values so much better than
+    the whole table does that the gain exceeds the cost of its parameters. A cluster is
+    opened by the same rule, so that the number of clusters comes from the data.
 
     Parameters
     ----------
     feature_fraction : float or None, default=None
-        Share of the features that count in each cluster (m): those that are worth most.
-        None: all that are worth their cost.
+        Share of the features that count in each cluster (m): those of the
+        largest gain. None: all whose gain exceeds their cost.
     penalty : float or "auto", default="auto"
         λ: cost of a cluster, in nats. "auto" is half the logarithm of the number of
         rows, as in the integrated completed likelihood (ICL).
@@ -54,9 +53,9 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         there, plus sharing times the share of the clusters in which it is chosen. This
         is the paper's ρ = (1 − sharing) m (1 − m).
     numeric : {"gaussian", "quantile", "yeo-johnson"}, default="gaussian"
-        How numbers are seen: Gaussian in each cluster; cut into six parts of about the
-        same size, as categories (safe for heavy tails and spikes); or transformed
-        towards a Gaussian first.
+        How numbers are modelled: as a Gaussian in each cluster; as categories, cut into
+        six parts of about the same size (safe for heavy tails and spikes); or as a
+        Gaussian after a transformation.
     categorical_features : "from_dtype", list of names or indices, or mask
         Columns to take as categories. Text, categories and booleans of a data frame
         are, in any case.
@@ -64,8 +63,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "paper" follows Algorithms 1 and 2 of the paper, for comparison: rows one by
         one, so that their order matters, with `penalty` or `n_clusters` given.
     smoothing : float, default=1.0
-        As many rows' worth of the whole table are added to each cluster: frequencies
-        are never 0, variances neither.
+        Weight of the whole table in each cluster, in rows. It keeps frequencies and
+        variances above 0.
     variance_floor : float, default=1e-3
         For ``variant="paper"``: least variance of a column in a cluster, relative to
         its variance in the table.
@@ -143,8 +142,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     NaN, None and null are missing.
 
     In a stream (`partial_fit`), earlier rows keep their clusters and count as sums;
-    rows of a batch choose theirs. Clusters may be joined, but new ones come about in
-    the first batch only, which decides units and categories, too.
+    rows of a batch are assigned. Clusters may be joined, but only the first batch opens
+    clusters; it also decides units and categories.
 
     References
     ----------
@@ -379,7 +378,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return self._scores(X)
 
     def _scores(self, X: Any) -> Array:
-        """As `transform`, which may hand out a frame."""
+        """As `transform`, which may return a frame."""
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         if self._paper is None:

@@ -31,7 +31,7 @@ __all__ = [
     "warn_of_table",
 ]
 
-_HARDLY_BROADER = 2.0
+_HARDLY_BROADER = 2.0  # times as broad as the narrowest cluster
 _LOOK_AT = 2_000  # rows that are looked at for spikes
 _SPIKE = 0.5  # one value in so many of the rows
 _LIKE_AN_ID = 0.9  # so many categories per row

@@ -100,13 +100,13 @@ def fit(job: Job, spec: CraftSpec) -> CraftFit:
         table = _draw_table(job, spec)
         partition, path = _search(table, spec, job.rng)
         start = ClusterSums(partition.sums, partition.counts)
-        start = start.regroup(by_size(start), start.K)  # most likely as in the end
+        start = start.regroup(by_size(start), start.K)  # most likely the final order
         steps = np.array(sorted(path.items()), dtype=_STEP)
     return fit_from(job, spec, table.model, start, path=steps)
 
 
 def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
-    """Algorithms 1 and 2 on all rows in memory; what is said of clusters is ours."""
+    """Algorithms 1 and 2 on all rows in memory; attributes are those of our model."""
     X: Array = np.ascontiguousarray(read_all(job.source), dtype=np.float64)
     weights = np.ones(len(X)) if job.weights is None else job.weights
     fits = [fit_paper(X, weights, spec, rng) for rng in job.rng.spawn(n_init)]
@@ -220,7 +220,7 @@ def score(source: Blocks, model: CraftModel, clusters: Clusters) -> Array:
 
 @dataclass
 class Search:
-    """The best partition of a table; what was seen on the way is remembered.
+    """Search for the best partition of a table.
 
     Attributes
     ----------
@@ -371,7 +371,7 @@ class Search:
         return [self._split(at, k) for k in range(at.K)]
 
     def _split(self, at: Partition, k: int) -> Split | None:
-        """The best cut of a cluster, remembered as long as its rows stay."""
+        """The best cut of a cluster, cached by its rows."""
         key = np.packbits(at.labels == k).tobytes()
         if key not in self._splits:
             self._splits[key] = best_split(self.table, at, k, self.rng)
