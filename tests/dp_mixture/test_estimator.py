@@ -76,7 +76,7 @@ def test_separate_groups_are_found(blobs):
 @pytest.mark.parametrize("load", [load_iris, load_wine], ids=["iris", "wine"])
 @pytest.mark.parametrize("name", ["gaussian", "diag_gaussian", "spherical_gaussian"])
 def test_small_classic_tables(load, name):
-    """Warnings are errors here: a fit of these comes to rest in silence."""
+    """Warnings are errors here: a fit of these converges in silence."""
     X = load().data
     model = DPMixture(name, random_state=0).fit(X)
     assert 2 <= model.n_components_ <= 15

@@ -53,7 +53,7 @@ class MixtureLaws(Laws):
         return [MergeComponents(MoveRecords())]
 
     def fit(self, table, block_rows=7, threads=1, max_iter=4):
-        """A few passes: a mixture comes to rest only little by little."""
+        """A few passes: a mixture converges only little by little."""
         model = self.model(table)
         with self.engine(table, block_rows, threads) as engine:
             groups = None

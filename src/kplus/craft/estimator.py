@@ -44,9 +44,9 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         λ: cost of a cluster, in nats. "auto" is half the logarithm of the number of
         rows, as in the integrated completed likelihood (ICL).
     n_clusters : int or None, default=None
-        Wished number of clusters.
+        Number of clusters to find.
     max_clusters : int or None, default=None
-        Never more clusters than that.
+        Largest number of clusters.
     sharing : float, default=0.0
         How far clusters share features: 0, each has its own, to 1, all have the same.
         In between, a feature counts in a cluster with weight (1 − sharing) if chosen
@@ -89,7 +89,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
-        Print a line a pass.
+        Print one line per pass.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     n_iter_ : int
         Passes over all rows. In a stream, those over all batches.
     converged_ : bool
-        Whether the fit came to rest.
+        Whether the fit converged.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)

@@ -49,7 +49,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     penalty : float or "auto", default="auto"
         λ²: what one more cluster costs, in squared distance.
     n_clusters : int or None, default=None
-        Number of clusters. A `penalty` given as well opens no clusters then; it is
+        Number of clusters to find. A `penalty` given as well opens no clusters then; it is
         only charged in `objective_`.
     max_clusters : int or None, default=None
         Largest number of clusters. This is Eq. 12 of MAD-Bayes.

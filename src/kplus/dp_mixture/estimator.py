@@ -84,7 +84,7 @@ class DPMixture(Clusterer):
         Seed of all random choices. They concern where births are tried, starts, and
         what `sample` draws.
     verbose : int, default=0
-        Print a line per pass.
+        Print one line per pass.
 
     Attributes
     ----------

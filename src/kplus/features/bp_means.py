@@ -19,7 +19,7 @@ class BPMeans(LatentFeatures):
         λ²: what one more feature costs, in squared error summed over rows. "auto"
         chooses it from how the error falls as features are added; see `path_`.
     n_components : int or None, default=None
-        Wished number of features. Fewer are found only where some would be empty or
+        Number of features to find. Fewer are found only where some would be empty or
         equal. A `penalty` given as well is then only charged in `objective_`.
     max_components : int or None, default=None
         Never more features than that. This is Eq. 15 of MAD-Bayes.
@@ -58,7 +58,7 @@ class BPMeans(LatentFeatures):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
-        Print a line a pass.
+        Print one line per pass.
 
     Attributes
     ----------

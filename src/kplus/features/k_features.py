@@ -17,7 +17,7 @@ class KFeatures(LatentFeatures):
     Parameters
     ----------
     n_components : int or None, default=None
-        Wished number of features. Fewer are found only where some would be empty or
+        Number of features to find. Fewer are found only where some would be empty or
         equal.
     penalty : float or "auto", default="auto"
         λ²: what one more feature costs, in squared error summed over rows. With
@@ -60,7 +60,7 @@ class KFeatures(LatentFeatures):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
-        Print a line a pass.
+        Print one line per pass.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class IBPVariational(IBPEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
-        Print a line a pass.
+        Print one line per pass.
 
     Attributes
     ----------

@@ -75,7 +75,7 @@ class IBPGibbs(IBPEstimator):
     random_state : int, RandomState instance or None, default=None
         Seed of all random choices.
     verbose : int, default=0
-        Print a line a pass. It tells the time left, too.
+        Print one line per pass. With the time left.
 
     Attributes
     ----------

@@ -346,7 +346,7 @@ def many():
 
 @pytest.mark.parametrize("how", [{"penalty": 25.0}, {"n_clusters": 12}, {}])
 def test_many_rows(many, how):
-    """A fit comes to rest, and its seed repeats it."""
+    """A fit converges, and its seed repeats it."""
     model, again = (DPMeans(**how, tol=0.0, random_state=0).fit(many) for _ in range(2))
     np.testing.assert_array_equal(again.labels_, model.labels_)
     np.testing.assert_array_equal(again.cluster_centers_, model.cluster_centers_)
