@@ -80,18 +80,11 @@ ENTRIES = {
     "text for a number": lambda entries: {"1": entries[1]},
     "no entry": lambda entries: {1: 5},
     "another record": lambda entries: {1: entries[1].state},
-    "no states": lambda entries: {1: RunningLoop(entries[1].state, None)},
-    "no history": loop_state(history=lambda s: 3),
-    "history of text": loop_state(history=lambda s: ["a"]),
-    "no state": loop_state(rows=lambda s: None),
-    "no places": state(places=None),
-    "places that are not there": state(places=[(9, 0)] * 7),
-    "places before the first": state(places=[(-2, 0)] * 7),
-    "too few versions": state(versions=[]),
-    "versions to come": state(versions=[99] * 7),
-    "no renumberings": state(renumberings=[3]),
-    "no handles": state(handles=5),
-    "a file that is not there": state(handles=["/nowhere/x.rows"]),
+    "files that are not there": loop_state(
+        rows=lambda s: replace(
+            s.rows, handles=["/nowhere/x.rows"] * len(s.rows.handles)
+        )
+    ),
 }
 
 
@@ -156,6 +149,17 @@ def renumbered_beyond(s):
 
 
 MISFITS = {
+    "no states": lambda entries: {1: RunningLoop(entries[1].state, None)},
+    "no history": loop_state(history=lambda s: 3),
+    "history of text": loop_state(history=lambda s: ["a"]),
+    "no state": loop_state(rows=lambda s: None),
+    "no places": state(places=None),
+    "places that are not there": state(places=[(9, 0)] * 7),
+    "places before the first": state(places=[(-2, 0)] * 7),
+    "too few versions": state(versions=[]),
+    "versions to come": state(versions=[99] * 7),
+    "no renumberings": state(renumberings=[3]),
+    "no handles": state(handles=5),
     "another state": lambda entries: {1: RunningLoop(5, entries[1].others)},
     "too few states": lambda entries: {1: RunningLoop(entries[1].state, [])},
     "other states": lambda entries: {

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kplus.core.declared import check
 from kplus.core.errors import CheckpointError
 from kplus.core.memo import PairwiseSum
 from kplus.core.reading import n_blocks
@@ -205,6 +206,8 @@ class BlockEngine:
                 continue
             if handle is not last:
                 last, states = handle, handle.load()
+            if position >= len(states):  # of a checkpoint that was altered
+                raise CheckpointError(f"there is no state of rows {position}")
             yield states[position]
 
     def snapshot(self) -> Snapshot:
@@ -238,8 +241,14 @@ class BlockEngine:
 
     def resume(self, state: State) -> None:
         """Resume from the state of another engine on the same rows."""
-        if not isinstance(state, State) or len(state.places) != self.n_blocks:
+        check(state, State, {}, "the state of rows")
+        if not len(state.places) == len(state.versions) == self.n_blocks:
             raise CheckpointError("the state of rows is that of other blocks")
+        if not all(0 <= v <= len(state.renumberings) for v in state.versions):
+            raise CheckpointError("blocks have caught up with renumberings to come")
+        n_handles = len(state.handles)
+        if not all(-1 <= n < n_handles and i >= 0 for n, i in state.places):
+            raise CheckpointError("states of rows are in places that are not there")
         for old_to_new, K in state.renumberings:
             if (
                 old_to_new.ndim != 1
@@ -247,7 +256,12 @@ class BlockEngine:
                 or np.any(old_to_new >= K)
             ):
                 raise CheckpointError(f"groups were not renumbered to {K}")
-        handles = [self.store.find(described) for described in state.handles]
+        handles: list[Handle] = []
+        for described in state.handles:
+            if not isinstance(described, (str, list)):
+                raise CheckpointError(f"states are a {type(described).__name__}")
+            handles.append(self.store.find(described))
+            handles[-1].pin()  # or its file goes if the next cannot be read
         self._pin(handles)
         places: list[Place] = [
             (None, 0) if number < 0 else (handles[number], position)

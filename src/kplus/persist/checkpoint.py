@@ -299,77 +299,49 @@ def read_contents(path: Path) -> Any:
 
 
 def _read_entries(path: Path, rows: Path) -> dict[int, Any]:
-    """Where the loops of a search stood; the state of rows is in `rows`, if in files.
+    """The states of the loops of a search; `rows` has the files of the state of rows.
 
-    What can be told without the fit is checked: the kinds of things, and that the files
-    of the state of rows are whole.
+    The loop that resumes checks its state; see `kplus.core.loop.LoopState`.
     """
     entries = read_contents(path)
+    if not isinstance(entries, dict) or not all(
+        type(number) is int and isinstance(entry, (EndedLoop, RunningLoop))
+        for number, entry in entries.items()
+    ):
+        raise ModelFormatError(f"{path}: {_NO_FIT}")
     try:
-        _check(isinstance(entries, dict) and set(map(type, entries)) <= {int})
-        return {number: _checked(entry, rows) for number, entry in entries.items()}
-    except ModelFormatError as error:
-        raise ModelFormatError(f"{path}: {error}") from error
-    except (TypeError, ValueError, LookupError) as error:
-        raise ModelFormatError(f"{path}: {_NO_FIT}") from error
-
-
-def _check(right: bool) -> None:
-    if not right:
-        raise ModelFormatError(_NO_FIT)
-
-
-def _checked(entry: Any, rows: Path) -> EndedLoop | RunningLoop:
-    _check(
-        isinstance(entry, (EndedLoop, RunningLoop)) and isinstance(entry.others, list)
-    )
-    if isinstance(entry, RunningLoop) and isinstance(entry.state, LoopState):
-        return replace(entry, state=_checked_loop(entry.state, rows))
-    return entry
-
-
-def _checked_loop(state: LoopState, rows: Path) -> LoopState:
-    _check(isinstance(state.history, list) and isinstance(state.states, list))
-    _check(all(isinstance(value, float) for value in state.history))
-    pending = state.pending
-    if pending is not None:
-        _check(isinstance(pending, Pending))
-        _check(pending.move in range(len(state.states)))
-        _check(isinstance(pending.objective, float))
-        if pending.snapshots is not None:
-            sums, before = pending.snapshots
-            pending = replace(pending, snapshots=(sums, _checked_state(before, rows)))
-    return replace(state, pending=pending, rows=_checked_state(state.rows, rows))
-
-
-def _checked_state(state: Any, rows: Path) -> State:
-    """With the files where they are now: the folder may have been moved."""
-    _check(isinstance(state, State) and isinstance(state.handles, list))
-    handles: list[Any] = []
-    sizes = []
-    for described in state.handles:
-        states = described
-        if isinstance(described, str):
-            described = str(rows.absolute() / Path(described).name)
-            states = _read_rows(Path(described))
-        _check(isinstance(states, list))
-        handles.append(described)
-        sizes.append(len(states))
-    for number, position in state.places:
-        _check(number == -1 or (number >= 0 and 0 <= position < sizes[number]))
-    _check(len(state.places) == len(state.versions))
-    most = len(state.renumberings)
-    _check(all(0 <= version <= most for version in state.versions))
-    _check(
-        all(isinstance(old_to_new, np.ndarray) for old_to_new, _ in state.renumberings)
-    )
-    return replace(state, handles=handles)
-
-
-def _read_rows(path: Path) -> list[Any]:
-    try:
-        return read_states(path)
+        return {number: _relocated(entry, rows) for number, entry in entries.items()}
     except DataError as error:
         raise ModelFormatError(
-            f"{path}, the state of some of its rows, is gone or damaged"
+            f"{path}: the state of some of its rows is gone or damaged ({error})"
         ) from error
+
+
+def _relocated(value: Any, rows: Path) -> Any:
+    """With the files of the state of rows in `rows`: the folder may have been moved.
+
+    They are read, so that a damaged one counts as a damaged checkpoint.
+    """
+    if isinstance(value, RunningLoop):
+        return replace(value, state=_relocated(value.state, rows))
+    if isinstance(value, LoopState):
+        return replace(
+            value,
+            rows=_relocated(value.rows, rows),
+            pending=_relocated(value.pending, rows),
+        )
+    if isinstance(value, Pending):
+        return replace(value, snapshots=_relocated(value.snapshots, rows))
+    if isinstance(value, tuple):
+        return tuple(_relocated(item, rows) for item in value)
+    if isinstance(value, State) and isinstance(value.handles, list):
+        folder = rows.absolute()
+        handles = [
+            str(folder / Path(handle).name) if isinstance(handle, str) else handle
+            for handle in value.handles
+        ]
+        for handle in handles:
+            if isinstance(handle, str):
+                read_states(Path(handle))
+        return replace(value, handles=handles)
+    return value
