@@ -75,15 +75,15 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     handle_unknown : {"error", "missing"}, default="error"
         Categories in `predict` that the fit has not seen: an error, or as missing.
     n_init : int, default=1
-        Starts, of which the best is kept.
+        Number of starts; the best is kept.
     max_iter : int, default=300
-        Most passes over all rows.
+        Largest number of passes over all rows.
     tol : float, default=1e-6
         Stop when a pass gains less than that. As a share of the objective.
     batch_size : int or None, default=None
         Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the last one. From its clusters.
+        Start `fit` from the last fit. From its clusters.
     n_jobs : int or None, default=None
         Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

@@ -49,8 +49,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     penalty : float or "auto", default="auto"
         λ²: what one more cluster costs, in squared distance.
     n_clusters : int or None, default=None
-        Number of clusters to find. A `penalty` given as well opens no clusters then; it is
-        only charged in `objective_`.
+        Number of clusters to find. A `penalty` given as well opens no clusters then; it
+        is only charged in `objective_`.
     max_clusters : int or None, default=None
         Largest number of clusters. This is Eq. 12 of MAD-Bayes.
     algorithm : {"fast", "serial"}, default="fast"
@@ -79,7 +79,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     batch_size : int or None, default=None
         Rows read at a time. The default suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the centres of the last fit.
+        Start `fit` from the last fit. From its centres.
     n_jobs : int or None, default=None
         Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

@@ -67,9 +67,9 @@ class DPMixture(Clusterer):
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
     n_init : int, default=1
-        Starts, of which the best is kept.
+        Number of starts; the best is kept.
     max_iter : int, default=300
-        Most passes over all rows.
+        Largest number of passes over all rows.
     tol : float, default=1e-5
         Stop when a pass gains less than that. In nats per row; and no move must be left
         to try.
@@ -77,7 +77,7 @@ class DPMixture(Clusterer):
         Rows read at a time. Components are updated after each such batch; by default
         there are up to 20 of 1000 rows or more.
     warm_start : bool, default=False
-        Start `fit` from the last one. From its components, and with its prior.
+        Start `fit` from the last fit. From its components, and with its prior.
     n_jobs : int or None, default=None
         Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

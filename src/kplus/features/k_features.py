@@ -45,16 +45,16 @@ class KFeatures(LatentFeatures):
     sparse_output : bool, default=False
         Whether `transform` returns a sparse array (CSR).
     n_init : int, default=1
-        Starts, of which the best is kept.
+        Number of starts; the best is kept.
     max_iter : int, default=300
-        Most passes over all rows.
+        Largest number of passes over all rows.
     tol : float, default=0.0
         Stop when a pass gains less than that. As a share of the objective; 0 waits
         until no row changes.
     batch_size : int or None, default=None
         Rows read at a time. By default what suits the processor's cache.
     warm_start : bool, default=False
-        Start `fit` from the last one. From its `components_`.
+        Start `fit` from the last fit. From its `components_`.
     n_jobs : int or None, default=None
         Threads; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None

@@ -51,7 +51,7 @@ class FeatureSpec:
     effort : float
         How long to search; 0: passes from the seed only, as in the paper.
     n_init : int
-        Starts, of which the best is kept.
+        Number of starts; the best is kept.
     """
 
     penalty: float | None

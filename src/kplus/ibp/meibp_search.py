@@ -56,7 +56,7 @@ class IBPSpec:
         Seed of the double greedy; None: local search.
     init : {"auto", "ica", "nmf", "random"}
     n_init : int
-        Starts, of which the best is kept.
+        Number of starts; the best is kept.
     """
 
     most: int | None

@@ -54,9 +54,9 @@ class IBPVariational(IBPEstimator):
         Where to start: from features that a search finds, as in `BPMeans`, or from
         those of a random Z, as in the paper.
     n_init : int, default=1
-        Starts, of which the best is kept. Those after the first are random.
+        Number of starts; the best is kept. Those after the first are random.
     max_iter : int, default=500
-        Most passes over all rows.
+        Largest number of passes over all rows.
     tol : float, default=1e-7
         Stop when a pass gains less than that. As a share of the bound.
     batch_size : int or None, default=None
