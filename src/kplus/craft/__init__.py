@@ -11,4 +11,12 @@ In reading order:
 - `settings`: which parameters are refused, and what they mean for a search.
 - `estimator`: the class `CRAFT`.
 - `paper`: Algorithms 1 and 2 as published.
+
+Things that are so for a reason:
+
+- The background comes from the sums: those of all clusters add up to those of the
+  whole table, so gains, costs and objective need no pass of their own, nor do streams.
+- The gains hold the logarithm of the prior by which they are smoothed; without it a
+  refit could raise the objective.
+- Which features count in the objective and which are reported are two questions.
 """

@@ -17,4 +17,15 @@ The files in reading order; equations are those of MAD-Bayes.
 - `kernels_lloyd`: nearest centres with bounds, for `model`.
 - `kernels_sequential`: passes row after row, for `sequential`.
 - `kernels_split`: the best split of a cluster, for `moves`.
+
+Things that are so for a reason:
+
+- Labels are those of float64 differences. float32 products only rule centres out;
+  where rounding could matter a row is decided in float64, ties to the lower number. So
+  blocks, engines and the order of BLAS never change a label, and `fit_predict` equals
+  `predict`.
+- Sums are taken about fixed points near each centre (`refs`), so that squares do not
+  cancel where clusters are small and far apart.
+- A row that opens a cluster leaves the means that it came from at once
+  (`moves.means_without`); otherwise the objective could rise.
 """

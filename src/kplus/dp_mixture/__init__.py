@@ -10,4 +10,16 @@
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `kernels.py`: responsibilities, scores and sums in numba
 - `families/`: what rows of a component look like, one file each
+
+Things that are so for a reason:
+
+- The parameters are the posterior given some sums (N, S), so their part of the bound
+  is an evidence, and linear in the difference for any other sums: exact also in
+  stochastic steps and within a pass.
+- float32 products only rule components out (`Family.shortlist`); scores are float64.
+- A row's candidates contain its last support, so that sparse passes never lower the
+  bound. Every fifth pass, and after births, rows are compared with all components.
+- Births are fitted to rows that stand for many and pay Akaike's price for the noise
+  that this fits; without the first a wide prior hides small components, without the
+  second every component splits.
 """

@@ -27,4 +27,11 @@ local_search
     Seeds for Z, and an iterated local search from them.
 rows
     The sample of rows in memory, and the solutions found on it.
+
+Things that are so for a reason:
+
+- An exact z is sought among flips of a z found from nothing: equal rows get equal z in
+  `fit` and `transform`. Where the search is cut short, a row keeps what it had if that
+  was better, so that the objective never rises.
+- With a base feature, which every row has, the search works on centred rows.
 """

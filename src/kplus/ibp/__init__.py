@@ -18,4 +18,8 @@ In reading order:
 - `kernels_rows`: sweeps of the paper's own algorithm.
 - `kernels_factors`: moments and updates of nonnegative factors.
 - `kernels_marginals`: probabilities of the bits of a row.
+
+All rows choose their bits at once, by the tangent of the prior at the last counts: the
+prior is convex in the counts, so the bound rises by at least the gains that the rows
+computed, whatever the order of blocks.
 """

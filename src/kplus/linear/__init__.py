@@ -12,4 +12,10 @@ pursuit
     Projections of the rows with two values: seeds for Z; the rank above noise.
 kernels_algebra
     Small products that kernels share.
+
+Sums are taken about the features themselves (ZᵀR, not ZᵀX; `LinearSums.about` moves
+them to others, exactly), so that a feature a million times larger than the rest costs
+no digits. Columns that miss the same rows share one ZᵀZ, so that missing entries are
+exact and cost little where they have a pattern; blocks with other patterns are added
+by common refinement.
 """
