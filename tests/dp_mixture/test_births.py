@@ -1,4 +1,4 @@
-"""Births: what is created, what is adopted, and what stays as it was."""
+"""Births: what is created and adopted, what stays as it was, and when births end."""
 
 from dataclasses import replace
 
@@ -12,7 +12,16 @@ from kplus.dp_mixture import birth
 from kplus.dp_mixture.birth import BirthSettings, BornComponents, create, seeded
 from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from kplus.dp_mixture.params import Collected
-from mixture_reference import DIAG, FLAT, THREE, blobs, labelled, one_pass, run
+from mixture_reference import (
+    DIAG,
+    FLAT,
+    THREE,
+    blobs,
+    labelled,
+    one_pass,
+    run,
+    stats_of,
+)
 
 FEW = BirthSettings(n_new=8)
 
@@ -101,30 +110,6 @@ def test_a_birth_leaves_all_that_is_old():
     entry = records.entries[0]
     assert (entry.kind, entry.target, entry.accepted) == ("birth", (0,), True)
     assert entry.change == 5.0
-
-
-@pytest.mark.parametrize("block_rows", [20, 180])
-def test_births_count_rows_twice_for_one_pass_only(block_rows):
-    X = blobs(0, THREE)
-    model, records = FLAT.model(X), MoveRecords()
-    move = born(X, records)
-    start = mixture.components(model, X, np.ones((180, 1)))  # nothing planned yet
-    mass = []
-
-    def callback(info):
-        mass.append((info.params.K, info.params.N.sum()))
-
-    merges = MergeComponents(records)
-    result, labels = run(
-        model, X, start, merges, move, block_rows=block_rows, callback=callback
-    )
-    np.testing.assert_allclose([count for _, count in mass], 180.0, rtol=1e-12)
-    assert mass[0][0] == 1
-    assert max(K for K, _ in mass) > 1
-    assert np.count_nonzero(result.params.N > 0.5) == 3
-    assert result.total.N.sum() == pytest.approx(180.0, rel=1e-12)
-    assert result.converged
-    assert len(set(zip(labels, np.repeat(np.arange(3), 60), strict=True))) == 3
 
 
 def test_rows_without_weight_take_no_part_in_births():
@@ -278,3 +263,62 @@ def test_targets_without_rows_are_not_asked_for_again():
         assert not asked_for & set(params.plan.targets)
         asked_for |= set(params.plan.targets)
     assert proposal is None
+
+
+def births(X, settings, seed=0):
+    """A fit from one component; K and the births that were adopted."""
+    model, records = DIAG.model(X), MoveRecords()
+    rng = np.random.default_rng(seed)
+    moves = (
+        MergeComponents(records),
+        BornComponents(ArrayBlocks(X, 20), None, rng, records, settings),
+    )
+    start = mixture.components(model, X, np.ones((len(X), 1)))
+    result, _ = run(model, X, start, *moves)
+    kinds = [(entry.kind, entry.accepted) for entry in records.entries]
+    return result.params.K, kinds.count(("birth", True))
+
+
+@pytest.mark.parametrize("patience", [1, 2, 4])
+def test_births_end_after_failures(patience, monkeypatch):
+    """Halves of one group, which the next pass merges again: the bound never rises."""
+
+    def halves(model, X, weights, *_):
+        return stats_of(model, X, labelled(np.arange(len(X)) % 2), weights)
+
+    monkeypatch.setattr(birth, "create", halves)
+    X = blobs(0, [[0.0, 0.0]], n=100)
+    settings = BirthSettings(n_rounds=50, patience=patience)
+    assert births(X, settings) == (1, patience)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_births_that_raise_the_bound_are_not_counted(seed):
+    """Corners of a square, two at a time; each halving gains under a nat per row."""
+    X = blobs(seed, [[0.0, 0.0], [8.0, 0.0], [0.0, 8.0], [8.0, 8.0]], n=60)
+    K, adopted = births(X, BirthSettings(n_new=2, patience=1), seed)
+    assert K == 4
+    assert adopted > 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_seeds_of_a_row_twice_are_those_of_weight_2(seed):
+    X = blobs(seed, THREE, n=20)
+    weights = np.random.default_rng(seed).integers(1, 4, 60)
+    model = FLAT.model(X)
+    weighted = seeded(model, X, weights.astype(float), 6, np.random.default_rng(seed))
+    copies = np.repeat(X, weights, axis=0)
+    ones = np.ones(len(copies))
+    repeated = seeded(model, copies, ones, 6, np.random.default_rng(seed))
+    np.testing.assert_allclose(weighted.N, repeated.N)
+    np.testing.assert_allclose(weighted.S, repeated.S, atol=1e-9)
+
+
+def test_seeds_are_drawn_by_weight():
+    """Of two equal groups far off the heavy one comes next, almost always."""
+    X = np.array([[0.0, 0.0], [100.0, 0.0], [0.0, 100.0]])
+    weights = np.array([1e6, 1.0, 1e-6])
+    model = FLAT.model(X)
+    for seed in range(5):
+        stats = seeded(model, X, weights, 2, np.random.default_rng(seed))
+        assert sorted(stats.N) == pytest.approx([1.0, 1e6], rel=1e-5)

@@ -9,7 +9,6 @@ from scipy.special import logsumexp
 import mixture_reference as mixture
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_mixture.birth import BirthSettings
 from kplus.dp_mixture.search import (
     Spec,
     fit,
@@ -97,13 +96,6 @@ def test_whole_weights_are_rows_repeated():
     other = fit(job_of(X[copies]), spec, start)
     assert one.history[-1] == pytest.approx(other.history[-1], rel=1e-10)
     np.testing.assert_array_equal(one.labels[copies], other.labels)
-
-
-def test_no_more_components_than_the_cap():
-    X = blobs(0, [*THREE, [12.0, 12.0]])
-    births = BirthSettings(max_components=3)
-    fitted = fit(job_of(X), Spec(FLAT.model(X), births=births))
-    assert fitted.params.K == 3
 
 
 @pytest.mark.parametrize("name", ["gaussian", "categorical"])

@@ -244,6 +244,6 @@ def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
     if ratio > _WIDE:
         warn(
             f"The prior covariance of the components is about {ratio:.3g} times what "
-            f"they turned out to be, so that small ones are not worth their price; set "
+            f"they turned out to be, so that small ones do not raise the bound; set "
             f"a smaller covariance in {type(likelihood).__name__}(...)."
         )

@@ -39,7 +39,7 @@ class Gaussian:
         E[Σ], the covariance that a component has before it has seen rows; a number
         stands for that multiple of the identity. By default diagonal, with the share
         `variance_share` of each column's variance. It should not be much larger than
-        the components that you expect, or small ones are not worth their price.
+        the components that you expect, or small ones do not raise the bound.
     variance_share : float, default=0.5
         See `covariance`.
     mean : array of shape (n_features,) or None
