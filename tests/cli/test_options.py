@@ -22,7 +22,7 @@ def parameter(model, option):
 def test_help_is_that_of_the_parameters():
     texts = option_help()
     assert texts.keys() == FITTED.keys() <= set(FIT)
-    assert texts["restarts"] == "Starts, of which the best is kept."
+    assert texts["restarts"] == "Number of starts; the best is kept."
     assert texts["sweeps"] == "ibp-gibbs: Samples to draw."
     assert texts["prior"].endswith("either sign. One of nonnegative, gaussian.")
     assert texts["noise_scale"].startswith("Standard deviation of the noise")
