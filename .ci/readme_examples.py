@@ -60,7 +60,7 @@ def main() -> None:
     if not (python and console):
         sys.exit("no examples found: has the README changed its shape?")
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(str(files("kplus") / "data" / "wine.csv"), folder)
+        shutil.copy(str(files("kplus") / "datasets" / "wine.csv"), folder)
         os.chdir(folder)
         good = [*map(run_python, python), *map(run_console, console)]
         os.chdir("/")
