@@ -70,7 +70,7 @@ def compiled_signatures() -> int:
     return sum(
         len(function.signatures)
         for name, module in list(sys.modules.items())
-        if name.startswith("kplus.core.kernels.")
+        if name.startswith("kplus.") and ".kernels" in name
         for function in vars(module).values()
         if hasattr(function, "signatures") and function.py_func.__module__ == name
     )
