@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import math
 import random
 import shutil
 import zipfile
@@ -195,9 +196,16 @@ def forged_checkpoints(folder: Path) -> Kind:
 def _parsed(outline: bytes) -> Any:
     """JSON, or what stands for an outline that is none."""
     try:
-        return json.loads(outline, parse_constant=str)
+        return json.loads(outline, parse_constant=str, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ModelFormatError("no JSON") from error
+
+
+def _finite(text: str) -> float:
+    """A number that JSON can hold again; 1e999 is none."""
+    if not math.isfinite(float(text)):
+        raise ValueError(text)
+    return float(text)
 
 
 def packed(folder: Path) -> Kind:
