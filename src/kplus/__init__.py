@@ -7,6 +7,8 @@ The public names are loaded on first use, so that ``import kplus`` and
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kplus.core.compiled import find_compiled_kernels
+
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -89,6 +91,8 @@ if TYPE_CHECKING:
     from kplus.ibp.meibp import MEIBP
     from kplus.ibp.variational import IBPVariational
     from kplus.persist.save import inspect, load, save
+
+find_compiled_kernels()
 
 
 def __getattr__(name: str) -> Any:
