@@ -29,9 +29,17 @@ $(VENV)/.pip:
 	@$(PIP) --upgrade "pip>=25.1"
 	@touch $@
 
-$(VENV)/.app: $(VENV)/.pip pyproject.toml
-	@echo "Installing kplus into $(VENV) (a minute or two the first time)"
-	@$(PIP) --editable ".[cli,plot]"
+# What compiles the kernels is kept, so that a changed kernel is built in seconds.
+KERNELS := $(shell find src -name 'kernels*.p[yx]*')
+$(VENV)/.cython: $(VENV)/.pip pyproject.toml
+	@echo "Installing numpy, scipy and Cython"
+	@$(PIP) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@touch $@
+
+$(VENV)/.app: $(VENV)/.cython setup.py $(KERNELS)
+	@echo "Installing kplus and compiling its kernels (a minute the first time)"
+	@$(PIP) --no-build-isolation --editable ".[cli,plot]"
+	@$(BIN)/python -c 'import kplus.core.compiled as kernels; kernels.level()'
 	@touch $@
 
 $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.build $(VENV)/.coverage $(VENV)/.mutants: $(VENV)/.%: $(VENV)/.app
@@ -58,17 +66,18 @@ test-benchmarks: $(VENV)/.test ## run the tests of the benchmark scripts
 
 # Compiled loops do not notice an index out of range; this compilation does.
 test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=$(VENV)/bounds $(BIN)/python -m pytest -n 2 -q \
+	KPLUS_KERNELS=bounds $(BIN)/python setup.py -q build_ext --inplace
+	KPLUS_KERNELS=bounds $(BIN)/python -m pytest -n 2 -q \
 		-m "not slow" $(patsubst %,tests/%, dp_means dp_mixture linear features craft ibp)
 
 # Compiled lines cannot be seen: kernels are counted where small fits and their own tests
-# run without the compiler, which does not warn of what a division by 0 gives.
+# run uncompiled. C does not warn of what a division by 0 gives.
 UNCOMPILED := tests/test_small_fits.py tests/craft/test_paper_kernels.py \
 	tests/dp_mixture/test_kernels_features.py \
 	$(patsubst %,tests/ibp/test_kernels_%.py, factors rows submodular)
 coverage: $(VENV)/.test $(VENV)/.coverage ## count the lines that tests execute, kernels included
 	$(BIN)/coverage erase
-	NUMBA_DISABLE_JIT=1 $(BIN)/coverage run -m pytest -n 2 -q -W ignore::RuntimeWarning $(UNCOMPILED)
+	KPLUS_KERNELS=python $(BIN)/coverage run -m pytest -n 2 -q -W ignore::RuntimeWarning $(UNCOMPILED)
 	$(BIN)/coverage run -m pytest -n 2 -q -m "not slow"
 	$(BIN)/coverage combine -q
 	$(BIN)/coverage report --fail-under=95
@@ -103,6 +112,7 @@ wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 	$(PYTHON) -m venv build/wheel-venv
 	build/wheel-venv/bin/python -m pip install -qq --disable-pip-version-check "$$(ls dist/*.whl)[cli,plot]"
 	build/wheel-venv/bin/python .ci/readme_examples.py README.md
+	$(BIN)/python .ci/try_wheel.py dist
 	@ls dist | sed 's/^/  dist\//'
 
 .venv-peers/.peers: benchmarks/peers-requirements.txt
@@ -131,6 +141,6 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/soak.py
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated \
+	rm -rf $(VENV) src/kplus/_compiled src/kplus/_cyutility* .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated \
 	  .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
