@@ -263,13 +263,13 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 f"y has shape {truth.shape}, X has {table.shape}; give the same rows "
                 f"and columns as in X, with the values that are missing there."
             )
-        held = np.where(np.isnan(table), truth - self.offset_, np.nan)
-        if np.isnan(held).all():
+        held_out = np.where(np.isnan(table), truth - self.offset_, np.nan)
+        if np.isnan(held_out).all():
             raise ValueError(
                 "No entry that is missing in X is known in y, so that there is nothing "
                 "to score; set the entries held out to NaN in X."
             )
-        return held
+        return held_out
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw rows from the fitted model.
