@@ -252,7 +252,7 @@ def test_no_table_is_cut_in_place():
     source = ArrayBlocks(np.zeros((5000, 2)), 100)
     family = DPMixture(random_state=0).fit(np.eye(2)).observations_
     spec = settings.make_spec(DPMixture(), family, source)
-    assert settings.cut(source, spec.n_batches).block_rows == 500
+    assert settings.split_blocks(source, spec.n_batches).block_rows == 500
     assert source.block_rows == 100
 
 
