@@ -217,7 +217,7 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
 @every_table
 @every_weight
 def test_no_row_is_left_out(weigh, table, engine, monkeypatch):
-    """Whatever the list leaves for later: at rest no row costs more than a cluster."""
+    """Whatever the list leaves: once converged no row costs more than a cluster."""
     monkeypatch.setattr(fast, "_MOST_CANDIDATES", 3)
     X, penalty = table(1, 120), 4.0
     weights = weigh(1, len(X))
