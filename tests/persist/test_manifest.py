@@ -37,7 +37,7 @@ def test_bad_json(refuse, bench, tmp_path, text, message):
     refuse(bench.pack(tmp_path / "f.npz", text=text), message)
 
 
-def test_newer_schema_is_told_before_all_else(refuse, bench, tmp_path):
+def test_newer_schema_is_reported_before_all_else(refuse, bench, tmp_path):
     bench.manifest = {"format": "kplus-model", "schema": 3}
     bench.members["whatever/it.is"] = b""
     refuse(bench.pack(tmp_path / "f.npz"), r"newer kplus \(schema 3.*Upgrade")
