@@ -113,7 +113,7 @@ def test_the_next_fit_is_not_ended(model):
 
 
 @every_model
-def test_a_checkpoint_goes_on_to_the_same_bits(model, tmp_path, monkeypatch):
+def test_a_checkpoint_resumes_to_the_same_bits(model, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 0)
     here = tmp_path / "here"
@@ -153,7 +153,7 @@ def test_several_starts_of_clusters():
     np.testing.assert_array_equal(found.predict(ROWS), found.labels_)
 
 
-def test_several_starts_go_on_to_the_same_bits(tmp_path, monkeypatch):
+def test_several_starts_resume_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 0)
     model = IBPVariational(3, init="random", n_init=4, max_iter=30, n_jobs=2)

@@ -121,7 +121,7 @@ def test_callbacks_are_torn_down_after_an_error(model):
 
 
 @every_default
-def test_verbose_prints_a_line_a_pass(model, capsys):
+def test_verbose_prints_a_line_per_pass(model, capsys):
     """What is printed is what is kept; the search for a penalty leaves it out."""
     again = seeded(model).set_params(verbose=1).fit(ROWS)
     lines = capsys.readouterr().out.splitlines()

@@ -111,7 +111,7 @@ class TestStream:
         kplus.save(stream, tmp_path / "model.npz")
         assert kplus.load(tmp_path / "model.npz").fit_report_ == stream.fit_report_
 
-    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+    def test_one_line_at_the_end_and_one_per_pass(self, model, caplog):
         stream = seeded(model).partial_fit(ROWS)
         caplog.set_level(logging.DEBUG, "kplus")
         stream.partial_fit(ROWS[:20])
@@ -156,7 +156,7 @@ def test_checkpoints_are_counted(tmp_path, monkeypatch):
 
 class TestLog:
     @every_default
-    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+    def test_one_line_at_the_end_and_one_per_pass(self, model, caplog):
         caplog.set_level(logging.DEBUG, "kplus")
         found = seeded(model).fit(ROWS)
         logged = [r for r in caplog.records if r.name == "kplus"]

@@ -419,7 +419,7 @@ def test_the_prior_is_that_of_the_weighted_rows(blobs):
 # ----------------------------------------------------------------- warm starts
 
 
-def test_a_warm_start_goes_on_where_the_last_fit_ended(blobs):
+def test_a_warm_start_continues_where_the_last_fit_ended(blobs):
     model = DPMixture(warm_start=True, random_state=0).fit(blobs)
     first = model.lower_bound_
     model.set_params(moves=()).fit(blobs)

@@ -271,7 +271,7 @@ def test_the_fit_and_transform_agree():
 
 
 @every_prior
-def test_warm_start_goes_on(prior):
+def test_warm_start_continues(prior):
     X, _, _ = planted(N=400)
     model = a_model(prior, warm_start=True).fit(X[:200])
     before = model.components_

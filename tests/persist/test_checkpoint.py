@@ -46,7 +46,7 @@ def interrupted(model, folder, **more):
 
 
 @pytest.mark.parametrize("n_init", [1, 3])
-def test_an_interrupted_fit_goes_on(tmp_path, crash_after, n_init):
+def test_an_interrupted_fit_resumes(tmp_path, crash_after, n_init):
     model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=3)
     expected = kplus.DPMeans(**model.get_params()).fit(X)
     crash_after(3)

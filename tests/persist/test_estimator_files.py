@@ -147,7 +147,7 @@ STREAMS = [
 
 @pytest.mark.filterwarnings("ignore:Found . clusters")
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_loaded_stream_goes_on(name, tmp_path):
+def test_a_loaded_stream_continues(name, tmp_path):
     model, rows = CASES[name]
     stream = seeded(model).partial_fit(rows[:30])
     again = by_way_of(tmp_path / "model.npz", stream)
