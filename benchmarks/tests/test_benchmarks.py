@@ -346,7 +346,7 @@ def made_fits(numbers):
     """Fits of methods with given likelihoods and seconds."""
     runs = importlib.import_module("ibp_runs")
     return {
-        key: runs.BuffetFits(
+        key: runs.IBPFits(
             key if isinstance(key, str) else key[0],
             [
                 {

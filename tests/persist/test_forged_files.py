@@ -36,7 +36,7 @@ FITS = {
     "features": seeded(BPMeans(9.0)),
     "number": seeded(KFeatures(2)),
     "craft": seeded(CRAFT()),
-    "buffet": seeded(MEIBP(negative="noise")),
+    "meibp": seeded(MEIBP(negative="noise")),
     "sampler": seeded(IBPGibbs(2, n_samples=9)),
     "variational": seeded(IBPVariational(2)),
 }
@@ -134,7 +134,7 @@ FORGED = {
         "columns": (attribute("n_features_in_", 4), "has shape"),
         "missing": (without("weight"), "do not make a KFeatures: 'weight'"),
     },
-    "buffet": {
+    "meibp": {
         "columns": (attribute("n_features_in_", 4), r"shape \(2, 3\), not \(2, 4\)"),
         "number": (attribute("n_components_", 3), r"shape \(2, 3\), not \(3, 3\)"),
         "counts": (counts_for("variance"), r"variance has shape \(2,\), not \(2, 3\)"),
