@@ -152,7 +152,7 @@ FORGED = {
         "swapped_columns": (swap_columns, "columns do not match"),
         "table_of_a_number": (table({"a": 1}), "columns that are no arrays"),
         "table_of_nothing": (table({}), "columns do not match"),
-        "table_that_is_none": (table([]), "dict that is none"),
+        "table_that_is_none": (table([]), "invalid dict"),
         "columns": (
             attribute("n_features_in_", 3),
             "do not make a DPMixture: .*not 3",

@@ -99,7 +99,7 @@ def objects(shape, items):
         ("attributes", "a_", objects([2**70], [1]), "incomplete"),
         ("attributes", "a_", objects([0, 2**70], []), "shape"),
         ("attributes", "a_", objects(2, [1, 2]), "shape"),
-        ("attributes", "a_", objects([1], 1), "list that is none"),
+        ("attributes", "a_", objects([1], 1), "invalid list"),
         ("params", "no_such", 1, "no parameter 'no_such'"),
         ("params", "extra__deep", 1, "no parameter"),
         ("state", "a", 1, "state that StubModel does not use"),

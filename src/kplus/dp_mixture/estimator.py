@@ -45,7 +45,7 @@ class DPMixture(Clusterer):
         ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
-        both never lower the bound. "stochastic" takes ever smaller steps and uses no
+        neither lowers the bound. "stochastic" takes ever smaller steps and uses no
         moves: it keeps to `n_components`.
     moves : tuple of {"birth", "merge", "delete"}, default=("birth", "merge", "delete")
         Ways to change the number of components; ``()`` keeps to `n_components`.

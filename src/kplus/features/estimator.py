@@ -128,7 +128,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         -------
         self : estimator
             `objective_` and `feature_counts_` cover every row seen so far, and
-            `fit_report_` tells what this batch took. After Ctrl-C, which ends it as it
+            `fit_report_` says what this batch took. After Ctrl-C, which ends it as it
             ends a fit, the batch counts as seen.
         """
         if not self.__sklearn_is_fitted__():

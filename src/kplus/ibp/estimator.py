@@ -224,12 +224,12 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean predictive log-likelihood of an entry.
 
-        Of entry x under the features its row has: log N(x; z·E[a], noise_scale_²).
+        For entry x and the features z of its row: log N(x; z·E[a], noise_scale_²).
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            From what is observed here, the features of each row are inferred.
+            The features of each row are inferred from what is observed here.
         y : array-like of shape (n_samples, n_features), optional
             The truth: entries missing in X and known here are scored. Without it, those
             observed in X are. Labels of the rows, as scikit-learn passes on, are
