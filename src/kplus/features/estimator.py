@@ -58,6 +58,11 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return tags
 
     @property
+    def n_samples_seen_(self) -> float:
+        """Summed weights of all rows seen, those of a stream included."""
+        return float(self._sums.weight)
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 

@@ -72,6 +72,11 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return tags
 
     @property
+    def n_samples_seen_(self) -> float:
+        """Number of rows of the fit."""
+        return float(self._n_rows)
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
