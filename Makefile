@@ -97,7 +97,7 @@ format: $(VENV)/.lint ## mend style and formatting in place
 types: $(VENV)/.lint ## check the type annotations
 	$(BIN)/mypy
 
-layers: $(VENV)/.lint ## check that imports between the rooms go down only
+layers: $(VENV)/.lint ## check that imports between the layers go down only
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.docs ## build docs/_build/html and run every example in it

@@ -114,7 +114,7 @@ def edge_checks(fits: dict[str, MixtureFits], truth, oracle: float) -> list[Chec
 
 
 def case_mnist(store: Store, sizes: Sizes) -> CaseResult:
-    """To a tolerance of 1e-3 nats a row: with the default none rests in 200 passes."""
+    """To 1e-3 nats per row: with the default tolerance none converges in 200 passes."""
     k = sizes.mnist_components
     settings = {
         "from K = 1": MNIST_PRIOR,

@@ -6,7 +6,7 @@ from typing import Any
 from data import Store
 from ibp_data import synthetic_table
 from ibp_methods import (
-    BUFFET,
+    IBP_METHODS,
     SAMPLERS,
     VARIATIONAL,
     Method,
@@ -16,7 +16,7 @@ from ibp_methods import (
     unbounded,
     variational,
 )
-from ibp_runs import BuffetFits, exactly, fit_curve
+from ibp_runs import IBPFits, exactly, fit_curve
 from ibp_sizes import Shape, Sizes
 from ibp_synthetic import shown
 from report import CaseResult, Claim, Row, claim
@@ -26,7 +26,7 @@ NEAR = 0.01  # so near to its end a curve has settled
 Points = list[dict[str, Any]]
 
 
-def end(fit: BuffetFits) -> float:
+def end(fit: IBPFits) -> float:
     """The last log-likelihood, the median of the starts."""
     return statistics.median(points[-1]["ll"] for points in fit.all("points"))
 
@@ -48,11 +48,11 @@ def settled(points: Points) -> float:
     return float(first)
 
 
-def settling(fit: BuffetFits) -> float:
+def settling(fit: IBPFits) -> float:
     return statistics.median(map(settled, fit.all("points")))
 
 
-def curve_row(shape: Shape, fit: BuffetFits) -> Row:
+def curve_row(shape: Shape, fit: IBPFits) -> Row:
     curves = fit.all("points")
     row: Row = {"data": shown(shape), "method": fit.method, "starts": len(curves)}
     for seconds in TIMES:
@@ -106,24 +106,24 @@ def curve_methods(k: int) -> list[Method]:
     return methods + [random_start(method) for method in searched]
 
 
-def as_in_the_paper(fits: dict[str, BuffetFits]) -> dict[str, BuffetFits]:
+def as_in_the_paper(fits: dict[str, IBPFits]) -> dict[str, IBPFits]:
     """Fits by the names of methods, from random starts where there are such."""
     plain = {name: fit for name, fit in fits.items() if not name.endswith(", random")}
     return {name: fits.get(f"{name}, random", fit) for name, fit in plain.items()}
 
 
-def times_of(fits: dict[str, BuffetFits]) -> str:
+def times_of(fits: dict[str, IBPFits]) -> str:
     return ", ".join(
         f"{name} {end(fit):.3f} in {settling(fit):.2g} s" for name, fit in fits.items()
     )
 
 
-def fastest_buffet(times: dict[str, float]) -> bool:
+def fastest_ibp(times: dict[str, float]) -> bool:
     """Whether no other method with this prior settles sooner than MEIBP."""
-    return all(times["MEIBP"] <= times[name] for name in BUFFET if name in times)
+    return all(times["MEIBP"] <= times[name] for name in IBP_METHODS if name in times)
 
 
-def small_claim(all_fits: dict[str, BuffetFits]) -> Claim:
+def small_claim(all_fits: dict[str, IBPFits]) -> Claim:
     fits = as_in_the_paper(all_fits)
     times = {name: settling(fit) for name, fit in fits.items()}
     ends = {name: end(fit) for name, fit in fits.items()}
@@ -135,7 +135,7 @@ def small_claim(all_fits: dict[str, BuffetFits]) -> Claim:
         "small synthetic set: MEIBP the fastest IBP method, BNMF faster still; MEIBP "
         "and UGibbs end above BNMF; variational faster than sampling, but stuck",
         times_of(all_fits),
-        fastest_buffet(times),
+        fastest_ibp(times),
         times["BNMF"] < times["MEIBP"],
         min(ends["MEIBP"], ends["UGibbs"]) > ends["BNMF"],
         max(times[name] for name in VARIATIONAL) < slow,
@@ -143,10 +143,10 @@ def small_claim(all_fits: dict[str, BuffetFits]) -> Claim:
     )
 
 
-def large_claim(all_fits: dict[str, BuffetFits], shape: Shape) -> Claim:
+def large_claim(all_fits: dict[str, IBPFits], shape: Shape) -> Claim:
     fits = as_in_the_paper(all_fits)
     ends = {name: end(fit) for name, fit in fits.items()}
-    others = [name for name in BUFFET if name != "MEIBP"]
+    others = [name for name in IBP_METHODS if name != "MEIBP"]
     return claim(
         "ME-13",
         f"large synthetic set ({shown(shape)} stands for it): only MEIBP ends above "

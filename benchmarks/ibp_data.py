@@ -35,19 +35,19 @@ def last_half(shape: tuple[int, int], share: float, seed: int) -> np.ndarray:
     n_rows, n_columns = shape
     rng = np.random.default_rng(seed)
     columns = rng.permutation(n_columns)[: max(1, round(share * n_columns))]
-    held = np.zeros(shape, dtype=bool)
-    held[n_rows // 2 :, columns] = True
-    return held
+    held_out = np.zeros(shape, dtype=bool)
+    held_out[n_rows // 2 :, columns] = True
+    return held_out
 
 
 def lower_halves(subjects: np.ndarray, n_pixels: int, seed: int) -> np.ndarray:
     """The lower half of five pictures of each subject, drawn by the seed."""
     rng = np.random.default_rng(seed)
-    held = np.zeros((len(subjects), n_pixels), dtype=bool)
+    held_out = np.zeros((len(subjects), n_pixels), dtype=bool)
     for subject in np.unique(subjects):
         pictures = rng.permutation(np.flatnonzero(subjects == subject))
-        held[pictures[:FACES_HELD_OUT], n_pixels // 2 :] = True
-    return held
+        held_out[pictures[:FACES_HELD_OUT], n_pixels // 2 :] = True
+    return held_out
 
 
 def synthetic(
@@ -61,14 +61,14 @@ def synthetic(
     return X, full, Z, A
 
 
-def keep(store: Store, name: str, X: np.ndarray, held: np.ndarray) -> Table:
+def keep(store: Store, name: str, X: np.ndarray, held_out: np.ndarray) -> Table:
     """Write a table and what is held out of it; X is overwritten."""
     path = store.folder / f"{name}.npy"
     truth = store.folder / f"{name}-truth.npy"
-    np.save(truth, X[held])
-    X[held] = np.nan
+    np.save(truth, X[held_out])
+    X[held_out] = np.nan
     np.save(path, X)
-    return Table(name, path, truth, *X.shape, int(held.sum()))
+    return Table(name, path, truth, *X.shape, int(held_out.sum()))
 
 
 def synthetic_table(
@@ -83,7 +83,7 @@ def large_table(store: Store, n_rows: int, n_columns: int, n_components: int) ->
     """The same in float32, written in blocks; the factors are those of seed 0."""
     _, _, A = make_nonnegative_features(1, n_columns, n_components, random_state=0)
     rng = np.random.default_rng(0)
-    held = np.flatnonzero(last_half((2, n_columns), 0.2, 0)[1])
+    held_out = np.flatnonzero(last_half((2, n_columns), 0.2, 0)[1])
     path = store.folder / f"large-{n_rows}.npy"
     X = np.lib.format.open_memmap(
         path, mode="w+", dtype=np.float32, shape=(n_rows, n_columns)
@@ -94,7 +94,7 @@ def large_table(store: Store, n_rows: int, n_columns: int, n_components: int) ->
         Z = rng.uniform(size=(len(rows), n_components)) < 0.4
         block = (Z @ A).astype(np.float32)
         block += rng.standard_normal(block.shape, dtype=np.float32)
-        late = np.ix_(np.flatnonzero(rows >= n_rows // 2), held)
+        late = np.ix_(np.flatnonzero(rows >= n_rows // 2), held_out)
         truth.append(block[late].ravel())
         block[late] = np.nan
         X[rows[0] : rows[-1] + 1] = block

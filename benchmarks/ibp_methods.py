@@ -112,6 +112,6 @@ def unbounded(negative: str) -> list[Method]:
     return [accelerated(None), uncollapsed(None, negative)]
 
 
-BUFFET = ("MEIBP", "AIBP", "t-AIBP", "UGibbs", "t-UGibbs", "f-VIBP", "i-VIBP")
+IBP_METHODS = ("MEIBP", "AIBP", "t-AIBP", "UGibbs", "t-UGibbs", "f-VIBP", "i-VIBP")
 SAMPLERS = ("AIBP", "t-AIBP", "UGibbs", "t-UGibbs")
 VARIATIONAL = ("f-VIBP", "i-VIBP")

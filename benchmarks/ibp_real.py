@@ -5,7 +5,7 @@ from dataclasses import replace
 from data import Store
 from ibp_data import REAL, Table, full_faces
 from ibp_methods import (
-    BUFFET,
+    IBP_METHODS,
     Method,
     accelerated,
     bnmf,
@@ -17,13 +17,13 @@ from ibp_methods import (
     uncollapsed,
     variational,
 )
-from ibp_runs import BuffetFits, exactly, fit_table
+from ibp_runs import IBPFits, exactly, fit_table
 from ibp_sizes import Sizes
 from report import CaseResult, Claim, Row, claim
 
 SAME = 0.02  # nats an entry that count as the same likelihood
 GAUSSIAN = ("t-AIBP", "f-VIBP", "i-VIBP")  # factors of either sign
-Fits = dict[tuple[str, int | None], BuffetFits]  # by method and K; None is unbounded
+Fits = dict[tuple[str, int | None], IBPFits]  # by method and K; None is unbounded
 
 
 def case_real(store: Store, sizes: Sizes) -> CaseResult:
@@ -62,7 +62,7 @@ def case_real(store: Store, sizes: Sizes) -> CaseResult:
     )
 
 
-def fit_within(method: Method, table: Table, box: float) -> BuffetFits:
+def fit_within(method: Method, table: Table, box: float) -> IBPFits:
     """A fit of so many seconds; MEIBP ends by itself."""
     return fit_table(method, table, box=None if method.kind == "MEIBP" else box)
 
@@ -84,7 +84,7 @@ def as_in_the_paper(method: Method) -> Method:
     return replace(random_start(method), name=method.name)
 
 
-def real_row(table: Table, k: int | None, fit: BuffetFits) -> Row:
+def real_row(table: Table, k: int | None, fit: IBPFits) -> Row:
     facts = fit.facts[0]
     return {
         "data": table.name,
@@ -109,9 +109,11 @@ def listed(fits: Fits, k: int) -> str:
     )
 
 
-def others(fits: Fits, k: int) -> list[BuffetFits]:
+def others(fits: Fits, k: int) -> list[IBPFits]:
     """Fits of the other methods with this prior at one K."""
-    return [fits[name, k] for name in BUFFET if name != "MEIBP" and (name, k) in fits]
+    return [
+        fits[name, k] for name in IBP_METHODS if name != "MEIBP" and (name, k) in fits
+    ]
 
 
 def fastest(fits: Fits, k: int) -> bool:

@@ -15,7 +15,7 @@ Facts = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class BuffetFits:
+class IBPFits:
     """Fits of one method, with seeds 0, 1, ..."""
 
     method: str
@@ -53,7 +53,7 @@ def exactly(value: float) -> str:
     return f"{value:.4f}"
 
 
-def fit_synthetic(method: Method, shape: tuple[int, ...], seeds: int) -> BuffetFits:
+def fit_synthetic(method: Method, shape: tuple[int, ...], seeds: int) -> IBPFits:
     """Fits of data made by seeds 0, 1, ...; one before them is left out."""
     asked = [
         {"method": method.as_json(), "shape": list(shape), "seed": seed}
@@ -61,7 +61,7 @@ def fit_synthetic(method: Method, shape: tuple[int, ...], seeds: int) -> BuffetF
     ]
     answer = run_job(Job("fit_synthetic", asked, tasks=TASKS))
     facts = [run.facts for run in answer.runs[1:]]
-    return BuffetFits(method.name, facts, answer.versions)
+    return IBPFits(method.name, facts, answer.versions)
 
 
 def fit_table(
@@ -71,12 +71,12 @@ def fit_table(
     starts: int = 1,
     box: float | None = None,
     mapped: bool = False,
-) -> BuffetFits:
+) -> IBPFits:
     """Fits of a table within so many CPU seconds, with seeds 0, 1, ..."""
     return _on_table("fit_table", method, table, starts, box, mapped)
 
 
-def fit_curve(method: Method, table: Table, starts: int, box: float) -> BuffetFits:
+def fit_curve(method: Method, table: Table, starts: int, box: float) -> IBPFits:
     """Log-likelihood over CPU seconds, ``points`` of each of the starts."""
     return _on_table("fit_curve", method, table, starts, box, False)
 
@@ -88,8 +88,8 @@ def _on_table(
     starts: int,
     box: float | None,
     mapped: bool,
-) -> BuffetFits:
+) -> IBPFits:
     own = {"method": method.as_json(), "truth": str(table.truth), "box": box}
     asked = [own | {"seed": seed} for seed in range(starts)]
     answer = run_job(Job(task, asked, table.path, mapped=mapped, tasks=TASKS))
-    return BuffetFits(method.name, [run.facts for run in answer.runs], answer.versions)
+    return IBPFits(method.name, [run.facts for run in answer.runs], answer.versions)

@@ -9,7 +9,7 @@ from compare import value_range
 from data import Store
 from ibp_data import REAL, Table, large_table, remove, synthetic_table
 from ibp_methods import Method, bnmf, filled_nmf, meibp, nmf
-from ibp_runs import TASKS, BuffetFits, exactly, fit_synthetic, fit_table
+from ibp_runs import TASKS, IBPFits, exactly, fit_synthetic, fit_table
 from ibp_sizes import Shape, Sizes
 from report import CaseResult, Check, Row, claim
 from runner import Job, run_job
@@ -75,7 +75,7 @@ def synthetic_limits(shape: Shape, seeds: int) -> list[dict[str, float]]:
     return [run.facts for run in answer.runs]
 
 
-def synthetic_row(shape: Shape, fit: BuffetFits, ends: list[dict[str, float]]) -> Row:
+def synthetic_row(shape: Shape, fit: IBPFits, ends: list[dict[str, float]]) -> Row:
     row = fit.row()
     full = sum(found == shape[2] for found in fit.all("recovered"))
     return (
@@ -92,7 +92,7 @@ def synthetic_row(shape: Shape, fit: BuffetFits, ends: list[dict[str, float]]) -
 
 
 def synthetic_checks(
-    shape: Shape, fits: dict[str, BuffetFits], ends: list[dict[str, float]]
+    shape: Shape, fits: dict[str, IBPFits], ends: list[dict[str, float]]
 ) -> list[Check]:
     ours, peer = fits["MEIBP"], fits["NMF"]
     name, k, n = shown(shape), shape[2], len(ours.facts)
@@ -121,7 +121,7 @@ def synthetic_checks(
     return checks if target is None else target_checks(name, ours, target) + checks
 
 
-def target_checks(name: str, ours: BuffetFits, target: Target) -> list[Check]:
+def target_checks(name: str, ours: IBPFits, target: Target) -> list[Check]:
     lls = ours.all("ll")
     met = sum(ll >= target.ll for ll in lls)
     reached = f"{met} of {len(lls)}, median {ours.ll:.4f}"
@@ -194,7 +194,7 @@ def case_large(store: Store, sizes: Sizes) -> CaseResult:
     )
 
 
-def one_row(fit: BuffetFits) -> Row:
+def one_row(fit: IBPFits) -> Row:
     facts = fit.facts[0]
     return {
         "method": fit.method,

@@ -101,7 +101,7 @@ def fit_curve(X: np.ndarray, arguments: Arguments) -> Facts:
 def step_seconds(X: None, arguments: Arguments) -> Facts:
     """CPU seconds of an iteration: the slope between few and many, the least of each.
 
-    Fits that come to rest before give no slope; then the mean over all iterations.
+    Fits that converge before give no slope; then the mean over all iterations.
     """
     method = from_json(arguments["method"])
     few, many = arguments["passes"]

@@ -35,9 +35,9 @@ def factors_given(
     variance = 1.0 if prior is None else prior
     for _ in range(passes):
         for k in range(len(mean)):
-            held = grams[:, k, k]
-            rho = 1.0 / (held + noise / variance)
-            rest = cross[k] - np.einsum("dj,jd->d", grams[:, k], mean) + held * mean[k]
+            n = grams[:, k, k]
+            rho = 1.0 / (n + noise / variance)
+            rest = cross[k] - np.einsum("dj,jd->d", grams[:, k], mean) + n * mean[k]
             mean[k], spread[k] = truncated_moments(rho * rest, rho * noise)
         if prior is None:
             variance = float(np.mean(mean**2 + spread))
@@ -46,11 +46,11 @@ def factors_given(
 
 def limits(X: np.ndarray, full: np.ndarray, Z: np.ndarray, A: np.ndarray) -> dict:
     """Held-out log-likelihood of the true Z with the true A, and with its q(A)."""
-    held = np.isnan(X)
+    held_out = np.isnan(X)
     mean, _ = factors_given(X, Z)
     return {
-        "oracle": log_likelihood((Z @ A)[held], full[held], 1.0),
-        "ceiling": log_likelihood((Z @ mean)[held], full[held], 1.0),
+        "oracle": log_likelihood((Z @ A)[held_out], full[held_out], 1.0),
+        "ceiling": log_likelihood((Z @ mean)[held_out], full[held_out], 1.0),
     }
 
 

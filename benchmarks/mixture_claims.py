@@ -16,7 +16,7 @@ from mixtures import (
     Sizes,
     fit_settings,
     pass_runs,
-    passes_to_rest,
+    passes_to_converge,
     per_pass,
 )
 from report import CaseResult, Check, Claim, Row, claim
@@ -217,7 +217,7 @@ def case_fixed(store: Store, sizes: Sizes) -> CaseResult:
     rows = [
         fit.row()
         | {
-            "passes to rest": value_range(fit.passes_to_rest()),
+            "passes to converge": value_range(fit.passes_to_converge()),
             "ARI, best": max(fit.aris(truth)),
         }
         for fit in fits.values()
@@ -236,7 +236,7 @@ def case_fixed(store: Store, sizes: Sizes) -> CaseResult:
 def _fixed_claim(fits: dict[str, MixtureFits]) -> Claim:
     middle = {name: statistics.median(fit.bounds) for name, fit in fits.items()}
     passes = {
-        name: statistics.median(fit.passes_to_rest()) for name, fit in fits.items()
+        name: statistics.median(fit.passes_to_converge()) for name, fit in fits.items()
     }
     best = max(max(fits[f"stochastic {rate}"].bounds) for rate in RATES)
     ideal = max(fits["births and merges"].bounds)
@@ -304,7 +304,7 @@ def _to_equal(ends: dict[str, MixtureFits], name: str) -> list[int]:
     out = []
     pairs = zip(ends[name].runs, ends["B = 1"].runs, strict=True)
     for run, full in pairs:
-        goal = full.facts["history"][passes_to_rest(full.facts["history"]) - 1]
+        goal = full.facts["history"][passes_to_converge(full.facts["history"]) - 1]
         history = np.array(run.facts["history"])
         reached = np.flatnonzero(history >= goal)
         out.append(int(reached[0]) + 1 if len(reached) else len(history))

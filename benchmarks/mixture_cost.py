@@ -62,7 +62,7 @@ def sparse_loss(store: Store, sizes: Sizes) -> Check:
     settings = {name: keeping(k, active) for name, active in POSTERIORS.items()}
     ends = fit_settings(store.blobs(*sizes.blobs), settings, 1, sizes.warm_up_rows)
     lost = (ends["dense"].bounds[0] - ends["sparse"].bounds[0]) / sizes.blobs[0]
-    what = "sparse: bound at rest within .002 nats a row of the dense one"
+    what = "sparse: converged bound within .002 nats per row of the dense one"
     return Check(what, f"{-lost:+.5f}", abs(lost) <= 0.002)
 
 
@@ -134,7 +134,7 @@ def case_precision(store: Store, sizes: Sizes) -> CaseResult:
         )
         versions = fits.versions
     apart = abs(rows[0]["bound"] - rows[1]["bound"]) / sizes.blobs[0]
-    what = "bounds within .001 nats a row of each other"
+    what = "bounds within .001 nats per row of each other"
     checks = [Check(what, f"{apart:.1e}", apart <= 1e-3)]
     title = f"Rows in float32: blobs ({shape_of(sizes.blobs)}), K = {k}"
     return CaseResult(title, rows, checks, [], versions)

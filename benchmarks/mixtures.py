@@ -117,8 +117,8 @@ class MixtureFits(SeededRuns):
     def alignments(self, truth: np.ndarray) -> list[float]:
         return [alignment(run.labels, truth) for run in self.runs]
 
-    def passes_to_rest(self) -> list[int]:
-        return [passes_to_rest(history) for history in self.facts("history")]
+    def passes_to_converge(self) -> list[int]:
+        return [passes_to_converge(history) for history in self.facts("history")]
 
     def row(self) -> Row:
         return {
@@ -161,7 +161,7 @@ def alignment(labels: np.ndarray | None, truth: np.ndarray) -> float:
     return float(table.max(axis=1).sum() / len(truth))
 
 
-def passes_to_rest(history: Sequence[float], share: float = 1e-4) -> int:
+def passes_to_converge(history: Sequence[float], share: float = 1e-4) -> int:
     """Passes after which the bound stays within a share of where it ends.
 
     Without the last: it includes a sweep more, which presents the result.

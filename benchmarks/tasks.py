@@ -238,7 +238,7 @@ def kplus_feature_passes(X: np.ndarray, arguments: Arguments) -> Facts:
         seconds["product"].append(time.process_time() - started)
     passes = made[str(many)] - made[str(few)]
     if passes == 0:
-        raise ValueError(f"The fits came to rest in {few} passes: no slope to take.")
+        raise ValueError(f"The fits converged in {few} passes: no slope to take.")
     saved = min(seconds[str(many)]) - min(seconds[str(few)])
     return {
         "product_s": min(seconds["product"]),

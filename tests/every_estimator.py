@@ -59,7 +59,7 @@ every_default = pytest.mark.parametrize(
 
 
 class Words(NamedTuple):
-    """How a class tells of its passes, and where it keeps what it told."""
+    """How a class reports its passes, and where it keeps the numbers."""
 
     groups: str
     measure: str

@@ -138,10 +138,10 @@ def log_beta_bernoulli(Z, log_gamma):
     """Eq. 13, the log probability of Z with a given number of columns."""
     N, _ = Z.shape
     gamma, sizes = np.exp(log_gamma), Z.sum(axis=0, dtype=np.int64)
-    held = betaln(sizes + gamma, N - sizes + 1.0)
+    used = betaln(sizes + gamma, N - sizes + 1.0)
     # B(γ, N + 1) is 1/γ but for a factor that tends to 1; γ itself may underflow
     empty = gammaln(1.0 + gamma) + gammaln(N + 1.0) - gammaln(gamma + N + 1.0)
-    return float(np.sum(np.where(sizes > 0, log_gamma + held, empty)))
+    return float(np.sum(np.where(sizes > 0, log_gamma + used, empty)))
 
 
 def log_features(X, Z, A, variance, prior_variance=1.0):

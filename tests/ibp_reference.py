@@ -86,16 +86,16 @@ def bound(X, Z, mu, scale, model, nonnegative=True, left_ordered=False):
     `model` is (noise, spread, alpha): two variances and α.
     """
     noise, spread, alpha = model
-    held = Z.any(axis=0)
-    Z, mu, scale = Z[:, held], mu[held], scale[held]
+    used = Z.any(axis=0)
+    Z, mu, scale = Z[:, used], mu[used], scale[used]
     counts = Z.sum(axis=0, dtype=int)
     observed = np.count_nonzero(~np.isnan(X))
     total = -0.5 * observed * np.log(2.0 * np.pi * noise)
-    if left_ordered and held.any():
+    if left_ordered and used.any():
         total += log_prior_left_ordered(counts, Z, alpha)
     else:
         total += log_prior(counts, len(Z), alpha)
-    if not held.any():
+    if not used.any():
         return float(total - 0.5 * np.nansum(X**2) / noise)
     mean, variance, entropy = moments(mu, scale, nonnegative)
     total -= 0.5 * expected_error(X, Z, mean, variance) / noise

@@ -84,31 +84,31 @@ def expected_likelihood(X, Z, mean, covariance, noise):
 
 def bound_truncated(X, Z, mu, variance, noise, spread, alpha):
     """E[log p(X, Z, A)] + H(q(A)) for independent truncated Gaussians."""
-    held = np.flatnonzero(Z.any(axis=0))
+    used = np.flatnonzero(Z.any(axis=0))
     D = X.shape[1]
-    mean, covariance = np.zeros((len(held), D)), np.zeros((D, len(held), len(held)))
+    mean, covariance = np.zeros((len(used), D)), np.zeros((D, len(used), len(used)))
     total = log_prior(Z, alpha)
-    for k, d in product(range(len(held)), range(D)):
-        m, v, entropy = truncated(float(mu[held[k], d]), float(variance[held[k], d]))
+    for k, d in product(range(len(used)), range(D)):
+        m, v, entropy = truncated(float(mu[used[k], d]), float(variance[used[k], d]))
         mean[k, d], covariance[d, k, k] = m, v
         # log p(a) of the half-normal prior, expected, and the entropy
         total += 0.5 * math.log(2.0 / (math.pi * spread)) - 0.5 * (m * m + v) / spread
         total += entropy
-    return total + expected_likelihood(X, Z[:, held], mean, covariance, noise)
+    return total + expected_likelihood(X, Z[:, used], mean, covariance, noise)
 
 
 def bound_gaussian(X, Z, mean, covariance, noise, spread, alpha):
     """The same for Gaussian columns of A; covariance is (D, K, K)."""
-    held = np.flatnonzero(Z.any(axis=0))
-    mean, K = mean[held], len(held)
-    covariance = covariance[:, held[:, None], held]
+    used = np.flatnonzero(Z.any(axis=0))
+    mean, K = mean[used], len(used)
+    covariance = covariance[:, used[:, None], used]
     total = log_prior(Z, alpha)
     for d in range(X.shape[1]):
         squares = mean[:, d] @ mean[:, d] + np.trace(covariance[d])
         total -= 0.5 * (K * math.log(2.0 * math.pi * spread) + squares / spread)
         if K:
             total += multivariate_normal(mean[:, d], covariance[d]).entropy()
-    return total + expected_likelihood(X, Z[:, held], mean, covariance, noise)
+    return total + expected_likelihood(X, Z[:, used], mean, covariance, noise)
 
 
 # ---------------------------------------------------------------------- evidence

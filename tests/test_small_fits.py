@@ -132,8 +132,8 @@ def test_features_of_own_rows_are_those_of_new_rows(name):
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_end_with_features_that_explain_the_rows(name, X):
     model = CHAINS[name].set_params(n_samples=4, burn_in=4, random_state=0)
-    told = model.fit(X).inverse_transform(model.transform(X))
-    assert np.mean((told - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
+    restored = model.fit(X).inverse_transform(model.transform(X))
+    assert np.mean((restored - SUMS) ** 2) < np.mean((SUMS - SUMS.mean(axis=0)) ** 2)
 
 
 @pytest.mark.parametrize("sampler", ["collapsed", "accelerated"])

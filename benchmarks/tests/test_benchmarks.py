@@ -129,9 +129,9 @@ def test_pass_costs_the_slope_between_short_and_long_fits(mixtures, runner):
         mixtures.per_pass(runs[::2])
 
 
-def test_passes_to_rest(mixtures):
-    assert mixtures.passes_to_rest([-9.0, -5.0, -4.0, -4.0, -3.9]) == 3
-    assert mixtures.passes_to_rest([-4.0]) == 1
+def test_passes_to_converge(mixtures):
+    assert mixtures.passes_to_converge([-9.0, -5.0, -4.0, -4.0, -3.9]) == 3
+    assert mixtures.passes_to_converge([-4.0]) == 1
 
 
 def test_alignment_by_majority(mixtures):
@@ -346,7 +346,7 @@ def made_fits(numbers):
     """Fits of methods with given likelihoods and seconds."""
     runs = importlib.import_module("ibp_runs")
     return {
-        key: runs.BuffetFits(
+        key: runs.IBPFits(
             key if isinstance(key, str) else key[0],
             [
                 {

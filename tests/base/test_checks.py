@@ -99,9 +99,7 @@ BAD_VALUES = {
     "one_square_overflows": (spoiled(1e200), "large|infinity"),
 }
 # Rows without any value have no features to be found.
-BAD_FOR_BUFFETS = {
-    "nan_row": (spoiled(np.nan, (7, slice(None))), r"NaN only in row 7\b")
-}
+BAD_FOR_IBP = {"nan_row": (spoiled(np.nan, (7, slice(None))), r"NaN only in row 7\b")}
 BAD_WITHOUT_CATEGORIES = {
     "text": ([["red", "1"], ["green", "2"]], "string|text|str"),
     "text_objects": (np.array([["red", 1], ["blue", 2]], dtype=object), "string|float"),
@@ -157,7 +155,7 @@ def bad_tables(model):
     if model in OWN_WORDS:
         return bad
     bad = bad | BAD_VALUES | (BAD_WITH_GAPS if tags.allow_nan else BAD_WITHOUT_GAPS)
-    return bad | BAD_FOR_BUFFETS if hasattr(model, "impute") else bad
+    return bad | BAD_FOR_IBP if hasattr(model, "impute") else bad
 
 
 def cases(models, names=None):

@@ -75,14 +75,14 @@ def test_the_same_is_described_in_the_same_words(title):
     for name, of in shared(title).items():
         if name in OWN:
             continue
-        told = set(usual(name, of).values())
+        described = set(usual(name, of).values())
         if name in OTHER_DEFAULTS:
-            told = {(kind.split(",")[0], text) for kind, text in told}
-        assert len(told) == 1, (name, of)
+            described = {(kind.split(",")[0], text) for kind, text in described}
+        assert len(described) == 1, (name, of)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_docstrings_tell_the_defaults(estimator):
+def test_docstrings_give_the_defaults(estimator):
     signature = inspect.signature(getattr(kplus, estimator))
     described = entries(estimator, "Parameters")
     assert set(described) == set(signature.parameters)

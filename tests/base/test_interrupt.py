@@ -95,7 +95,7 @@ def test_the_best_so_far_is_kept(model, capsys):
 
 
 @every_default
-def test_the_second_is_heard_at_once(model, capsys):
+def test_the_second_interrupt_ends_it_at_once(model, capsys):
     callback = Pressing(after=1, times=2)
     found, words = pressed(model, callback)
     assert callback.passes == 1
@@ -113,7 +113,7 @@ def test_the_next_fit_is_not_ended(model):
 
 
 @every_model
-def test_a_checkpoint_goes_on_to_the_same_bits(model, tmp_path, monkeypatch):
+def test_a_checkpoint_resumes_to_the_same_bits(model, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 0)
     here = tmp_path / "here"
@@ -153,7 +153,7 @@ def test_several_starts_of_clusters():
     np.testing.assert_array_equal(found.predict(ROWS), found.labels_)
 
 
-def test_several_starts_go_on_to_the_same_bits(tmp_path, monkeypatch):
+def test_several_starts_resume_to_the_same_bits(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 0)
     model = IBPVariational(3, init="random", n_init=4, max_iter=30, n_jobs=2)
@@ -164,10 +164,10 @@ def test_several_starts_go_on_to_the_same_bits(tmp_path, monkeypatch):
 
 
 def test_handlers_of_users_are_left_alone():
-    heard = []
+    received = []
 
     def own(signum, frame):
-        heard.append(signum)
+        received.append(signum)
 
     signal.signal(signal.SIGINT, own)
     try:
@@ -175,7 +175,7 @@ def test_handlers_of_users_are_left_alone():
         assert signal.getsignal(signal.SIGINT) is own
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert heard == [signal.SIGINT]
+    assert received == [signal.SIGINT]
     assert found.n_iter_ > 1
 
 

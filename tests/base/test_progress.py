@@ -121,25 +121,25 @@ def test_callbacks_are_torn_down_after_an_error(model):
 
 
 @every_default
-def test_verbose_prints_a_line_a_pass(model, capsys):
-    """What is told is what is kept; the search for a penalty leaves it out."""
+def test_verbose_prints_a_line_per_pass(model, capsys):
+    """What is printed is what is kept; the search for a penalty leaves it out."""
     again = seeded(model).set_params(verbose=1).fit(ROWS)
     lines = capsys.readouterr().out.splitlines()
     name, words = type(model).__name__, WORDS[type(model)]
     said = rf"(\d+) {words.groups}, {words.measure} ([^ ,]+)(, \d+:\d\d left)?"
-    told = [
+    printed = [
         re.fullmatch(rf"\[{name}\] pass {i}: {said}", line)
         for i, line in enumerate(lines, start=1)
     ]
-    assert all(told)
-    assert told[-1][3] == (", 0:00 left" if isinstance(model, IBPGibbs) else None)
+    assert all(printed)
+    assert printed[-1][3] == (", 0:00 left" if isinstance(model, IBPGibbs) else None)
     if words.number:
-        assert int(told[-1][1]) == getattr(again, words.number)
+        assert int(printed[-1][1]) == getattr(again, words.number)
     history = getattr(again, words.history)
     if hasattr(again, "path_") and isinstance(model, DPMeans):
-        numbers = np.array([int(line[1]) for line in told])
+        numbers = np.array([int(line[1]) for line in printed])
         history = history - again.penalty_ * (numbers - 1)
-    assert [float(line[2]) for line in told] == pytest.approx(history, rel=1e-4)
+    assert [float(line[2]) for line in printed] == pytest.approx(history, rel=1e-4)
 
 
 @pytest.mark.parametrize("sweep", [2, 13])

@@ -1,4 +1,4 @@
-"""What a fit took: `fit_report_`, and what is told to the standard library's log."""
+"""What a fit took: `fit_report_`, and what it logs by the standard library."""
 
 import logging
 import pickle
@@ -72,7 +72,7 @@ def test_threads():
 
 
 @pytest.mark.parametrize("model", [DPMeans(penalty=50.0), DPMixture(), CRAFT()])
-def test_reading_is_told_apart(model, tmp_path):
+def test_reading_is_measured_apart(model, tmp_path):
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")
     table = pa.table(dict(zip("abcd", X[:1000].T.copy(), strict=True)))
@@ -111,7 +111,7 @@ class TestStream:
         kplus.save(stream, tmp_path / "model.npz")
         assert kplus.load(tmp_path / "model.npz").fit_report_ == stream.fit_report_
 
-    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+    def test_one_line_at_the_end_and_one_per_pass(self, model, caplog):
         stream = seeded(model).partial_fit(ROWS)
         caplog.set_level(logging.DEBUG, "kplus")
         stream.partial_fit(ROWS[:20])
@@ -156,27 +156,27 @@ def test_checkpoints_are_counted(tmp_path, monkeypatch):
 
 class TestLog:
     @every_default
-    def test_one_line_at_the_end_and_one_a_pass(self, model, caplog):
+    def test_one_line_at_the_end_and_one_per_pass(self, model, caplog):
         caplog.set_level(logging.DEBUG, "kplus")
         found = seeded(model).fit(ROWS)
-        told = [r for r in caplog.records if r.name == "kplus"]
-        assert [r.levelno for r in told].count(logging.INFO) == 1
+        logged = [r for r in caplog.records if r.name == "kplus"]
+        assert [r.levelno for r in logged].count(logging.INFO) == 1
         name = type(model).__name__
-        assert told[-1].getMessage() == f"{name}: {found.fit_report_}"
-        passes = [r.getMessage() for r in told if r.levelno == logging.DEBUG]
+        assert logged[-1].getMessage() == f"{name}: {found.fit_report_}"
+        passes = [r.getMessage() for r in logged if r.levelno == logging.DEBUG]
         assert len(passes) == found.n_iter_
         for number, line in enumerate(passes, start=1):
             assert re.match(rf"{name}: pass {number}, \d+ ", line)
 
-    def test_checkpoints_are_told(self, caplog, tmp_path, monkeypatch):
+    def test_checkpoints_are_logged(self, caplog, tmp_path, monkeypatch):
         monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
         monkeypatch.setattr(checkpoint, "SHARE", 0)
         caplog.set_level(logging.INFO, "kplus")
         model = DPMixture(batch_size=500, random_state=0)
         model.fit(X, checkpoint=tmp_path / "here")
-        *told, end = [r.getMessage() for r in caplog.records if r.name == "kplus"]
-        assert told
-        for serial, line in enumerate(told, start=1):
+        *logged, end = [r.getMessage() for r in caplog.records if r.name == "kplus"]
+        assert logged
+        for serial, line in enumerate(logged, start=1):
             assert line.endswith(f"part0-{serial:06d}.kplus")
             assert line.startswith("checkpoint ")
         assert end.startswith("DPMixture: 4,000 rows")

@@ -133,7 +133,7 @@ def test_workers_answer_for_rows_in_files(model, sent, tmp_path):
 
 
 @with_workers
-def test_what_is_wrong_is_told_as_without_workers(sent, tmp_path):
+def test_errors_are_raised_as_without_workers(sent, tmp_path):
     fitted = small(DPMeans(n_clusters=2)).fit(ROWS)
     bad = ROWS.copy()
     bad[-1, 1] = np.nan

@@ -212,7 +212,7 @@ def test_no_rows_are_kept(model):
 
 
 @every_default
-def test_a_generator_goes_on(model):
+def test_a_generator_continues(model):
     """Samples of a model with a seed are the same ones, else they are others."""
     if hasattr(model, "sample"):
         again = clone(model).set_params(random_state=np.random.RandomState(0)).fit(ROWS)

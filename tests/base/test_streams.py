@@ -32,7 +32,7 @@ def test_the_first_batch_is_a_fit(model):
 
 
 @every_stream
-def test_a_stream_goes_on_after_it_was_stored(model, tmp_path):
+def test_a_stream_continues_after_it_was_stored(model, tmp_path):
     stream = seeded(model).partial_fit(ROWS[:30])
     kplus.save(stream, tmp_path / "model.npz")
     others = (

@@ -89,11 +89,11 @@ def test_a_single_start_uses_all_threads():
     assert best_of(1, whole, lambda part, again: (part, again)) == (whole, False)
 
 
-def test_only_the_first_is_told_and_all_are_ended():
+def test_only_the_first_start_reports_and_all_are_ended():
     """Starts under way stop after their pass; no other begins."""
     asked = threading.Event()
     begun = threading.Barrier(2)
-    told, seen = [], []
+    reported, seen = [], []
 
     def fit(part, again):
         begun.wait(10)  # the first two
@@ -106,7 +106,7 @@ def test_only_the_first_is_told_and_all_are_ended():
         return passes
 
     def callback(info):
-        told.append(info)
+        reported.append(info)
         return asked.is_set()
 
     rng = np.random.default_rng(0)
@@ -114,5 +114,5 @@ def test_only_the_first_is_told_and_all_are_ended():
         None, None, rng, callback=callback, ended=asked.is_set, n_threads=2
     )
     best_of(6, watched, fit, float)
-    assert told == [1, 2, 3]
+    assert reported == [1, 2, 3]
     assert sorted(seen) == [False, True]

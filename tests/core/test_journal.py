@@ -44,8 +44,8 @@ def stored(value):
     return decode(outline, encoder.arrays, RECORDS_AND_STATES)
 
 
-class Diary:
-    """A journal in memory that is written after every pass, and then may burn."""
+class MemoryJournal:
+    """A journal in memory that is written after every pass, and then may crash."""
 
     rows = None
 
@@ -70,9 +70,9 @@ class Diary:
             raise Crash
 
 
-def fitted(make, X, diary, monkeypatch):
-    def with_diary(*arguments):
-        return replace(_job.job_of(*arguments), journal=diary)
+def fitted(make, X, journal, monkeypatch):
+    def with_journal(*arguments):
+        return replace(_job.job_of(*arguments), journal=journal)
 
     for module in (features_driver, craft_driver, variational):
         monkeypatch.setattr(module, "_SAMPLE_ROWS", 60)  # much is left to the passes
@@ -80,7 +80,7 @@ def fitted(make, X, diary, monkeypatch):
     monkeypatch.setattr(ibp_driver, "_MORE_ROWS", 60)
     model = make().set_params(random_state=0)
     for module in _MODULES:
-        monkeypatch.setattr(module, "job_of", with_diary)
+        monkeypatch.setattr(module, "job_of", with_journal)
     return model.fit(X)
 
 
@@ -117,19 +117,19 @@ def test_chains_resume_to_the_same_bits(name, data, monkeypatch):
     X, plain = data()[:80], gibbs.run_chain
     model = CHAINS[name].set_params(random_state=0)
 
-    def fitted(diary):
+    def fitted(journal):
         monkeypatch.setattr(
-            gibbs, "run_chain", lambda *given: plain(*given[:-1], diary)
+            gibbs, "run_chain", lambda *given: plain(*given[:-1], journal)
         )
         return vars(clone(model).fit(X))
 
-    whole = Diary()
+    whole = MemoryJournal()
     expected = fitted(whole)
     for crash in range(1, whole.n_kept + 1):
-        diary = Diary(crash=crash)
+        journal = MemoryJournal(crash=crash)
         with pytest.raises(Crash):
-            fitted(diary)
-        again = Diary(copy.deepcopy(diary.entries))
+            fitted(journal)
+        again = MemoryJournal(copy.deepcopy(journal.entries))
         found = fitted(again)
         assert again.n_kept == whole.n_kept - crash
         for key, value in expected.items():
@@ -144,14 +144,14 @@ def test_chains_resume_to_the_same_bits(name, data, monkeypatch):
 def test_from_every_pass_a_fit_resumes_to_the_same_bits(name, monkeypatch):
     make, data = FITS[name]
     X = data()
-    whole = Diary()
+    whole = MemoryJournal()
     expected = vars(fitted(make, X, whole, monkeypatch))
     assert whole.n_kept > 1
     for crash in range(1, whole.n_kept + 1):
-        diary = Diary(crash=crash)
+        journal = MemoryJournal(crash=crash)
         with pytest.raises(Crash):
-            fitted(make, X, diary, monkeypatch)
-        again = Diary(copy.deepcopy(diary.entries))
+            fitted(make, X, journal, monkeypatch)
+        again = MemoryJournal(copy.deepcopy(journal.entries))
         found = vars(fitted(make, X, again, monkeypatch))
         assert again.n_kept == whole.n_kept - crash
         for key, value in expected.items():
@@ -170,11 +170,11 @@ def test_every_family_resumes(name, monkeypatch):
     if name == "mixed":
         X = pd.DataFrame({"a": COUNTS[:, 0] + 0.5, "b": COUNTS[:, 1].astype(str)})
     make = partial(DPMixture, name, n_components=3, batch_size=64)
-    diary = Diary(crash=2)
+    journal = MemoryJournal(crash=2)
     with pytest.raises(Crash):
-        fitted(make, X, diary, monkeypatch)
-    found = fitted(make, X, Diary(copy.deepcopy(diary.entries)), monkeypatch)
-    expected = fitted(make, X, Diary(), monkeypatch)
+        fitted(make, X, journal, monkeypatch)
+    found = fitted(make, X, MemoryJournal(copy.deepcopy(journal.entries)), monkeypatch)
+    expected = fitted(make, X, MemoryJournal(), monkeypatch)
     np.testing.assert_array_equal(found.labels_, expected.labels_)
 
 

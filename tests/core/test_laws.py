@@ -149,7 +149,7 @@ class Laws:
         return ThreadEngine(blocks, table.weights, n_threads=threads)
 
     def fit(self, table, block_rows=7, threads=1, max_iter=200):
-        """Run to rest; return the result and the labels."""
+        """Run to convergence; return the result and the labels."""
         model = self.model(table)
         with self.engine(table, block_rows, threads) as engine:
             result = loop.run(

@@ -211,21 +211,21 @@ ROWS = (
 
 
 class Once:
-    """A move with one proposal, at a pass named, that remembers what it is told."""
+    """A move with one proposal, at a pass named, that remembers its outcomes."""
 
     def __init__(self, when, make):
-        self.when, self.make, self.asked, self.heard = when, make, 0, []
+        self.when, self.make, self.asked, self.outcomes = when, make, 0, []
 
     def propose(self, at):
         self.asked += 1
         self.seen = at.total.copy()
         if self.asked != self.when:
             return None
-        return replace(self.make(at.updated, at.total), note="hear")
+        return replace(self.make(at.updated, at.total), note="mine")
 
     def on_outcome(self, note, change, kept):
-        assert note == "hear"
-        self.heard.append((change, kept))
+        assert note == "mine"
+        self.outcomes.append((change, kept))
 
 
 def play(params, *moves, model=None, groups=None, max_iter=20, **more):
@@ -287,7 +287,7 @@ def test_earlier_rows_count_but_are_not_visited(groups):
 
 
 @pytest.mark.parametrize("groups", [None, [[0, 1], [2, 3, 4], []]])
-def test_a_loan_is_gone_after_the_next_pass(groups):
+def test_provisional_statistics_last_one_pass(groups):
     """Within it, groups after the first see it; the objective never does."""
     seen = []
 
@@ -308,7 +308,7 @@ def test_a_loan_is_gone_after_the_next_pass(groups):
     if groups is not None:
         assert seen[-2:] == [57.0, 50.0]
     plain, _ = play([-1.0, 8.0], groups=groups, max_iter=2)
-    assert move.heard[0][0] == pytest.approx(result.history[1] - result.history[0])
+    assert move.outcomes[0][0] == pytest.approx(result.history[1] - result.history[0])
     assert result.history[-1] == pytest.approx(plain.history[-1], rel=0.2)
 
 
@@ -324,8 +324,8 @@ def test_a_trial_that_fails_is_taken_back_bit_for_bit(groups):
     for field in ("n", "first", "second"):
         one, other = getattr(result.total, field), getattr(plain.total, field)
         np.testing.assert_array_equal(one, other)
-    assert len(move.heard) == 1
-    change, kept = move.heard[0]
+    assert len(move.outcomes) == 1
+    change, kept = move.outcomes[0]
     assert change > 0.0
     assert not kept
     assert result.converged
@@ -338,7 +338,7 @@ def test_a_trial_that_pays_stays(groups):
     result, labels = play(start, move, model=model, groups=groups)
     assert len(result.params) == 2
     assert labels.max() == 1
-    change, kept = move.heard[0]
+    change, kept = move.outcomes[0]
     assert kept
     assert change == pytest.approx(result.history[2] - result.history[1])
     assert change < 0.0
@@ -355,8 +355,8 @@ def test_fits_continue_after_a_failed_trial():
     np.testing.assert_array_equal(labels, again)
 
 
-def test_a_move_is_told_what_its_pass_brought():
+def test_a_move_learns_the_outcome_of_its_pass():
     move = Once(1, swap)
     result, _ = play([-1.0, 8.0, 12.0], move)
     change = result.history[1] - result.history[0]
-    assert move.heard == [(pytest.approx(change), True)]
+    assert move.outcomes == [(pytest.approx(change), True)]

@@ -136,16 +136,16 @@ def test_clusters(K, weigh, table):
 
 
 @every_weight
-@pytest.mark.parametrize("room", [0, 1, 3, 50])
-def test_clusters_with_a_cap(room, weigh):
+@pytest.mark.parametrize("n_free", [0, 1, 3, 50])
+def test_clusters_with_a_cap(n_free, weigh):
     X = lattice(4)
     weights, C = weigh(4, len(X)), some_centres(X, 80, 4)
-    cap = float(80 + room)
+    cap = float(80 + n_free)
     expected = serial_openings(X, C, 3.0, weights, cap)
     for name, engine in ENGINES.items():
         found = openings(engine(X, weights), C, 3.0, cap)
         np.testing.assert_array_equal(found, expected, name)
-    assert len(expected) == min(room, 10)
+    assert len(expected) == min(n_free, 10)
 
 
 @every_table
@@ -217,7 +217,7 @@ def test_clusters_of_the_passes_that_follow(few, engine, monkeypatch):
 @every_table
 @every_weight
 def test_no_row_is_left_out(weigh, table, engine, monkeypatch):
-    """Whatever the list leaves for later: at rest no row costs more than a cluster."""
+    """Whatever the list leaves: once converged no row costs more than a cluster."""
     monkeypatch.setattr(fast, "_MOST_CANDIDATES", 3)
     X, penalty = table(1, 120), 4.0
     weights = weigh(1, len(X))
@@ -271,7 +271,7 @@ def best_bits(X, A):
     return Z[reference.nearest(X, Z @ A)[0]]
 
 
-def serial_features(X, A, penalty, weights=None, room=10**6, shortlist=FEATURE_LIST):
+def serial_features(X, A, penalty, weights=None, n_free=10**6, shortlist=FEATURE_LIST):
     """The features that rows get of their own, one after the other.
 
     A row keeps its z of the pass, takes each feature opened before it that leaves less
@@ -286,14 +286,14 @@ def serial_features(X, A, penalty, weights=None, room=10**6, shortlist=FEATURE_L
         for feature in opened:
             if np.sum((left - feature) ** 2) < np.sum(left**2):
                 left = left - feature
-        if w[row] * np.sum(left**2) > penalty and len(opened) < room:
+        if w[row] * np.sum(left**2) > penalty and len(opened) < n_free:
             opened.append(left)
     return np.array(opened).reshape(-1, X.shape[1])
 
 
-def new_features(engine, A, penalty, room=10**6):
+def new_features(engine, A, penalty, n_free=10**6):
     """The features that one pass leads to."""
-    most = len(A) + room
+    most = len(A) + n_free
     model, params = FeatureModel(penalty, most), Features(A, exact=True)
     with engine:
         total = engine.sweep(model, params, range(engine.n_blocks))
@@ -324,15 +324,15 @@ def test_features(K, weigh, table):
 
 
 @every_weight
-@pytest.mark.parametrize("room", [0, 1, 3])
-def test_features_with_a_cap(room, weigh):
+@pytest.mark.parametrize("n_free", [0, 1, 3])
+def test_features_with_a_cap(n_free, weigh):
     X, A = lattice(4), some_features(1)
     weights = weigh(4, len(X))
-    expected = serial_features(X, A, 2.0, weights, room)
+    expected = serial_features(X, A, 2.0, weights, n_free)
     for name, engine in ENGINES.items():
-        found = new_features(engine(X, weights), A, 2.0, room)
+        found = new_features(engine(X, weights), A, 2.0, n_free)
         np.testing.assert_allclose(found, expected, 1e-12, 1e-12, err_msg=name)
-    assert len(expected) == room
+    assert len(expected) == n_free
 
 
 @pytest.mark.parametrize("engine", ["one block", "many", "2 threads"])

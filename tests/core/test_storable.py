@@ -15,7 +15,7 @@ from kplus.core.storable import (
 )
 
 # Neither parameters nor sums nor state of rows: no loop keeps them.
-ROOMS = {"core", "engine"}
+SHARED = {"core", "engine"}
 PASSING = {"Rows", "Profile", "Penalties", "_Tile", "_Sequential", "MoveRecords"}
 PASSING |= {"Hyperprior", "Spectrum"}
 
@@ -44,7 +44,7 @@ def test_no_name_is_in_two_tables():
 def test_what_models_keep_can_be_stored():
     """A class that is not listed would make checkpoints of a fit fail."""
     missing = []
-    methods = [name for name in STATES.values() if name.split(".")[1] not in ROOMS]
+    methods = [name for name in STATES.values() if name.split(".")[1] not in SHARED]
     for name in sorted(set(methods)):
         for cls in vars(import_module(name)).values():
             if (

@@ -311,7 +311,7 @@ def test_threads_do_not_matter_in_a_stream(threads):
 
 
 @pytest.mark.parametrize("how", [{"penalty": 6.0}, {"n_clusters": 9}])
-def test_warm_start_goes_on_from_the_last_centres(how):
+def test_warm_start_continues_from_the_last_centres(how):
     X = np.random.default_rng(0).normal(scale=3.0, size=(300, 2))
     model = DPMeans(**how, warm_start=True, tol=0.0).fit(X)
     labels, objective = model.labels_.copy(), model.objective_

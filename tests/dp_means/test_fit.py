@@ -45,7 +45,7 @@ def draw(make, weigh, seed):
 
 
 def check_fit(model, X, weights):
-    """What holds after a fit to rest (tol=0), however the number was chosen."""
+    """What holds after a fit to convergence (tol=0), however the number was chosen."""
     K, C, labels = model.n_clusters_, model.cluster_centers_, model.labels_
     assert labels.dtype == np.int32
     assert C.shape == (K, X.shape[1])

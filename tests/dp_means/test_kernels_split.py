@@ -60,7 +60,7 @@ def test_never_better_than_the_best_cut_of_a_line_and_often_as_good(seed):
     assert 0.9 * best <= gain <= best * (1 + 1e-9)
 
 
-def test_two_clear_groups_are_told_apart():
+def test_two_clear_groups_are_separated():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 4))
     X[30:] += 10.0

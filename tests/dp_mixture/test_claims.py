@@ -50,7 +50,7 @@ def test_MO_1_an_empty_last_component_changes_nothing(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_MO_2_the_bound_is_exact_and_a_fit_ends_at_an_optimum(name):
-    """Full-data passes to rest; then no factor can be changed for the better."""
+    """Full-data passes to convergence; then no factor can be changed for the better."""
     model, X, start = mixture_setting(name, K=3)
     fitted = run(model, X, start, block_rows=120, max_iter=2000, step=1e-9)[0]
     assert fitted.converged

@@ -252,7 +252,7 @@ def test_no_table_is_cut_in_place():
     source = ArrayBlocks(np.zeros((5000, 2)), 100)
     family = DPMixture(random_state=0).fit(np.eye(2)).observations_
     spec = settings.make_spec(DPMixture(), family, source)
-    assert settings.cut(source, spec.n_batches).block_rows == 500
+    assert settings.split_blocks(source, spec.n_batches).block_rows == 500
     assert source.block_rows == 100
 
 
@@ -419,7 +419,7 @@ def test_the_prior_is_that_of_the_weighted_rows(blobs):
 # ----------------------------------------------------------------- warm starts
 
 
-def test_a_warm_start_goes_on_where_the_last_fit_ended(blobs):
+def test_a_warm_start_continues_where_the_last_fit_ended(blobs):
     model = DPMixture(warm_start=True, random_state=0).fit(blobs)
     first = model.lower_bound_
     model.set_params(moves=()).fit(blobs)

@@ -125,16 +125,16 @@ def test_a_start_of_several_components():
     assert not fitted.records
 
 
-def test_callbacks_are_told_bounds():
-    X, told = blobs(0, THREE), []
+def test_callbacks_receive_bounds():
+    X, bounds = blobs(0, THREE), []
 
     def callback(info):
-        told.append(info.objective)
-        return len(told) == 4
+        bounds.append(info.objective)
+        return len(bounds) == 4
 
     fitted = fit(job_of(X, callback=callback), Spec(FLAT.model(X)))
-    assert len(told) == 4
-    np.testing.assert_array_equal(fitted.history[:3], told[:3])
+    assert len(bounds) == 4
+    np.testing.assert_array_equal(fitted.history[:3], bounds[:3])
     assert not fitted.converged
 
 

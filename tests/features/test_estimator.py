@@ -244,6 +244,7 @@ def test_a_stream_covers_every_row_seen(n_batches, weighted, missing):
         Z.append(model.transform(X[rows]))
         seen = slice(0, rows[-1] + 1)
         error = error_of(X[seen], np.vstack(Z), model.components_, weights[seen])
+        assert model.n_samples_seen_ == pytest.approx(weights[seen].sum(), rel=1e-12)
         assert model.objective_ == pytest.approx(error, rel=1e-9)
         assert model.objective_history_[-1] == pytest.approx(error, rel=1e-9)
         np.testing.assert_allclose(

@@ -137,7 +137,7 @@ def test_flips_end_where_no_single_flip_helps_and_never_raise(K, kind):
         assert still == 0
 
 
-def test_flips_are_no_better_than_exact_search_and_start_where_told():
+def test_flips_are_no_better_than_exact_search_and_start_where_given():
     A = obvious.awkward("plain", 9, 3, seed=0)
     X = rows_for(A, 40, seed=1)
     _, exact, *_ = allocated(X, A, exact=True)

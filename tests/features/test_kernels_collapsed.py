@@ -58,7 +58,7 @@ def test_refit_is_least_squares(seed):
 
 @pytest.mark.parametrize("copies", [1, 30])
 @pytest.mark.parametrize("kind", ["equal", "sum", "empty"])
-def test_columns_that_depend_on_each_other_are_told_or_survived(kind, copies):
+def test_columns_that_depend_on_each_other_are_reported_or_survived(kind, copies):
     """Distinct columns may depend on each other (MB-3)."""
     X = np.random.default_rng(0).normal(size=(6 * copies, 2))
     first, second = np.array([1, 1, 0, 0, 0, 0]), np.array([0, 0, 1, 1, 0, 0])

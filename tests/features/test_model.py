@@ -116,9 +116,9 @@ class FeatureLaws(Laws):
         _, result, labels = self.fit(table)
         assert labels.shape == (table.n,)
         assert result.total.weight == pytest.approx(table.weight().sum(), rel=1e-12)
-        held = table.weight() @ self.bits(labels, result.params.K)
-        np.testing.assert_allclose(result.total.counts, held, rtol=1e-12)
-        assert np.all(held > 0.0)
+        expected = table.weight() @ self.bits(labels, result.params.K)
+        np.testing.assert_allclose(result.total.counts, expected, rtol=1e-12)
+        assert np.all(expected > 0.0)
 
     @law
     @given(tables())

@@ -348,7 +348,7 @@ def test_a_stream_opens_features_that_pay_and_drops_none_of_earlier_rows():
 # -------------------------------------------------------------------------- parts
 
 
-def test_allocate_is_exact_up_to_25_features_and_told_otherwise():
+def test_allocate_is_exact_up_to_25_features_unless_set():
     X, _, A = obvious.planted(40, 8, 12, noise=1.0)
     best = obvious.best_errors(X, A).sum()
     assert z_of(X, A)[1] == pytest.approx(best, rel=1e-9)

@@ -134,9 +134,9 @@ def test_gaps(model, made):
     gappy[:5, 0], gappy[5, :] = X[:5, 0], X[5]
     model = clone(model).set_params(init=Z, random_state=0).fit(gappy)
     filled = model.impute(gappy)
-    held = np.isnan(gappy)
-    np.testing.assert_allclose(filled[~held], X[~held])
-    assert np.sqrt(np.mean((filled - X)[held] ** 2)) < 0.6
+    missing = np.isnan(gappy)
+    np.testing.assert_allclose(filled[~missing], X[~missing])
+    assert np.sqrt(np.mean((filled - X)[missing] ** 2)) < 0.6
     assert np.isfinite(model.score(gappy, X))
 
 

@@ -311,7 +311,7 @@ def test_wide_tables_are_turned():
 
 
 @every_kind
-def test_room_for_many_features(kind):
+def test_arrays_grow_with_the_features(kind):
     """Arrays grow as features come, and no feature is without rows."""
     rng = np.random.default_rng(9)
     X = np.abs(rng.normal(size=(30, 3))) * 5.0

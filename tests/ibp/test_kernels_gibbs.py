@@ -31,7 +31,7 @@ from kplus.ibp.gibbs.kernels_uncollapsed import (
 from kplus.ibp.kernels_marginals import exact_marginals
 
 ALPHA, NOISE, FACTOR = 1.5, 0.5, 2.0
-ROOM = 80
+MAX_K = 80
 ZERO = np.int64(0)  # for a plain 0 numba compiles the samplers anew
 
 
@@ -120,15 +120,15 @@ def visit_uncollapsed(nonnegative, table, state, law, rng, codes, between):
 
 def empty_posterior(N, width):
     return Posterior(
-        np.zeros((N, ROOM), np.uint8), np.zeros(ROOM, np.int64),
-        np.zeros((ROOM, width)), np.zeros((ROOM, ROOM)), np.zeros((ROOM, ROOM)),
+        np.zeros((N, MAX_K), np.uint8), np.zeros(MAX_K, np.int64),
+        np.zeros((MAX_K, width)), np.zeros((MAX_K, MAX_K)), np.zeros((MAX_K, MAX_K)),
     )  # fmt: skip
 
 
 def empty_factors(N, width):
     return Factors(
-        np.zeros((N, ROOM), np.uint8), np.zeros(ROOM, np.int64),
-        np.zeros((ROOM, width)), np.zeros(ROOM),
+        np.zeros((N, MAX_K), np.uint8), np.zeros(MAX_K, np.int64),
+        np.zeros((MAX_K, width)), np.zeros(MAX_K),
     )  # fmt: skip
 
 

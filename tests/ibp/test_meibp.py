@@ -45,7 +45,8 @@ def check_fitted(model, X):
     assert model.components_.shape == (K, D)
     assert model.feature_counts_.shape == (K,)
     assert np.all(model.feature_counts_ > 0)
-    assert np.all(model.feature_counts_ <= N)
+    assert np.all(model.feature_counts_ <= model.n_samples_seen_)
+    assert model.n_samples_seen_ == N
     assert np.all(np.diff(model.feature_counts_) <= 0)
     assert len(model.lower_bound_history_) == model.n_iter_
     assert model.lower_bound_ == model.lower_bound_history_[-1]
@@ -271,7 +272,7 @@ def test_the_fit_and_transform_agree():
 
 
 @every_prior
-def test_warm_start_goes_on(prior):
+def test_warm_start_continues(prior):
     X, _, _ = planted(N=400)
     model = a_model(prior, warm_start=True).fit(X[:200])
     before = model.components_

@@ -93,22 +93,22 @@ class MEIBPLaws(Laws):
 
     def brute_objective(self, model, params, table, labels):
         X, Z = self.rows(table), self.bits(labels, params.K)
-        held = np.flatnonzero(Z.any(axis=0))
-        factors, Z = params.factors, Z[:, held]
-        D, K = X.shape[1], len(held)
-        mean = factors.mean[held]
+        used = np.flatnonzero(Z.any(axis=0))
+        factors, Z = params.factors, Z[:, used]
+        D, K = X.shape[1], len(used)
+        mean = factors.mean[used]
         if self.kind is TruncatedFactors:
             covariance = np.zeros((D, K, K))
             for k in range(K):
-                covariance[:, k, k] = factors._moments[1][held[k]]
+                covariance[:, k, k] = factors._moments[1][used[k]]
         else:
-            covariance = factors.covariance[factors.group][:, held[:, None], held]
+            covariance = factors.covariance[factors.group][:, used[:, None], used]
         total = obvious.log_prior(Z, params.alpha)
         total += obvious.expected_likelihood(X, Z, mean, covariance, params.noise)
         if K:
             gains = factors.own_gains(params.spread)
-            total += gains[held].sum() if self.kind is TruncatedFactors else (
-                renumbered(params, _kept(held, params.K), K, mean[:0])
+            total += gains[used].sum() if self.kind is TruncatedFactors else (
+                renumbered(params, _kept(used, params.K), K, mean[:0])
                 .factors.gain(params.spread)
             )  # fmt: skip
         return -total
@@ -199,9 +199,9 @@ class MEIBPLaws(Laws):
         assert total.weight == table.n
 
 
-def _kept(held, K):
+def _kept(kept, K):
     old_to_new = np.full(K, -1)
-    old_to_new[held] = np.arange(len(held))
+    old_to_new[kept] = np.arange(len(kept))
     return old_to_new
 
 

@@ -145,17 +145,17 @@ def test_given_scales_stay():
     assert (fit.noise_scale, fit.factor_scale, fit.alpha) == (0.5, 1.0, 2.0)
 
 
-def test_a_callback_hears_of_every_sweep_and_may_stop():
+def test_a_callback_is_called_after_every_sweep_and_may_stop():
     X, _, _ = obvious.planted(30, 5, 2, 8)
-    heard = []
+    seen = []
 
     def stop(iteration, here):
-        heard.append((iteration, here.history[-1]))
+        seen.append((iteration, here.history[-1]))
         return iteration == 2
 
     start, rng = random_start(X, 3, 0), np.random.default_rng(0)
     fit = fit_rows(X, start, RowSettings(), rng, stop)
-    assert heard == [(1, fit.history[0]), (2, fit.history[1])]
+    assert seen == [(1, fit.history[0]), (2, fit.history[1])]
     assert not fit.converged
 
 

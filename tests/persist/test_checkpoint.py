@@ -46,7 +46,7 @@ def interrupted(model, folder, **more):
 
 
 @pytest.mark.parametrize("n_init", [1, 3])
-def test_an_interrupted_fit_goes_on(tmp_path, crash_after, n_init):
+def test_an_interrupted_fit_resumes(tmp_path, crash_after, n_init):
     model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=3)
     expected = kplus.DPMeans(**model.get_params()).fit(X)
     crash_after(3)
@@ -317,7 +317,7 @@ def test_fits_that_cannot_be_repeated_are_refused(tmp_path):
         DPMeans(random_state=0, warm_start=True).fit(X, checkpoint=tmp_path)
 
 
-def test_a_full_disk_is_told_and_the_fit_goes_on(tmp_path, monkeypatch):
+def test_a_full_disk_is_reported_and_the_fit_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
     write = checkpoint.write_archive
 

@@ -147,7 +147,7 @@ STREAMS = [
 
 @pytest.mark.filterwarnings("ignore:Found . clusters")
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_loaded_stream_goes_on(name, tmp_path):
+def test_a_loaded_stream_continues(name, tmp_path):
     model, rows = CASES[name]
     stream = seeded(model).partial_fit(rows[:30])
     again = by_way_of(tmp_path / "model.npz", stream)
@@ -174,21 +174,21 @@ def test_names_and_inspect(model, tmp_path):
     assert info.attributes["feature_names_in_"] == ArrayInfo("object", (3,))
 
 
-def test_inspect_tells_of_paths_categories_and_moves(tmp_path):
+def test_inspect_lists_paths_categories_and_moves(tmp_path):
     save(fitted("craft"), tmp_path / "craft.npz")
-    told = inspect(tmp_path / "craft.npz").attributes
-    assert told["selected_features_"] == ArrayInfo("bool", (3, 4))
-    assert told["categories_"][1] == ("blue", "red", "weiß")
-    assert list(told["path_"]) == ["n_clusters", "objective"]
+    found = inspect(tmp_path / "craft.npz").attributes
+    assert found["selected_features_"] == ArrayInfo("bool", (3, 4))
+    assert found["categories_"][1] == ("blue", "red", "weiß")
+    assert list(found["path_"]) == ["n_clusters", "objective"]
     again = load(tmp_path / "craft.npz")
     assert again.categories_ == (None, ("blue", "red", "weiß"), (False, True), None)
     save(fitted("stepwise"), tmp_path / "features.npz")
-    told = inspect(tmp_path / "features.npz").attributes
-    assert list(told["path_"]) == ["n_components", "error", "objective"]
+    found = inspect(tmp_path / "features.npz").attributes
+    assert list(found["path_"]) == ["n_components", "error", "objective"]
     save(fitted("mixed"), tmp_path / "mixture.npz")
-    told, moves = inspect(tmp_path / "mixture.npz").attributes, fitted("mixed").moves_
-    assert list(told["moves_"]) == list(moves.dtype.names)
-    assert told["moves_"]["change"] == ArrayInfo("float64", (len(moves),))
+    found, moves = inspect(tmp_path / "mixture.npz").attributes, fitted("mixed").moves_
+    assert list(found["moves_"]) == list(moves.dtype.names)
+    assert found["moves_"]["change"] == ArrayInfo("float64", (len(moves),))
 
 
 # -------------------------------------------------------------------------- large
@@ -231,8 +231,8 @@ def test_a_column_of_many_categories(kind, model, tmp_path):
     assert bits(again.predict(rows)) == bits(model.predict(rows))
     if kind == "text":
         assert (tmp_path / "model.npz").stat().st_size < 10**7
-        told = inspect(tmp_path / "model.npz").attributes["categories_"]
-        assert told[0] == ArrayInfo("str160", (40_000,))
+        found = inspect(tmp_path / "model.npz").attributes["categories_"]
+        assert found[0] == ArrayInfo("str160", (40_000,))
 
 
 @pytest.mark.filterwarnings("ignore")

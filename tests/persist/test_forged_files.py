@@ -36,7 +36,7 @@ FITS = {
     "features": seeded(BPMeans(9.0)),
     "number": seeded(KFeatures(2)),
     "craft": seeded(CRAFT()),
-    "buffet": seeded(MEIBP(negative="noise")),
+    "meibp": seeded(MEIBP(negative="noise")),
     "sampler": seeded(IBPGibbs(2, n_samples=9)),
     "variational": seeded(IBPVariational(2)),
 }
@@ -134,7 +134,7 @@ FORGED = {
         "columns": (attribute("n_features_in_", 4), "has shape"),
         "missing": (without("weight"), "do not make a KFeatures: 'weight'"),
     },
-    "buffet": {
+    "meibp": {
         "columns": (attribute("n_features_in_", 4), r"shape \(2, 3\), not \(2, 4\)"),
         "number": (attribute("n_components_", 3), r"shape \(2, 3\), not \(3, 3\)"),
         "counts": (counts_for("variance"), r"variance has shape \(2,\), not \(2, 3\)"),
@@ -152,7 +152,7 @@ FORGED = {
         "swapped_columns": (swap_columns, "columns do not match"),
         "table_of_a_number": (table({"a": 1}), "columns that are no arrays"),
         "table_of_nothing": (table({}), "columns do not match"),
-        "table_that_is_none": (table([]), "dict that is none"),
+        "table_that_is_none": (table([]), "invalid dict"),
         "columns": (
             attribute("n_features_in_", 3),
             "do not make a DPMixture: .*not 3",

@@ -110,12 +110,12 @@ def test_unexpected_names(refuse, bench, tmp_path, name):
 
 def test_member_that_the_manifest_does_not_know(refuse, bench, tmp_path):
     bench.members["more.npy"] = bench.members["labels_.npy"]
-    refuse(bench.pack(tmp_path / "f.npz"), "array 'more' is in the file alone")
+    refuse(bench.pack(tmp_path / "f.npz"), "array 'more' is only in the file")
 
 
 def test_member_that_is_missing(refuse, bench, tmp_path):
     del bench.members["labels_.npy"]
-    refuse(bench.pack(tmp_path / "f.npz"), "array 'labels_' is in the manifest alone")
+    refuse(bench.pack(tmp_path / "f.npz"), "array 'labels_' is only in the manifest")
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -297,8 +297,8 @@ def test_headers_that_are_not_the_manifests(refuse, bench, tmp_path, header, ver
         ],
         ("order", "K", "memory order"),
         ("order", ["C"], "memory order"),
-        ("sha256", "0" * 63, "SHA-256 is not one"),
-        ("sha256", None, "SHA-256 is not one"),
+        ("sha256", "0" * 63, "SHA-256 is invalid"),
+        ("sha256", None, "SHA-256 is invalid"),
         ("sha256", "0" * 64, "SHA-256 differs"),
         ("more", 1, "description is incomplete"),
     ],

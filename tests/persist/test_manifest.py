@@ -37,7 +37,7 @@ def test_bad_json(refuse, bench, tmp_path, text, message):
     refuse(bench.pack(tmp_path / "f.npz", text=text), message)
 
 
-def test_newer_schema_is_told_before_all_else(refuse, bench, tmp_path):
+def test_newer_schema_is_reported_before_all_else(refuse, bench, tmp_path):
     bench.manifest = {"format": "kplus-model", "schema": 3}
     bench.members["whatever/it.is"] = b""
     refuse(bench.pack(tmp_path / "f.npz"), r"newer kplus \(schema 3.*Upgrade")
@@ -99,7 +99,7 @@ def objects(shape, items):
         ("attributes", "a_", objects([2**70], [1]), "incomplete"),
         ("attributes", "a_", objects([0, 2**70], []), "shape"),
         ("attributes", "a_", objects(2, [1, 2]), "shape"),
-        ("attributes", "a_", objects([1], 1), "list that is none"),
+        ("attributes", "a_", objects([1], 1), "invalid list"),
         ("params", "no_such", 1, "no parameter 'no_such'"),
         ("params", "extra__deep", 1, "no parameter"),
         ("state", "a", 1, "state that StubModel does not use"),

@@ -265,7 +265,7 @@ def test_a_parameter_that_the_file_lacks_takes_its_default(bench, tmp_path):
 # ------------------------------------------------------------ inspect
 
 
-def test_inspect_tells_parameters_scalars_and_shapes(saved):
+def test_inspect_lists_parameters_scalars_and_shapes(saved):
     info = inspect(saved)
     assert (info.class_name, info.schema) == ("StubModel", 2)
     assert info.file_size == saved.stat().st_size

@@ -30,9 +30,9 @@ def write_answers(
 ) -> None:
     """Write what a fitted model says of each row to a file, part by part.
 
-    Memory holds the answers of some 100,000 rows, with the workers of a Dask client of
-    so many for each of up to eight, never those of all. The file has them in the order
-    of the rows, and is there whole or not at all.
+    Memory holds the answers of some 100,000 rows, or of so many for each of up to eight
+    workers of a Dask client, never those of all rows. The file has them in the order of
+    the rows, and is there whole or not at all.
 
     Parameters
     ----------

@@ -305,7 +305,7 @@ class Clusterer(ClusterMixin, Estimator):
         Returns
         -------
         self : estimator
-            `fit_report_` tells what this batch took. After Ctrl-C, which ends it as it
+            `fit_report_` says what this batch took. After Ctrl-C, which ends it as it
             ends a fit, the batch counts as seen.
         """
         self._check_stream()

@@ -1,1 +1,1 @@
-"""Values that every room may use: types, summaries, the memo, errors."""
+"""Values that every package may use: types, summaries, the memo, errors."""

@@ -175,7 +175,7 @@ class Decoder:
 
     def make_float(self, text: Any, depth: int) -> float:
         if text not in _NON_FINITE:
-            raise _bad("have a float that is none")
+            raise _bad("have an invalid float")
         return float(text)
 
     def make_scalar(self, dtype: Any, node: Any, depth: int) -> Any:
@@ -205,7 +205,7 @@ class Decoder:
 
     def make_range(self, items: Any, depth: int) -> range:
         if not isinstance(items, list) or list(map(type, items)) != [int] * 3:
-            raise _bad("have a range that is none")
+            raise _bad("have an invalid range")
         if items[2] == 0:
             raise _bad("have a range without a step")
         return range(*items)
@@ -223,7 +223,7 @@ class Decoder:
         try:
             return dict(zip(names, items, strict=True))
         except (TypeError, ValueError) as error:
-            raise _bad("have a dict that is none") from error
+            raise _bad("have an invalid dict") from error
 
     def make_record(self, name: Any, fields: Any, depth: int) -> Any:
         if not isinstance(name, str) or name not in self._classes:
@@ -267,14 +267,14 @@ def _bad(what: str) -> ModelFormatError:
 
 def _checked(node: Any, cls: type, what: str = "") -> Any:
     if not isinstance(node, cls):
-        raise _bad(f"have a {what or cls.__name__} that is none")
+        raise _bad(f"have an invalid {what or cls.__name__}")
     return node
 
 
 def size_of(shape: Any) -> int:
     """Number of items; a list of lengths is asked for."""
     if not isinstance(shape, list) or any(type(n) is not int or n < 0 for n in shape):
-        raise _bad("have a shape that is none")
+        raise _bad("have an invalid shape")
     return math.prod(shape)
 
 

@@ -245,10 +245,10 @@ def _column(values: Sequence[Any]) -> np.ndarray | None:
 
 
 def _text(values: Sequence[str]) -> np.ndarray | None:
-    """An array of text, or None if it would shorten an item or waste room."""
+    """An array of text, or None if it would shorten an item or waste space."""
     lengths = list(map(len, values))
-    room = max(lengths, default=0) * len(lengths)
-    if room > 4 * sum(lengths) + _WIDE or any(item.endswith("\0") for item in values):
+    size = max(lengths, default=0) * len(lengths)
+    if size > 4 * sum(lengths) + _WIDE or any(item.endswith("\0") for item in values):
         return None
     return np.array(values, dtype=np.str_)
 

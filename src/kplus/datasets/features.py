@@ -94,7 +94,7 @@ def make_nonnegative_features(
     n_samples, n_features, n_components : int
         Rows, columns and latent features.
     share : float, default=0.4
-        How likely a row has a feature, independently of others.
+        Probability that a row has a feature, independently of others.
     filled : float, default=1/3
         Share of the columns in which a factor is 1, rounded to whole columns but at
         least one. Which ones is drawn anew for each factor, so that factors overlap.

@@ -217,11 +217,11 @@ class SerialModel(_Sequential):
     ) -> tuple[Tally, Labels]:
         """Assign the rows of a block in order; return its statistics."""
         Y, weights = _rows(params, block)
-        K, room = params.K, _room(params.K, block, self.max_clusters)
-        centers = np.empty((room, Y.shape[1]))
+        K, capacity = params.K, _capacity(params.K, block, self.max_clusters)
+        centers = np.empty((capacity, Y.shape[1]))
         centers[:K] = params.centers
         labels = np.empty(block.n_rows, np.int32)
-        K = serial_pass(Y, weights, centers, K, self.penalty, room, labels)
+        K = serial_pass(Y, weights, centers, K, self.penalty, capacity, labels)
         born = centers[params.K : K]
         refs = np.concatenate([params.refs, born])
         tally = _tally(Y, weights, labels, refs, born)
@@ -263,12 +263,12 @@ class CollapsedModel(_Sequential):
             tally = _tally(Y, weights, placed, params.refs, params.refs[:0])
             tally.moved = block.n_rows
             return tally, Labels(placed)
-        K, room = params.K, params.K + block.n_rows
+        K, capacity = params.K, params.K + block.n_rows
         live = Live(
-            _with_room(params.members, room),
-            _with_room(params.counts, room),
-            _with_room(params.centers, room),
-            _with_room(params.refs, room),
+            _with_capacity(params.members, capacity),
+            _with_capacity(params.counts, capacity),
+            _with_capacity(params.centers, capacity),
+            _with_capacity(params.refs, capacity),
         )
         labels = local.labels.copy()
         K, moved = collapsed_pass(
@@ -324,13 +324,13 @@ def _latest(params: Means, total: Tally) -> Array:
     return total.born[len(total.born) - (total.K - params.K) :]
 
 
-def _room(K: int, block: Block, most: float) -> int:
-    """Places for centres: those there are, and one for each row that may open one."""
+def _capacity(K: int, block: Block, most: float) -> int:
+    """Centres there are, and one for each row that may open one."""
     return int(max(K, min(K + block.n_rows, most)))
 
 
-def _with_room(array: NDArray[Any], room: int) -> NDArray[Any]:
-    out = np.empty((room, *array.shape[1:]), array.dtype)
+def _with_capacity(array: NDArray[Any], capacity: int) -> NDArray[Any]:
+    out = np.empty((capacity, *array.shape[1:]), array.dtype)
     out[: len(array)] = array
     return out
 

@@ -104,8 +104,8 @@ class BornComponents:
     def planned(self, params: Components) -> Proposal | None:
         """Plan that the next pass collects rows of some components."""
         settings = self.settings
-        room = settings.max_components - params.K
-        if room < 1 or self._n_failed >= settings.patience:
+        n_free = settings.max_components - params.K
+        if n_free < 1 or self._n_failed >= settings.patience:
             return None
         ready = self._untried(params)
         if not len(ready) and self._round + 1 < settings.n_rounds:
@@ -160,11 +160,11 @@ class BornComponents:
         self._n_failed += 1
         new = [part for part in born if part is not None]
         kept = [int(k) for k, part in zip(targets, born, strict=True) if part]
-        room = self.settings.max_components - params.K
+        n_free = self.settings.max_components - params.K
         N = np.concatenate([part.N for part in new])
         S = np.concatenate([part.S for part in new])
-        if len(N) > room:
-            largest = np.sort(np.argsort(-N, kind="stable")[: int(room)])
+        if len(N) > n_free:
+            largest = np.sort(np.argsort(-N, kind="stable")[: int(n_free)])
             N, S = N[largest], S[largest]
         K, J = params.K, len(N)
         provisional = MixtureStats.zeros(K + J, S.shape[1])

@@ -45,7 +45,7 @@ class DPMixture(Clusterer):
         ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
-        both never lower the bound. "stochastic" takes ever smaller steps and uses no
+        neither lowers the bound. "stochastic" takes ever smaller steps and uses no
         moves: it keeps to `n_components`.
     moves : tuple of {"birth", "merge", "delete"}, default=("birth", "merge", "delete")
         Ways to change the number of components; ``()`` keeps to `n_components`.
@@ -288,7 +288,7 @@ class DPMixture(Clusterer):
         else:
             family = last.family
         spec = settings.make_spec(self, family, table.source)
-        job = replace(job, source=settings.cut(table.source, spec.n_batches))
+        job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
         return best_of(
             self.n_init,
@@ -307,7 +307,7 @@ class DPMixture(Clusterer):
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.MixtureFit:
         spec = settings.make_spec(self, self.observations_, table.source)
-        source = settings.cut(table.source, spec.n_batches)
+        source = settings.split_blocks(table.source, spec.n_batches)
         job = job_of(self, source, weights, watch)
         return search.stream(job, spec, self._params, self._total)
 
@@ -344,7 +344,7 @@ class DPMixture(Clusterer):
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         spec = settings.make_spec(self, self.observations_, source)
-        return settings.cut(source, spec.n_batches), spec.model
+        return settings.split_blocks(source, spec.n_batches), spec.model
 
     def predict(self, X: Any) -> Any:
         """Return the likeliest component of each row.
@@ -391,7 +391,7 @@ class DPMixture(Clusterer):
         log_density : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        source = settings.cut(self._open(X, reset=False).source, 1)
+        source = settings.split_blocks(self._open(X, reset=False).source, 1)
         q = self._params
         with self._explaining(source):
             return search.log_densities(

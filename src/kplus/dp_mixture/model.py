@@ -201,8 +201,8 @@ class DPMixtureModel:
         scores = family.scores(params.expected, X, candidates)
         stats = MixtureStats.zeros(K, family.n_stats)
         starts = np.empty(n + 1, np.int64)
-        room = n * min(most, scores.shape[1])
-        components, r = np.empty(room, np.int32), np.empty(room)
+        capacity = n * min(most, scores.shape[1])
+        components, r = np.empty(capacity, np.int32), np.empty(capacity)
         pairs = np.zeros((K, K))
         responsibilities(
             scores, _ALL_COMPONENTS if candidates is None else candidates,

@@ -34,11 +34,11 @@ __all__ = [
     "LastFit",
     "attributes",
     "columns_of",
-    "cut",
     "describe_problem",
     "make_spec",
     "moves_table",
     "open_rows",
+    "split_blocks",
     "warm_fit",
     "warn_of_wide_prior",
 ]
@@ -91,7 +91,7 @@ def batches_of(dp: Any, n_rows: int, n_stats: int) -> int:
     return n_batches
 
 
-def cut(source: Any, n_batches: int) -> Blocks:
+def split_blocks(source: Any, n_batches: int) -> Blocks:
     """The same table in blocks of which each batch has the same number.
 
     An even number, unless batches are small: two threads then share the work. Blocks

@@ -58,6 +58,11 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         return tags
 
     @property
+    def n_samples_seen_(self) -> float:
+        """Summed weights of all rows seen, those of a stream included."""
+        return float(self._sums.weight)
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
@@ -128,7 +133,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         -------
         self : estimator
             `objective_` and `feature_counts_` cover every row seen so far, and
-            `fit_report_` tells what this batch took. After Ctrl-C, which ends it as it
+            `fit_report_` says what this batch took. After Ctrl-C, which ends it as it
             ends a fit, the batch counts as seen.
         """
         if not self.__sklearn_is_fitted__():

@@ -72,9 +72,9 @@ class OpenFeatures:
         self, at: Position[FeatureModel, Features, FeatureSums]
     ) -> Proposal | None:
         total, updated = at.total, at.updated
-        room = self.most - total.K
+        n_free = self.most - total.K
         candidates = total.candidates
-        if not at.converged or room <= 0 or not len(candidates.rows):
+        if not at.converged or n_free <= 0 or not len(candidates.rows):
             return None
         new: list[Array] = []
         for cost, residual in zip(candidates.costs, candidates.residuals, strict=True):
@@ -82,7 +82,7 @@ class OpenFeatures:
             before = float(residual @ residual)
             if before > 0.0 and cost * float(left @ left) / before > at.model.penalty:
                 new.append(left)
-            if len(new) == room:
+            if len(new) == n_free:
                 break
         if not new:
             return None

@@ -72,6 +72,11 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         return tags
 
     @property
+    def n_samples_seen_(self) -> float:
+        """Number of rows of the fit."""
+        return float(self._n_rows)
+
+    @property
     def _n_features_out(self) -> int:
         return self.n_components_
 
@@ -224,12 +229,12 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def score(self, X: Any, y: Any = None) -> float:
         """Return the mean predictive log-likelihood of an entry.
 
-        Of entry x under the features its row has: log N(x; z·E[a], noise_scale_²).
+        For entry x and the features z of its row: log N(x; z·E[a], noise_scale_²).
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
-            From what is observed here, the features of each row are inferred.
+            The features of each row are inferred from what is observed here.
         y : array-like of shape (n_samples, n_features), optional
             The truth: entries missing in X and known here are scored. Without it, those
             observed in X are. Labels of the rows, as scikit-learn passes on, are
@@ -263,13 +268,13 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
                 f"y has shape {truth.shape}, X has {table.shape}; give the same rows "
                 f"and columns as in X, with the values that are missing there."
             )
-        held = np.where(np.isnan(table), truth - self.offset_, np.nan)
-        if np.isnan(held).all():
+        held_out = np.where(np.isnan(table), truth - self.offset_, np.nan)
+        if np.isnan(held_out).all():
             raise ValueError(
                 "No entry that is missing in X is known in y, so that there is nothing "
                 "to score; set the entries held out to NaN in X."
             )
-        return held
+        return held_out
 
     def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
         """Draw rows from the fitted model.

@@ -111,8 +111,8 @@ class TruncatedFactors:
         return grams
 
     def uncertainty(self, sums: LinearSums) -> float:
-        held = np.diagonal(sums.S, axis1=1, axis2=2)  # (groups, K)
-        return float(np.vdot(held[sums.group].T, self._moments[1]))
+        counts = np.diagonal(sums.S, axis1=1, axis2=2)  # (groups, K)
+        return float(np.vdot(counts[sums.group].T, self._moments[1]))
 
     def gain(self, spread: float) -> float:
         return float(self.own_gains(spread).sum())

@@ -89,7 +89,7 @@ class MEIBP(IBPEstimator):
     alpha_, noise_scale_, factor_scale_ : float
         As given, or inferred.
     offset_ : ndarray of shape (n_features_in_,)
-        Taken off the columns before the fit. Zeros but with ``negative="shift"``.
+        Taken off the columns before the fit. Zeros unless ``negative="shift"``.
     n_iter_ : int
         Passes over all rows.
     converged_ : bool
@@ -108,7 +108,7 @@ class MEIBP(IBPEstimator):
     Notes
     -----
     Missing values (NaN) are left out of the likelihood, exactly. `impute` fills them
-    in, `score` tells how well.
+    in, `score` says how well.
 
     `transform` starts the search for the features of each row from none. In `fit`, a
     row keeps its features of the pass before if these are better: a few rows may

@@ -187,9 +187,9 @@ class MEIBPModel:
             noise = max(expected / total.observed, self.least)
         if self.infer_spread and params.K:
             spread = factors.squares / factors.mean.size
-        held = np.count_nonzero(total.counts)
-        if self.infer_alpha and held:
-            alpha = held / harmonic(total.weight)
+        n_used = np.count_nonzero(total.counts)
+        if self.infer_alpha and n_used:
+            alpha = n_used / harmonic(total.weight)
         slopes = _slopes(total)
         keep_alive = _keep_alive(total, slopes, alpha)
         return IBPParams(factors, noise, spread, alpha, slopes, keep_alive)
@@ -209,9 +209,9 @@ class MEIBPModel:
         likelihood = -0.5 * total.observed * np.log(2.0 * np.pi * params.noise)
         likelihood -= 0.5 * expected / params.noise
         if not np.all(counts > 0.0):
-            held = np.flatnonzero(counts > 0.0)
-            factors = kept_factors(factors, held)
-            counts = counts[held]
+            used = np.flatnonzero(counts > 0.0)
+            factors = kept_factors(factors, used)
+            counts = counts[used]
         prior = log_prior(counts, total.weight, params.alpha)
         return float(likelihood + factors.gain(params.spread) + prior)
 
@@ -243,12 +243,12 @@ def sums_of(
     )
 
 
-def kept_factors(factors: Factors, held: IntArray) -> Factors:
+def kept_factors(factors: Factors, kept: IntArray) -> Factors:
     """Some of the factors, in the order given."""
     K, D = factors.mean.shape
     old_to_new = np.full(K, -1)
-    old_to_new[held] = np.arange(len(held))
-    return factors.regroup(old_to_new, len(held), np.empty((0, D)), 1.0)
+    old_to_new[kept] = np.arange(len(kept))
+    return factors.regroup(old_to_new, len(kept), np.empty((0, D)), 1.0)
 
 
 def renumbered(
@@ -267,9 +267,9 @@ def renumbered(
 
 def _slopes(total: IBPSums) -> Array:
     """Slopes of the prior at the counts. Features that no row has are excluded."""
-    held = total.counts > 0.0
-    slopes = count_slopes(np.where(held, total.counts, 1.0), total.weight)
-    return np.where(held, slopes, _NEVER)
+    used = total.counts > 0.0
+    slopes = count_slopes(np.where(used, total.counts, 1.0), total.weight)
+    return np.where(used, slopes, _NEVER)
 
 
 def _keep_alive(

@@ -107,12 +107,12 @@ class Sample:
         """Columns without gaps if they are many, or else all, with gaps filled."""
         if self.missing is None:
             return self.table
-        held = ~self.missing.any(axis=0)
-        if 2 * np.count_nonzero(held) >= self.table.shape[1]:
-            return np.ascontiguousarray(self.table[:, held])
-        held = ~self.missing.all(axis=0)
+        columns = ~self.missing.any(axis=0)
+        if 2 * np.count_nonzero(columns) >= self.table.shape[1]:
+            return np.ascontiguousarray(self.table[:, columns])
+        columns = ~self.missing.all(axis=0)
         rng = np.random.default_rng(len(self.table))
-        return fill_with_noise(self.table[:, held], self.missing[:, held], rng)
+        return fill_with_noise(self.table[:, columns], self.missing[:, columns], rng)
 
     @cached_property
     def level(self) -> Array:
@@ -180,21 +180,21 @@ class Sample:
         new: list[Array] = []
         for _ in range(most):
             tried = [_common_feature(R, nonnegative, rng) for _ in range(_CANDIDATES)]
-            _, held, a = max(tried, key=lambda one: one[0])
-            if not held.any() or not self._raises_bound(model, fitted.params, R, held):
+            _, rows, a = max(tried, key=lambda one: one[0])
+            if not rows.any() or not self._raises_bound(model, fitted.params, R, rows):
                 break
             new.append(a)
-            R[held] -= a
+            R[rows] -= a
             if self.missing is not None:
                 R[self.missing] = 0.0
         return np.array(new).reshape(-1, self.table.shape[1])
 
     def _raises_bound(
-        self, model: MEIBPModel, params: IBPParams, R: Array, held: NDArray[np.bool_]
+        self, model: MEIBPModel, params: IBPParams, R: Array, rows: NDArray[np.bool_]
     ) -> bool:
         """Whether one more feature for some rows raises the bound of the residuals."""
         D = R.shape[1]
-        none = sums_of(R, self.missing, self.gaps, held[:, None], np.zeros((1, D)))
+        none = sums_of(R, self.missing, self.gaps, rows[:, None], np.zeros((1, D)))
         kind = type(params.factors)
         alone = replace(
             params,
@@ -235,21 +235,21 @@ def _common_feature(
     if not total > 0.0:
         return 0.0, no_row, R[0]
     a = R[int(rng.choice(len(R), p=squares / total))]
-    held = no_row
+    rows = no_row
     for turn in range(6):
         if nonnegative:
             a = np.maximum(a, 0.0)
         products = R @ a
         # At first a is one noisy row: any that points the same way counts.
         new = products > (0.0 if turn == 0 else 0.5 * (a @ a))
-        if not new.any() or np.array_equal(new, held):
+        if not new.any() or np.array_equal(new, rows):
             break
-        held = new
-        a = R[held].mean(axis=0)
+        rows = new
+        a = R[rows].mean(axis=0)
     if nonnegative:
         a = np.maximum(a, 0.0)
-    gain = float(np.sum(2.0 * (R[held] @ a) - a @ a)) if held.any() else 0.0
-    return gain, held, a
+    gain = float(np.sum(2.0 * (R[rows] @ a) - a @ a)) if rows.any() else 0.0
+    return gain, rows, a
 
 
 def with_births(params: IBPParams, new: Array) -> IBPParams:

@@ -240,9 +240,9 @@ class _SampleSearch:
         most = self.spec.most or len(sample.table)
         failures = 0
         while failures < _PATIENCE:
-            room = min(_BIRTHS, most - fitted.params.K)
+            n_births = min(_BIRTHS, most - fitted.params.K)
             new = sample.births(
-                self.model, fitted, room, self.spec.nonnegative, self.rng
+                self.model, fitted, n_births, self.spec.nonnegative, self.rng
             )
             if not len(new):
                 break

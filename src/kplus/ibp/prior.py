@@ -54,10 +54,10 @@ def log_prior_left_ordered(Z: NDArray[Any], alpha: float) -> float:
     Griffiths and Ghahramani's "left-ordered form": with K! in Eq. 1 replaced by the
     factorials of how often each column occurs.
     """
-    held = Z[:, Z.any(axis=0)]
-    _, repeats = np.unique(held, axis=1, return_counts=True)
-    shifted = log_prior(held.sum(axis=0).astype(np.float64), len(Z), alpha)
-    return float(shifted + gammaln(held.shape[1] + 1.0) - gammaln(repeats + 1.0).sum())
+    used = Z[:, Z.any(axis=0)]
+    _, repeats = np.unique(used, axis=1, return_counts=True)
+    shifted = log_prior(used.sum(axis=0).astype(np.float64), len(Z), alpha)
+    return float(shifted + gammaln(used.shape[1] + 1.0) - gammaln(repeats + 1.0).sum())
 
 
 def count_slopes(counts: Array, N: float) -> Array:

@@ -306,12 +306,12 @@ class _Tile:
 
     def sums(self, nu: Array) -> BernoulliSums:
         R, M = self.residuals(nu), self.params.factors.mean
-        held = self.gaps.known[self.pattern]  # (n, groups)
-        own = (nu * (1.0 - nu)).T @ held  # variances of the bits
+        known = self.gaps.known[self.pattern]  # (n, groups)
+        own = (nu * (1.0 - nu)).T @ known  # variances of the bits
         V: Array = own[:, self.gaps.group]
         return BernoulliSums(
             A=M,
-            S=_expected_gram(nu, held),
+            S=_expected_gram(nu, known),
             group=self.gaps.group,
             T=nu.T @ R - V * M,
             error=float(np.vdot(R, R) + np.sum(V * M**2)),
@@ -335,16 +335,16 @@ def _tiles(params: MeanField, X: Array) -> Iterator[tuple[slice, _Tile]]:
         yield part, _Tile.of(params, filled, missing[part], gaps)
 
 
-def _expected_gram(nu: Array, held: Array) -> Array:
+def _expected_gram(nu: Array, known: Array) -> Array:
     """E[ZᵀZ] over the rows that have each group of columns, (groups, K, K)."""
     n, K = nu.shape
-    if held.shape[1] == 1 and held.all():
+    if known.shape[1] == 1 and known.all():
         S: Array = nu.T @ nu
         np.fill_diagonal(S, nu.sum(axis=0))
         return S[None]
     pairs = nu[:, :, None] * nu[:, None, :]
     pairs[:, np.arange(K), np.arange(K)] = nu
-    by_group: Array = (held.T @ pairs.reshape(n, -1)).reshape(-1, K, K)
+    by_group: Array = (known.T @ pairs.reshape(n, -1)).reshape(-1, K, K)
     return by_group
 
 

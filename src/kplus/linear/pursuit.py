@@ -180,13 +180,13 @@ class _Columns:
             W = self.Yw.T @ ones
             W /= np.linalg.norm(W, axis=0) + 1e-300
             P = Y @ W
-            held = np.clip(shares @ ones, 1e-12, 1.0 - 1e-12)
+            fraction = np.clip(shares @ ones, 1e-12, 1.0 - 1e-12)
             above = shares @ (P * ones)  # projections have mean 0
-            new = 0.5 * (above / held - above / (1.0 - held)) < P
+            new = 0.5 * (above / fraction - above / (1.0 - fraction)) < P
             if np.array_equal(new, B):
                 break
             B = new
-        within = 1.0 - above**2 * (1.0 / held + 1.0 / (1.0 - held))
+        within = 1.0 - above**2 * (1.0 / fraction + 1.0 / (1.0 - fraction))
         return B, W, within
 
     def _independent(self) -> list[int]:

@@ -323,7 +323,7 @@ def _check_arrays(
     if stored_names != set(table):
         odd = min(stored_names ^ set(table))
         where = "file" if odd in stored_names else "manifest"
-        raise ModelFormatError(f"array {odd[:60]!r} is in the {where} alone.")
+        raise ModelFormatError(f"array {odd[:60]!r} is only in the {where}.")
     specs = {name: parse_spec(name, node) for name, node in table.items()}
     for name, spec in specs.items():
         stored = members[f"{name}.npy"].file_size

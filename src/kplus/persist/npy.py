@@ -79,7 +79,7 @@ def parse_spec(name: str, node: Any) -> ArraySpec:
     if order not in ("C", "F"):
         raise ModelFormatError(f"array {name}: its memory order is not C or F.")
     if not isinstance(sha256, str) or not _DIGEST.fullmatch(sha256):
-        raise ModelFormatError(f"array {name}: its SHA-256 is not one.")
+        raise ModelFormatError(f"array {name}: its SHA-256 is invalid.")
     dtype, shape = _dtype(name, node["dtype"]), _shape(name, node["shape"])
     return ArraySpec(dtype, shape, order, sha256)
 

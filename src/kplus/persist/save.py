@@ -129,7 +129,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Load an estimator that :func:`save` wrote.
 
     Nothing in the file is run, and the memory that is used is in proportion to the
-    file's own size, whoever made it. The digests tell damage, not forgery: the
+    file's own size, whoever made it. The digests show damage, not forgery: the
     numbers of a stranger's model are whatever the stranger chose.
 
     Parameters
@@ -223,7 +223,7 @@ class ArrayInfo:
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What :func:`inspect` tells about a model file.
+    """What :func:`inspect` returns about a model file.
 
     Attributes
     ----------

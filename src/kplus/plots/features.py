@@ -123,7 +123,7 @@ class FeatureDisplay(Display):
         check_is_fitted(estimator, "components_")
         components, unit = estimator.components_, None
         if X is None:
-            shares = estimator.feature_counts_ / _rows_seen(estimator)
+            shares = estimator.feature_counts_ / estimator.n_samples_seen_
             base = _first(shares >= 1.0 - 1e-9)
         else:
             shares, base, mean, deviation = _describe(estimator, X)
@@ -308,12 +308,6 @@ def _grid(K: int) -> tuple[int, int]:
 def _number_words(value: float) -> str:
     words = f"{value:.1f}" if abs(value) < 100 else f"{value:.3g}"
     return "0" if words in ("0.0", "-0.0") else words.replace("-", "−")
-
-
-def _rows_seen(estimator: Any) -> float:
-    """How many rows the features were found in, weights and streams counted."""
-    sums = getattr(estimator, "_sums", None)
-    return float(estimator._n_rows if sums is None else sums.weight)
 
 
 def _first(flags: NDArray[np.bool_]) -> int | None:

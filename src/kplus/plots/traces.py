@@ -140,7 +140,7 @@ class TraceDisplay(Display):
 def _look_at(ax: Any, later: Any, values: Any) -> None:
     """Let the axis show the later values, and of the others what is not far off."""
     low, high = float(np.min(later)), float(np.max(later))
-    room = 2.0 * (high - low) or 1.0
-    ends = max(low - room, np.min(values)), min(high + room, np.max(values))
+    reach = 2.0 * (high - low) or 1.0
+    ends = max(low - reach, np.min(values)), min(high + reach, np.max(values))
     margin = 0.05 * (ends[1] - ends[0]) or 0.5
     ax.set_ylim(ends[0] - margin, ends[1] + margin)

@@ -4,7 +4,7 @@ Whatever must know all families reads the list here: the check of ``observations
 for scikit-learn, model files, the command line, tests. In reading order:
 
 - `family.py`: what a mixture needs from a family, and bases for families
-- `columns.py`: default priors, units, settings by column, checks
+- `columns.py`: default priors, scaling, settings by column, checks
 - `normal_wishart.py`: what Gaussians with full covariances share
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `normal_gamma.py`: what Gaussians with independent columns share

@@ -1,4 +1,4 @@
-"""What families share about columns: default priors, units, settings, checks."""
+"""What families share about columns: default priors, scaling, settings, checks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ __all__ = [
     "MEAN_STRENGTH",
     "POISSON_STRENGTH",
     "VARIANCE_SHARE",
+    "Scaling",
     "Setting",
-    "Units",
     "column_moments",
     "count_means",
     "draw_codes",
@@ -68,8 +68,8 @@ FARTHEST = 1e100  # ... and squares of so many standard deviations can be summed
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
-    """How rows are looked at: ``y = (x - origin) * inv``, column by column.
+class Scaling:
+    """Scaled units of rows: ``y = (x - origin) * inv``, column by column.
 
     `inv` holds powers of two, so that scaling is exact.
     """
@@ -78,7 +78,7 @@ class Units:
     inv: Array  # (D,)
 
     @classmethod
-    def on(cls, origin: Array, variances: Array) -> "Units":
+    def from_moments(cls, origin: Array, variances: Array) -> "Scaling":
         """About `origin`, with standard deviations brought to between 1/2 and 1."""
         _, exponent = np.frexp(np.sqrt(variances))
         return cls(origin, np.ldexp(1.0, -np.clip(exponent, -1000, 1000)))
@@ -89,13 +89,13 @@ class Units:
         out: Array = np.log(self.inv)
         return out
 
-    def view(self, X: Array) -> Array:
-        """Rows in these units, C-contiguous float64; NaN stays NaN."""
+    def transform(self, X: Array) -> Array:
+        """Rows in scaled units, C-contiguous float64; NaN stays NaN."""
         out: Array = np.subtract(X, self.origin, dtype=np.float64, order="C")
         out *= self.inv
         return out
 
-    def back(self, Y: Array) -> Array:
+    def inverse_transform(self, Y: Array) -> Array:
         """Rows in the units of the data."""
         out: Array = Y / self.inv + self.origin
         return out
@@ -149,11 +149,11 @@ def refuse_infinite(X: Array, names: tuple[str, ...]) -> None:
     refuse_values(X, np.isinf(X), names, why)
 
 
-def refuse_far(X: Array, units: Units, names: tuple[str, ...]) -> None:
+def refuse_far(X: Array, scaling: Scaling, names: tuple[str, ...]) -> None:
     """Raise at values that are infinite, or so far out that their squares overflow."""
     refuse_infinite(X, names)
     with np.errstate(over="ignore"):
-        far = np.abs(units.view(X)) > FARTHEST
+        far = np.abs(scaling.transform(X)) > FARTHEST
     why = "so far from the rest of the column no density can be computed; leave it out."
     refuse_values(X, far, names, why)
 

@@ -10,8 +10,8 @@ from kplus.dp_mixture.families.columns import (
     DOF,
     MEAN_STRENGTH,
     VARIANCE_SHARE,
+    Scaling,
     Setting,
-    Units,
     per_column,
     positive,
 )
@@ -75,7 +75,7 @@ class DiagGaussian:
         origin, variances = moments_of_numbers(
             sample, weights, columns, "diag_gaussian"
         )
-        units, D = Units.on(origin, variances), len(origin)
+        scaling, D = Scaling.from_moments(origin, variances), len(origin)
         if self.expected_variance is None:
             variances = variances * positive("variance_share", self.variance_share)
         else:
@@ -83,12 +83,12 @@ class DiagGaussian:
         dof = positive("dof", self.dof, above=2.0)
         family = DiagGaussianFamily(
             names=columns.names,
-            origin=units.origin,
-            inv=units.inv,
-            mean=prior_mean(self.mean, units),
+            origin=scaling.origin,
+            inv=scaling.inv,
+            mean=prior_mean(self.mean, scaling),
             mean_strength=positive("mean_strength", self.mean_strength),
             dof=dof,
-            scatter=(dof - 2.0) * (variances * units.inv * units.inv),
+            scatter=(dof - 2.0) * (variances * scaling.inv * scaling.inv),
         )
         family.check(sample)
         return family
@@ -111,7 +111,7 @@ class DiagGaussianFamily(NormalGammaFamily):
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         """A Student t for each column."""
         q = self._posterior(S)
-        Y = self.units.view(X)
+        Y = self.scaling.transform(X)
         spread = q.scatter * (1.0 + 1.0 / q.strength)
         const = gammaln(0.5 * (q.dof + 1.0)) - gammaln(0.5 * q.dof)
         const += 0.5 * (np.log(2.0) - np.log(spread))
@@ -128,4 +128,5 @@ class DiagGaussianFamily(NormalGammaFamily):
         q = self._posterior(S)
         k = np.repeat(np.arange(len(S)), counts)
         width = np.sqrt(q.scatter * (1.0 + 1.0 / q.strength) / q.dof)
-        return self.units.back(q.mean[k] + width[k] * rng.standard_t(q.dof[k]))
+        Y = q.mean[k] + width[k] * rng.standard_t(q.dof[k])
+        return self.scaling.inverse_transform(Y)

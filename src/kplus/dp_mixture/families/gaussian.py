@@ -9,7 +9,7 @@ from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
     MEAN_STRENGTH,
     VARIANCE_SHARE,
-    Units,
+    Scaling,
     column_moments,
     refuse_categories,
 )
@@ -71,12 +71,12 @@ class Gaussian:
         means, variances = column_moments(sample, weights)
         D = len(means)
         origin = means if self.mean is None else np.asarray(self.mean, np.float64)
-        units = Units.on(origin, variances)
+        scaling = Scaling.from_moments(origin, variances)
         dof = float(D + 2 if self.dof is None else self.dof)
         scatter = prior_scatter(
-            self.covariance, self.variance_share * variances, dof, units
+            self.covariance, self.variance_share * variances, dof, scaling.inv
         )
-        return GaussianFamily(units.origin, units.inv, self.mean_strength, dof, scatter)
+        return GaussianFamily(origin, scaling.inv, self.mean_strength, dof, scatter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,8 +95,8 @@ class GaussianFamily(NormalWishartFamily):
     linear: ClassVar[bool] = True
 
     @property
-    def units(self) -> Units:
-        return Units(self.origin, self.inv)
+    def scaling(self) -> Scaling:
+        return Scaling(self.origin, self.inv)
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D = self.n_columns
@@ -116,6 +116,6 @@ class GaussianFamily(NormalWishartFamily):
 
         Not under the covariance of the rows: it is wide just where they fall apart.
         """
-        shift = self.units.view(X) - self.units.view(seed[None])
+        shift = self.scaling.transform(X) - self.scaling.transform(seed[None])
         out: Array = np.sum((shift @ self._prior_whiten) ** 2, axis=1)
         return out

@@ -11,8 +11,8 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
+    Scaling,
     Setting,
-    Units,
     column_moments,
     per_column,
     refuse_categories,
@@ -36,12 +36,12 @@ def moments_of_numbers(
     return column_moments(sample, weights)
 
 
-def prior_mean(mean: Setting, units: Units) -> Array:
+def prior_mean(mean: Setting, scaling: Scaling) -> Array:
     """The user's prior mean in the units of the family; by default the origin."""
-    D = len(units.origin)
+    D = len(scaling.origin)
     if mean is None:
         return np.zeros(D)
-    row: Array = units.view(per_column("mean", mean, D, sign=True)[None])[0]
+    row: Array = scaling.transform(per_column("mean", mean, D, sign=True)[None])[0]
     return row
 
 
@@ -83,19 +83,19 @@ class NormalGammaFamily(FeatureFamily):
         raise NotImplementedError
 
     @property
-    def units(self) -> Units:
-        return Units(self.origin, self.inv)
+    def scaling(self) -> Scaling:
+        return Scaling(self.origin, self.inv)
 
     def check(self, X: Array) -> None:
-        refuse_far(X, self.units, self.names)
+        refuse_far(X, self.scaling, self.names)
 
     def log_base(self, X: Array) -> Array:
-        out: Array = ~np.isnan(X) @ (self.units.log_inv - 0.5 * _LOG_2PI)
+        out: Array = ~np.isnan(X) @ (self.scaling.log_inv - 0.5 * _LOG_2PI)
         return out
 
     def features(self, X: Array) -> Array:
         D = self.n_columns
-        Y = self.units.view(X)
+        Y = self.scaling.transform(X)
         seen = ~np.isnan(Y)
         F = np.empty((len(X), self.n_stats))
         F[:, :D] = seen
@@ -140,14 +140,14 @@ class NormalGammaFamily(FeatureFamily):
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance in units of the component's expected variances."""
         q = self._posterior(S)
-        shift = self.units.view(X) - self.units.view(seed[None])
+        shift = self.scaling.transform(X) - self.scaling.transform(seed[None])
         return rescaled_sum(shift**2 * ((q.dof - 2.0) / q.scatter))
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(S)
         root = np.sqrt(q.scatter / (q.dof - 2.0)) / self.inv[: q.scatter.shape[1]]
         return {
-            "means_": self.units.back(q.mean),
+            "means_": self.scaling.inverse_transform(q.mean),
             "covariances_": root**2,
             "precisions_cholesky_": 1.0 / root,
         }

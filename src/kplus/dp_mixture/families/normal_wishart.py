@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Units
+from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Scaling
 from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.kernels import (
     fill_quadratic,
@@ -117,7 +117,7 @@ def _student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
     return out
 
 
-def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> Array:
+def prior_scatter(covariance: Any, default: Array, dof: float, inv: Array) -> Array:
     """B0 = (ν0 - D - 1) E[Σ], in the units of the family."""
     D = len(default)
     if not dof > D - 1:
@@ -132,7 +132,7 @@ def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> 
             f"covariance has shape {expected.shape}, X has {D} columns; give a number "
             f"or an array of shape ({D}, {D})."
         )
-    scatter = max(dof - D - 1.0, 1.0) * expected * units.inv[:, None] * units.inv
+    scatter = max(dof - D - 1.0, 1.0) * expected * inv[:, None] * inv
     try:
         np.linalg.cholesky(scatter)
     except np.linalg.LinAlgError:
@@ -142,7 +142,7 @@ def prior_scatter(covariance: Any, default: Array, dof: float, units: Units) -> 
     return scatter
 
 
-def check_finite(X: Array, units: Units | None = None) -> None:
+def check_finite(X: Array, scaling: Scaling | None = None) -> None:
     """Refuse rows that matrices of all columns have no use for.
 
     Those with a value missing or infinite, or so far out that its square overflows, in
@@ -150,8 +150,8 @@ def check_finite(X: Array, units: Units | None = None) -> None:
     """
     ends = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)  # NaN if any is
     fine = np.abs(ends) <= LARGEST
-    if units is not None and fine.all():
-        fine = np.abs(units.view(ends)) <= FARTHEST
+    if scaling is not None and fine.all():
+        fine = np.abs(scaling.transform(ends)) <= FARTHEST
     if not fine.all():
         raise NotFiniteError("A row")
 
@@ -247,7 +247,7 @@ class NormalWishartFamily:
     scatter: Array  # B0, the inverse of the Wishart's scale matrix
 
     @property
-    def units(self) -> Units:
+    def scaling(self) -> Scaling:
         raise NotImplementedError
 
     @property
@@ -273,13 +273,13 @@ class NormalWishartFamily:
         return _precision_factors(_factor(self.scatter)[0])
 
     def check(self, X: Array) -> None:
-        check_finite(X, self.units)
+        check_finite(X, self.scaling)
 
     def log_base(self, X: Array) -> Array:
-        return np.full(len(X), self.units.log_inv.sum())
+        return np.full(len(X), self.scaling.log_inv.sum())
 
     def features(self, X: Array) -> Array:
-        Y = self.units.view(X)
+        Y = self.scaling.transform(X)
         out = np.empty((len(Y), self.n_stats))
         fill_quadratic(Y, self._offset, out)
         return out
@@ -288,7 +288,7 @@ class NormalWishartFamily:
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
         """All scores by a product of t(y), those of candidates by gathering rows."""
-        Y, K = self.units.view(X), len(expected.const)
+        Y, K = self.scaling.transform(X), len(expected.const)
         if candidates is None:
             out = np.empty((len(Y), K))
             _product(Y, self._offset, expected.eta, out)
@@ -305,7 +305,7 @@ class NormalWishartFamily:
         self, expected: Quadratic, X: Array, log_weights: Array, margin: float
     ) -> IntArray | None:
         """Products in float32 cost half; they only rule components out."""
-        Y = self.units.view(X)
+        Y = self.scaling.transform(X)
         eta, error = expected.rough
         scores = np.empty((len(Y), len(expected.const)), np.float32)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -317,7 +317,7 @@ class NormalWishartFamily:
 
     def sums(self, X: Array, members: ByComponent) -> Array:
         out = np.zeros((len(members.starts) - 1, self.n_stats))
-        gather_outer(self.units.view(X), *members, self._offset, out)
+        gather_outer(self.scaling.transform(X), *members, self._offset, out)
         return out
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
@@ -342,7 +342,7 @@ class NormalWishartFamily:
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         q = self._posterior(N, S)
-        out = _student_t(self.units.view(X), q.means, q.shape, q.free)
+        out = _student_t(self.scaling.transform(X), q.means, q.shape, q.free)
         return out + self.log_base(X)[:, None]
 
     def draw(
@@ -359,13 +359,13 @@ class NormalWishartFamily:
             normal = rng.standard_normal((count, self.n_columns)) @ L[k].T
             wide = np.sqrt(q.free[k] / rng.chisquare(q.free[k], size=count))
             parts.append(q.means[k] + normal * wide[:, None])
-        return self.units.back(np.concatenate(parts))
+        return self.scaling.inverse_transform(np.concatenate(parts))
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(N, S)
         covariances = expected_covariances(q.scatter, q.dof, self.inv)
         return {
-            "means_": self.units.back(q.means),
+            "means_": self.scaling.inverse_transform(q.means),
             "covariances_": covariances,
             "precisions_cholesky_": _precision_factors(_factor(covariances)[0]),
         }

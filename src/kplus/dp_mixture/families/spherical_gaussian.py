@@ -12,8 +12,8 @@ from kplus.dp_mixture.families.columns import (
     DOF,
     MEAN_STRENGTH,
     VARIANCE_SHARE,
+    Scaling,
     Setting,
-    Units,
     positive,
     varies,
 )
@@ -80,7 +80,7 @@ class SphericalGaussian:
             sample, weights, columns, "spherical_gaussian"
         )
         variance = _mean_variance(variances, varies(sample, weights))
-        units, D = Units.on(origin, variance), len(origin)
+        scaling, D = Scaling.from_moments(origin, variance), len(origin)
         if self.expected_variance is None:
             variance *= positive("variance_share", self.variance_share)
         else:
@@ -88,12 +88,12 @@ class SphericalGaussian:
         dof = positive("dof", D - 1 + DOF if self.dof is None else self.dof, above=2.0)
         family = SphericalGaussianFamily(
             names=columns.names,
-            origin=units.origin,
-            inv=units.inv,
-            mean=prior_mean(self.mean, units),
+            origin=scaling.origin,
+            inv=scaling.inv,
+            mean=prior_mean(self.mean, scaling),
             mean_strength=positive("mean_strength", self.mean_strength),
             dof=dof,
-            scatter=float((dof - 2.0) * (variance * units.inv * units.inv)[0]),
+            scatter=float((dof - 2.0) * (variance * scaling.inv * scaling.inv)[0]),
         )
         family.check(sample)
         return family
@@ -127,7 +127,7 @@ class SphericalGaussianFamily(NormalGammaFamily):
         """A multivariate Student t of the columns that are not missing."""
         q = self._posterior(S)
         dof, scatter = q.dof[:, 0], q.scatter[:, 0]
-        Y = self.units.view(X)
+        Y = self.scaling.transform(X)
         widen = 1.0 + 1.0 / q.strength
         squares = np.zeros((len(X), len(S)))
         for d in range(self.n_columns):  # one at a time, to save memory
@@ -149,7 +149,8 @@ class SphericalGaussianFamily(NormalGammaFamily):
         k = np.repeat(np.arange(len(S)), counts)
         variance = scatter[k] / rng.chisquare(dof[k])
         width = np.sqrt(variance[:, None] * (1.0 + 1.0 / q.strength[k]))
-        return self.units.back(q.mean[k] + width * rng.standard_normal(width.shape))
+        Y = q.mean[k] + width * rng.standard_normal(width.shape)
+        return self.scaling.inverse_transform(Y)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         values = super().attributes(N, S)

@@ -8,7 +8,7 @@ import numpy as np
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
     VARIANCE_SHARE,
-    Units,
+    Scaling,
     column_moments,
     refuse_categories,
 )
@@ -62,12 +62,12 @@ class ZeroMeanGaussian:
         means, variances = column_moments(sample, weights)
         squares = variances + means**2
         D = len(means)
-        units = Units.on(np.zeros(D), squares)
+        scaling = Scaling.from_moments(np.zeros(D), squares)
         dof = float(D + 2 if self.dof is None else self.dof)
         scatter = prior_scatter(
-            self.covariance, self.variance_share * squares, dof, units
+            self.covariance, self.variance_share * squares, dof, scaling.inv
         )
-        return ZeroMeanGaussianFamily(units.inv, dof, scatter)
+        return ZeroMeanGaussianFamily(scaling.inv, dof, scatter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,8 +81,8 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
     linear: ClassVar[bool] = False
 
     @property
-    def units(self) -> Units:
-        return Units(np.zeros(self.n_columns), self.inv)
+    def scaling(self) -> Scaling:
+        return Scaling(np.zeros(self.n_columns), self.inv)
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         """ν and B as in Eq. 18 of the supplement."""
@@ -92,8 +92,8 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """1 - cos² of the angle to the seed under the prior's E[Σ]; sizes count not."""
-        Y = self.units.view(X) @ self._prior_whiten
-        y = (self.units.view(seed[None]) @ self._prior_whiten)[0]
+        Y = self.scaling.transform(X) @ self._prior_whiten
+        y = (self.scaling.transform(seed[None]) @ self._prior_whiten)[0]
         squares = np.sum(Y**2, axis=1) * np.sum(y**2)
         cosines = np.where(
             squares > 0.0, (Y @ y) ** 2 / np.maximum(squares, 1e-300), 1.0

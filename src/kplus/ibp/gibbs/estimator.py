@@ -27,7 +27,7 @@ class IBPGibbs(IBPEstimator):
 
     Every row is the sum of the features it has plus noise: X = ZA + E, where Z holds
     zeros and ones. A Markov chain visits Z, the scales and the number of features as
-    often as they are probable given X, so that it tells how sure they are. Slower than
+    often as they are probable given X, so that it shows how sure they are. Slower than
     `MEIBP`, from which it may start.
 
     Parameters
@@ -101,9 +101,9 @@ class IBPGibbs(IBPEstimator):
     alpha_history_, noise_scale_history_, factor_scale_history_ : ndarray, (n_iter_,)
         Hyperparameters after each sweep.
     offset_ : ndarray of shape (n_features_in_,)
-        Taken off the columns before the fit. Zeros but with ``negative="shift"``.
+        Taken off the columns before the fit. Zeros unless ``negative="shift"``.
     n_iter_ : int
-        Passes over all rows. Sweeps, that is.
+        Passes over all rows. They are sweeps.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -220,7 +220,7 @@ class IBPGibbs(IBPEstimator):
         if self._nonnegative and self.sampler != "uncollapsed":
             raise ValueError(
                 f"prior='nonnegative' needs sampler='uncollapsed': the {self.sampler} "
-                f"sampler integrates the factors out, which Gaussian ones allow only."
+                f"sampler integrates the factors out, which only Gaussian ones allow."
             )
 
     def _find(
