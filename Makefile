@@ -29,11 +29,17 @@ $(VENV)/.pip:
 	@$(PIP) --upgrade "pip>=25.1"
 	@touch $@
 
+# A machine without a C compiler gets one that comes as a Python package.
+ifeq ($(shell command -v cc || command -v gcc || command -v clang),)
+export CC := $(abspath $(BIN))/python -m ziglang cc
+ZIG := ziglang
+endif
+
 # What compiles the kernels is kept, so that a changed kernel is built in seconds.
 KERNELS := $(shell find src -name 'kernels*.p[yx]*')
 $(VENV)/.cython: $(VENV)/.pip pyproject.toml
 	@echo "Installing numpy, scipy and Cython"
-	@$(PIP) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])')
+	@$(PIP) $$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"])') $(ZIG)
 	@touch $@
 
 $(VENV)/.app: $(VENV)/.cython setup.py $(KERNELS)

@@ -9,8 +9,9 @@ and kernels run as the Python that they are.
 import copy
 import os
 import platform
-import shutil
+import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 import numpy
@@ -18,6 +19,7 @@ from Cython.Build import cythonize
 from numpy._core._multiarray_umath import __cpu_features__
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.errors import CompileError
 
 UTILITIES = "kplus._cyutility"  # what all compiled files share
 DIRECTIVES = {
@@ -51,6 +53,13 @@ GCC = (
     "--param=vect-max-peeling-for-alignment=0"
 ).split()
 
+NO_COMPILER = """
+WARNING: kplus is installed without compiled kernels, as there is no C compiler or there
+are no headers of Python. It works, a hundred times slower than it could. Install them
+(Debian and Ubuntu: gcc python3-dev; macOS: xcode-select --install; Windows: Visual
+Studio Build Tools), then kplus again.
+"""
+
 
 class Build(build_ext):
     """Compiles each kernel for each level, with the flags that the compiler knows."""
@@ -64,20 +73,30 @@ class Build(build_ext):
             best = "avx2" if __cpu_features__.get("AVX2") else "baseline"
             here = best if best in LEVELS else LEVELS[0]
             self.extensions = [e for e in self.extensions if e.level in (here, "all")]
-            for extension in self.extensions:
-                path = self.get_ext_fullpath(extension.name)
-                Path(path).parent.mkdir(parents=True, exist_ok=True)
         super().run()
 
     def build_extensions(self) -> None:
-        command = getattr(self.compiler, "compiler_so", None)
-        if command and shutil.which(command[0]) is None:
+        if not self._can_compile():
             self.extensions.clear()
-            print(
-                f"\nWARNING: there is no C compiler ({command[0]}). kplus will run, a "
-                "hundred times slower than it could. Install one and install again.\n"
-            )
+            print(NO_COMPILER, file=sys.stderr)
         super().build_extensions()
+
+    def copy_extensions_to_source(self) -> None:
+        for extension in self.extensions:  # into folders that are not there yet
+            path = Path(self.get_ext_fullpath(extension.name))
+            path.parent.mkdir(parents=True, exist_ok=True)
+        super().copy_extensions_to_source()
+
+    def _can_compile(self) -> bool:
+        """Whether there are a C compiler and the headers of Python."""
+        with tempfile.TemporaryDirectory() as folder:
+            trial = Path(folder) / "trial.c"
+            trial.write_text("#include <Python.h>\n")
+            try:
+                self.compiler.compile([str(trial)], output_dir=folder)
+            except (CompileError, OSError):
+                return False
+        return True
 
     def build_extension(self, ext: Extension) -> None:
         if self.compiler.compiler_type == "msvc":
