@@ -43,15 +43,15 @@ LEVELS = ["bounds"] if BOUNDS else ["baseline", "avx2"] if IS_X86 else ["baselin
 
 # Sums may be added up in any order; NaN and infinity remain what they are. Products are
 # not fused with sums, which would change bits and gains nothing.
-UNIX = "-O3 -g0 -fno-math-errno -fno-trapping-math -ffp-contract=off".split()
+UNIX = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 SUMS = ["-fassociative-math", "-fno-signed-zeros"]
 EXACT: set[str] = set()  # kernels whose sums are added up in the order of the source
 # Kernels are inlined into their wrapper behind its checks, and would count as cold there
 # and get no SIMD. Sums must not depend on where in memory an array begins.
-GCC = (
-    "--param=hot-bb-frequency-fraction=1000000 "
-    "--param=vect-max-peeling-for-alignment=0"
-).split()
+GCC = [
+    "--param=hot-bb-frequency-fraction=1000000",
+    "--param=vect-max-peeling-for-alignment=0",
+]
 
 NO_COMPILER = """
 WARNING: kplus is installed without compiled kernels, as there is no C compiler or there

@@ -10,21 +10,7 @@ import tempfile
 from pathlib import Path
 
 VERSIONS = ("3.12", "3.13")
-FITS = """
-import time, warnings
-import numpy as np, kplus
-from kplus.core.compiled import level
-assert level() in ("avx2", "baseline"), level()
-rng = np.random.default_rng(0)
-X = np.abs(rng.normal(size=(150, 4)) + 6.0 * rng.integers(0, 3, (150, 1)))
-warnings.simplefilter("ignore")  # of few passes
-for name in "DPMeans DPMixture BPMeans KFeatures CRAFT MEIBP IBPVariational IBPGibbs".split():
-    estimator = getattr(kplus, name)
-    few = {"n_samples": 5, "burn_in": 5} if name == "IBPGibbs" else {}
-    start = time.perf_counter()
-    estimator(**few).fit(X)
-    print(f"    {name}: first fit in {time.perf_counter() - start:.2f} s")
-"""
+FITS = str(Path(__file__).with_name("first_fits.py").resolve())
 
 
 def find(version: str) -> str | None:
@@ -50,7 +36,7 @@ def main(folder: Path) -> None:
             install = [own, "-m", "pip", "install", "-qq", str(wheel)]
             subprocess.run([*install, "--disable-pip-version-check"], check=True)
             print(f"  Python {version}: {wheel.name}", flush=True)
-            subprocess.run([own, "-c", FITS], check=True, cwd=place)
+            subprocess.run([own, FITS], check=True, cwd=place)
 
 
 if __name__ == "__main__":

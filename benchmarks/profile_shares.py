@@ -15,25 +15,21 @@ from pathlib import Path
 from typing import Self
 
 PARTS = ("system", "BLAS", "kernels", "numpy", "Python")
-# Parts of numba and LLVM that prepare or start kernels: overhead, as Python is.
-_STARTERS = ("_dispatcher.", "_helperlib.", "_nrt_python.", "_typeconv.", "libllvmlite")
 _BLAS = ("blas", "lapack", "mkl", "blis")
 
 
 def part_of(library: str, symbol: str) -> str:
     """Which of `PARTS` a sample belongs to.
 
-    >>> part_of("[JIT] tid 17", "0x00007f49"), part_of("libc.so.6", "__memmove_avx")
+    >>> part_of("kernels_lloyd.abi3.so", "_meet"), part_of("libc.so.6", "__memmove_avx")
     ('kernels', 'numpy')
     """
     if library.startswith(("[kernel", "[vdso]", "[hypervisor")):
         return "system"
-    if library.startswith(("[JIT]", "//anon", "perf-", "[unknown]")):
+    if library.startswith("kernels"):
         return "kernels"
     if any(name in library.lower() for name in _BLAS):
         return "BLAS"
-    if library.startswith(_STARTERS):
-        return "Python"
     if library.startswith("libc.") and "__mem" in symbol:
         return "numpy"  # copies and fills of arrays
     if ".cpython-" in library or library.startswith(("libm.", "libarrow", "libmvec")):

@@ -1,7 +1,6 @@
 """What the workers of ``profiles.py`` run: default fits, and the first of a process."""
 
 import statistics
-import sys
 import time
 import warnings
 from typing import Any
@@ -58,19 +57,4 @@ def first_fit(X: np.ndarray, arguments: Arguments) -> Facts:
         "import_s": imported - started,
         "fit_s": time.perf_counter() - imported,
         "fit_cpu_s": time.process_time() - cpu,
-        "compiled": compiled_signatures(),
     }
-
-
-def compiled_signatures() -> int:
-    """Functions that numba has ready in this process, each type of arguments counted.
-
-    Of kernels loaded from the cache only those that Python calls are counted.
-    """
-    return sum(
-        len(function.signatures)
-        for name, module in list(sys.modules.items())
-        if name.startswith("kplus.") and ".kernels" in name
-        for function in vars(module).values()
-        if hasattr(function, "signatures") and function.py_func.__module__ == name
-    )

@@ -95,7 +95,7 @@ class SeededRuns:
 
 
 def thread_environment(threads: int) -> dict[str, str]:
-    """Environment variables that hold BLAS, OpenMP and numba to so many threads."""
+    """Environment variables that hold BLAS and OpenMP to so many threads."""
     names = ["OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA"]
     return {f"{name}_NUM_THREADS": str(threads) for name in names}
 
@@ -141,13 +141,17 @@ def _read_answer(folder: Path) -> Runs:
     return Runs(runs, answer["versions"])
 
 
-def time_command(arguments: list[str], repeats: int) -> Runs:
+def time_command(
+    arguments: list[str], repeats: int, python: Path = Path(sys.executable)
+) -> Runs:
     """Run a Python command line in fresh processes and measure the whole of each."""
     environment = os.environ | thread_environment(1)
     runs = []
     for _ in range(repeats):
         started = time.perf_counter()
-        process = subprocess.Popen([sys.executable, *arguments], env=environment)
+        process = subprocess.Popen(
+            [python, *arguments], env=environment, stdout=subprocess.DEVNULL
+        )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started
         # wait4 took the exit status, which Popen would otherwise wait for.

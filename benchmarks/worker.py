@@ -28,7 +28,6 @@ PACKAGES = [
     "numpy",
     "scipy",
     "scikit-learn",
-    "numba",
     "threadpoolctl",
     "pdc-dp-means",
     "kmodes",

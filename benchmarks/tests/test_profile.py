@@ -20,21 +20,20 @@ def store(tmp_path):
 def test_samples_count_for_their_library():
     shares = importlib.import_module("profile_shares")
     report = """
-     4  |[JIT] tid 11944                  |[.] 0x00007f49ce5bb059
+     4  |kernels_lloyd.abi3.so            |[.] __pyx_f_5kplus__meet
      2  |libscipy_openblas-6cdc3b4a.so    |[.] dgemm_kernel_HASWELL
      1  |libc.so.6                        |[.] __memmove_avx_unaligned_erms
      1  |_multiarray_umath.cpython-311.so  |[.] DOUBLE_add
      3  |libpython3.11.so.1.0             |[.] _PyEval_EvalFrameDefault
-     1  |_dispatcher.cpython-311-x86_64.so|[.] Dispatcher_call
      1  |libc.so.6                        |[.] malloc
      3  |[kernel.kallsyms]                |[k] clear_page_erms
     """
     assert shares.shares_of(report) == {
-        "system": 3 / 16,
-        "BLAS": 2 / 16,
-        "kernels": 4 / 16,
-        "numpy": 2 / 16,
-        "Python": 5 / 16,
+        "system": 3 / 15,
+        "BLAS": 2 / 15,
+        "kernels": 4 / 15,
+        "numpy": 2 / 15,
+        "Python": 4 / 15,
     }
     assert shares.shares_of("nothing was seen") is None
 
@@ -52,7 +51,6 @@ def test_first_fit_is_timed(profiles):
     X = profiles.blobs(profiles.QUICK.small)
     facts = tasks.first_fit(X, {"estimator": "DPMeans"})
     assert facts["fit_s"] > 0
-    assert facts["compiled"] > 0
 
 
 def test_first_fits_make_a_table(profiles, store, monkeypatch):
