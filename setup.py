@@ -46,10 +46,11 @@ LEVELS = ["bounds"] if BOUNDS else ["baseline", "avx2"] if IS_X86 else ["baselin
 UNIX = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
 SUMS = ["-fassociative-math", "-fno-signed-zeros"]
 EXACT: set[str] = set()  # kernels whose sums are added up in the order of the source
-# Kernels are inlined into their wrapper behind its checks, and would count as cold there
-# and get no SIMD. Sums must not depend on where in memory an array begins.
 GCC = [
+    # Kernels are inlined into their wrapper behind its checks, and would count as cold
+    # there and get no SIMD.
     "--param=hot-bb-frequency-fraction=1000000",
+    # Sums must not depend on where in memory an array begins.
     "--param=vect-max-peeling-for-alignment=0",
 ]
 

@@ -1,6 +1,6 @@
-"""This kplus against another: ``KPLUS_BEFORE_PYTHON=PYTHON python benchmarks/versions.py``.
+"""This kplus against another: ``KPLUS_BEFORE_PYTHON=... python benchmarks/versions.py``.
 
-PYTHON is the interpreter of an environment with the other version, such as that of the
+The variable names the interpreter of an environment with the other version, such as that of the
 commit before. Both fit the same data in turn, each in a process of its own.
 """
 
@@ -103,13 +103,12 @@ def case_imports(store: Store, sizes: Sizes) -> CaseResult:
     shipped = Path(__file__).parents[1] / "src" / "kplus" / "datasets" / "wine.csv"
     wine.write_bytes(shipped.read_bytes())
     fit = ["-m", "kplus.cli", "fit", str(wine), "--force", "-q"]
-    commands = {
-        "from sklearn.cluster import KMeans": [
-            "-c",
-            "from sklearn.cluster import KMeans",
-        ],
-        "from kplus import DPMeans": ["-c", "from kplus import DPMeans"],
-        "from kplus import DPMixture": ["-c", "from kplus import DPMixture"],
+    imports = [
+        "from sklearn.cluster import KMeans",
+        "from kplus import DPMeans",
+        "from kplus import DPMixture",
+    ]
+    commands = {statement: ["-c", statement] for statement in imports} | {
         "kplus --help": ["-m", "kplus.cli", "--help"],
         "kplus fit wine.csv": [*fit, "-o", str(store.folder / "found")],
         "kplus fit wine.csv --model dp-means": [
