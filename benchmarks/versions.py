@@ -1,7 +1,8 @@
-"""This kplus against another: ``KPLUS_BEFORE_PYTHON=... python benchmarks/versions.py``.
+"""This version of kplus against another: ``python benchmarks/versions.py``.
 
-The variable names the interpreter of an environment with the other version, such as that of the
-commit before. Both fit the same data in turn, each in a process of its own.
+The environment variable KPLUS_BEFORE_PYTHON names the interpreter of an environment
+with the other version, such as that of the commit before. Both fit the same data in
+turn, each in a process of its own.
 """
 
 import os

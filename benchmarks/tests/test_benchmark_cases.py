@@ -33,6 +33,7 @@ QUICK = {
         "synthetic curves large row_solver flips cost plain",
     ),
     "scale": (["scale"], "patches"),
+    "versions": (["versions"], "first fits"),
 }
 LONGER = {
     "craft": "splice adult scaling",
@@ -48,6 +49,7 @@ def named(cases):
 def _benchmarks_on_path(monkeypatch):
     monkeypatch.syspath_prepend(BENCHMARKS)
     monkeypatch.setenv("KPLUS_CRAFT_PEERS_PYTHON", "/nowhere/python")
+    monkeypatch.setenv("KPLUS_BEFORE_PYTHON", sys.executable)
 
 
 def run_here(job):
