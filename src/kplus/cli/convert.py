@@ -1,9 +1,8 @@
 """``kplus convert``: write a table so that fits read it quickly."""
 
-import json
 from typing import Any
 
-from kplus.cli.console import CommandError, count, note, status
+from kplus.cli.console import CommandError, count, report, status
 from kplus.cli.options import Options, column_options
 from kplus.data.arrow import as_text
 from kplus.data.convert import convert as write
@@ -30,7 +29,17 @@ def convert(options: Options) -> None:
             )
         except FileExistsError as error:
             raise CommandError(str(error).replace("force=True", "--force")) from error
-    _report(options, manifest)
+    n_rows, n_features = manifest["n_rows"], len(manifest["categories"])
+    result = {"n_rows": n_rows, "n_features": n_features}
+    files = {"folder": str(options.outdir)}
+    coded = sum(values is not None for values in manifest["categories"])
+    words = f", {coded} of them categories" if coded else ""
+    lines = [
+        f"{count(n_rows, 'row')}, {count(n_features, 'column')}{words}, as "
+        f"{manifest['dtype']}",
+        f"Wrote {options.outdir}",
+    ]
+    report(options, manifest | result | {"files": files}, lines, indent=2)
 
 
 def _open(options: Options) -> Any:
@@ -44,19 +53,3 @@ def _open(options: Options) -> Any:
         if name not in table.schema.names:
             raise unknown_column(str(options.data), name, table.schema.names)
     return as_text(table, categorical)
-
-
-def _report(options: Options, manifest: dict[str, Any]) -> None:
-    n_rows, n_features = manifest["n_rows"], len(manifest["categories"])
-    if options.json:
-        result = {"n_rows": n_rows, "n_features": n_features}
-        files = {"folder": str(options.outdir)}
-        print(json.dumps(manifest | result | {"files": files}, indent=2))
-    elif not options.quiet:
-        coded = [values for values in manifest["categories"] if values is not None]
-        words = f", {len(coded)} of them categories" if coded else ""
-        note(
-            f"{count(n_rows, 'row')}, {count(n_features, 'column')}{words}, as "
-            f"{manifest['dtype']}"
-        )
-        note(f"Wrote {options.outdir}")

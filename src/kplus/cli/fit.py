@@ -132,19 +132,10 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{flag} {options.clusters} is more than the {n_rows} rows of "
             f"{options.data}."
         )
-    if not (options.scale or options.quiet):
-        _hint(model, profile, table.column_names)
+    hint = scale_hint(model, profile, table.column_names)
+    if hint is not None and not (options.scale or options.quiet):
+        note(hint)
     return table, profile
-
-
-def _hint(model: Any, profile: Profile, names: list[str]) -> None:
-    """Advise to standardise where a column of large numbers outweighs the others."""
-    kind = getattr(model, "observations", "spherical_gaussian")
-    hint = scale_hint(profile, names)
-    if hint is None or hasattr(model, "numeric") or kind != "spherical_gaussian":
-        return
-    nonnegative = getattr(model, "prior", None) == "nonnegative"
-    note(hint + " Say --negative shift with it." * nonnegative)
 
 
 def _fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float, bool]:

@@ -1,7 +1,7 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.data.categories import Coding
-from kplus.data.converted import ConvertedRows, refuse_categories
+from kplus.data.converted import ConvertedRows
 from kplus.data.open import Coder, has_columns, number_blocks, open_data
 from kplus.data.selection import (
     FROM_DTYPE,
@@ -22,49 +22,21 @@ from kplus.data.selection import (
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
 
-__all__ = [
-    "ROW",
-    "Choice",
-    "Table",
-    "read_table",
-]
-
-ROW = "row"
-"""Name of the row numbers, from 0, where nothing else names the rows."""
+__all__ = ["Choice", "Table", "read_table"]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which columns a command uses.
+    """Which columns a command uses."""
 
-    Attributes
-    ----------
-    index : str or None
-        The column that names the rows.
-    columns : sequence of str or None
-        The columns to use; all others by default.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns to take as categories, their values as text, whatever they look like.
-    accepts : {"numbers", "mixed", "categories"}
-        What the columns may hold; with "categories" numbers count as such, too.
-    coding : Coding or None
-        The categories of the fit, if there was one.
-    unknown : {"error", "missing"}
-        What a value is that is none of these.
-    empty : bool
-        Whether a column may have no value at all; it then counts as numbers.
-    """
-
-    index: str | None = None
-    columns: Sequence[str] | None = None
+    index: str | None = None  # names the rows
+    columns: Sequence[str] | None = None  # to use; None: all others
     drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    accepts: str = "numbers"
-    coding: Coding | None = None
-    unknown: str = "error"
-    empty: bool = False
+    categorical: Sequence[str] = ()  # as text, whatever they look like
+    accepts: str = "numbers"  # or "mixed", or "categories", which numbers are then, too
+    coding: Coding | None = None  # of the fit, if there was one
+    unknown: str = "error"  # or "missing": what a value is that `coding` does not have
+    empty: bool = False  # whether columns may have no value; they count as numbers
 
     @property
     def names(self) -> list[str]:
@@ -75,29 +47,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, or of several.
+    """The rows of a file, or of several."""
 
-    Attributes
-    ----------
-    source : Blocks
-        The columns to use.
-    data : open table
-        The same as estimators take it.
-    names : list of str or None
-        Their names; None for a ``.npy`` file.
-    index_name : str
-    index : callable or None
-        Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers.
-    coding : Coding or None
-        The categories; None: all columns are numbers.
-    """
-
-    source: Blocks
-    data: Any
-    names: list[str] | None
-    index_name: str = ROW
+    source: Blocks  # the columns to use
+    data: Any  # the same as estimators take it
+    names: list[str] | None  # None for a .npy file
+    coding: Coding | None = None  # None: all columns are numbers
+    index_name: str = "row"
     index: Callable[[], Iterator[Any]] | None = None
-    coding: Coding | None = None
+    """Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers."""
 
     @property
     def column_names(self) -> list[str]:
@@ -105,6 +63,14 @@ class Table:
         if self.names is not None:
             return self.names
         return [f"column {i}" for i in range(self.source.n_features)]
+
+    def indexed(self, files: "Columns", column: str | None) -> "Table":
+        """The same with the names of rows that a column of `files` has."""
+        if column is None:
+            return self
+        # How pandas stores an index without a name.
+        name = "" if column.startswith("__index_level_") else column
+        return replace(self, index_name=name, index=partial(files.plain_parts, column))
 
 
 def read_table(path: Path, choice: Choice) -> Table:
@@ -129,35 +95,23 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
             f"{path} was converted; choose {choice.names[0]!r} when converting, by "
             f"kplus convert with --columns, --drop, --index and --categorical."
         )
-    if choice.accepts == "numbers":
-        refuse_categories(data.coding)
-    coder = Coder(coding=choice.coding, unknown=choice.unknown)
-    source, coding = coder.open(data)
-    if choice.accepts == "numbers":
-        coding = None
-    names = getattr(data, "feature_names", None)
+    source, coding = _coded(data, choice)
+    table = Table(source, data, getattr(data, "feature_names", None), coding)
     if data.index_path is None:
-        return Table(source, data, names, coding=coding)
+        return table
     files = open_data(data.index_path)
     assert has_columns(files)
-    assert data.index_name is not None
     if files.n_rows != data.n_rows or data.index_name not in files.schema.names:
         raise DataError(
             f"{data.index_path} does not go with the other files of {path}; convert "
             f"the table again."
         )
-    return Table(source, data, names, *_row_names(files, data.index_name), coding)
-
-
-def _row_names(
-    files: "Columns", column: str
-) -> tuple[str, Callable[[], Iterator[Any]]]:
-    # How pandas stores an index without a name.
-    name = "" if column.startswith("__index_level_") else column
-    return name, partial(files.plain_parts, column)
+    return table.indexed(files, data.index_name)
 
 
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
+    from kplus.data.arrow import as_missing, as_text
+
     features, index = select_columns(
         files,
         columns=choice.columns,
@@ -172,87 +126,60 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
             raise CommandError(
                 f"--categorical names {name!r}, which is not among the columns to use."
             )
-    _refuse_unfit(files, features, choice)
-    source, data, coding = _chosen_columns(files.select(features), choice)
-    if index is None:
-        return Table(source, data, features, coding=coding)
-    return Table(source, data, features, *_row_names(files, index), coding)
+    empty = _refuse_unfit(files, features, choice)
+    chosen = as_text(files.select(features), choice.categorical)
+    if choice.coding is None:  # which else knows what to make of them
+        chosen = as_missing(chosen, empty)
+    source, coding = _coded(chosen, choice)
+    fresh = coding is not None and choice.coding is None
+    if fresh and choice.accepts != "categories":
+        refuse_row_names(chosen, coding, choice.categorical)
+    return Table(source, chosen, features, coding).indexed(files, index)
 
 
-def _chosen_columns(
-    files: "Columns", choice: Choice
-) -> tuple[Blocks, "Columns", Coding | None]:
-    """The blocks, what estimators take, and the categories if there are some."""
-    from kplus.data.arrow import as_missing, as_text
-
-    files = as_text(files, choice.categorical)
-    if choice.empty and choice.coding is None:
-        files = as_missing(files, _empty(files))
-    every = choice.accepts == "categories"
-    types = [files.schema.field(name).type for name in files.names]
-    if not (every or choice.categorical) and all(_is_plain(t, choice) for t in types):
-        return number_blocks(files), files, None
+def _coded(table: Any, choice: Choice) -> tuple[Blocks, Coding | None]:
+    """Blocks of an open table, and the categories if there are some."""
+    if choice.accepts == "numbers":
+        return number_blocks(table), None
+    every = choice.accepts == "categories" and has_columns(table)
     coder = Coder(
-        categorical=files.names if every else FROM_DTYPE,
+        categorical=table.names if every else FROM_DTYPE,
         coding=choice.coding,
         unknown=choice.unknown,
     )
-    source, coding = coder.open(files)
-    if coding is not None and choice.coding is None and not every:
-        refuse_row_names(files, coding, choice.categorical)
-    return source, files, coding
+    return coder.open(table)
 
 
-def _empty(files: "Columns") -> list[str]:
-    """The columns to use that are no numbers, for they have no value at all."""
-    from kplus.data.arrow import is_number
-
-    return [
-        name
-        for name in files.names
-        if not (is_number(files.schema.field(name).type) or _examples(files, name))
-    ]
-
-
-def _is_plain(dtype: Any, choice: Choice) -> bool:
-    """Whether an Arrow type counts as numbers; yes and no do where all else does."""
-    from kplus.data.arrow import is_number
-
-    return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
-
-
-def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:
-    """Refuse columns that hold what the model does not take."""
+def _refuse_unfit(
+    files: "Columns", features: Sequence[str], choice: Choice
+) -> list[str]:
+    """Refuse columns of what the model does not take; return those without a value."""
     from kplus.data.arrow import is_categorical, is_number
 
-    numbers_only = choice.accepts == "numbers"
+    numbers_only, empty = choice.accepts == "numbers", []
     for name in features:
         dtype = files.schema.field(name).type
         if is_number(dtype) or name in choice.categorical:
             continue
-        examples = _examples(files, name)
-        if choice.coding is not None and (not examples or is_categorical(dtype)):
-            continue  # the coding of the fit knows what to make of it
-        if not examples and choice.empty:
-            continue
-        if not examples:
+        example = _example(files, name)
+        if example is None and not (choice.empty or choice.coding):
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
-        if numbers_only or not is_categorical(dtype):
+        if example is None:
+            empty.append(name)
+        elif numbers_only or not is_categorical(dtype):
             kind = "not numbers" if numbers_only else "neither numbers nor categories"
             raise DataError(
                 f"Column {name!r} holds {dtype}, {kind}, for example "
-                f"{str(examples[0])[:40]!r}. Leave it out (--drop {name!r}), name the "
+                f"{str(example)[:40]!r}. Leave it out (--drop {name!r}), name the "
                 f"rows with it (--index {name!r}), or say --categorical {name!r} to a "
                 f"model that takes categories."
             )
+    return empty
 
 
-def _examples(files: "Columns", name: str) -> list[Any]:
-    """A value of a column, if it has any."""
-    for part in files.parts(name):
-        values: list[Any] = part.drop_null()[:1].to_pylist()
-        if values:
-            return values
-    return []
+def _example(files: "Columns", name: str) -> Any:
+    """A value of a column; None: it has none."""
+    parts = (part.drop_null()[:1].to_pylist() for part in files.parts(name))
+    return next((values[0] for values in parts if values), None)
