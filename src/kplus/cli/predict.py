@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
 from kplus.cli.console import CommandError, count, notes_for_warnings, report, status
-from kplus.cli.models import feature_answers, model_of
+from kplus.cli.models import model_of
 from kplus.cli.options import Options
 from kplus.cli.output import (
     check_file,
@@ -37,7 +37,7 @@ from kplus.data.open import has_columns
 from kplus.data.paths import find_files
 from kplus.persist.save import load
 
-__all__ = ["impute", "predict"]
+__all__ = ["feature_answers", "impute", "predict"]
 
 
 def predict(options: Options) -> None:
@@ -88,6 +88,15 @@ def _answers(model: Any, X: Any, proba: bool) -> dict[str, NDArray[Any]]:
         return answers if proba else {"features": answers["features"]}
     answers = {"labels": model.predict(X)}
     return answers | {"shares": model.predict_proba(X)} if proba else answers
+
+
+def feature_answers(model: Any, X: Any) -> dict[str, NDArray[Any]]:
+    """Which features each row has, as zeros and ones; probabilities if there are."""
+    Z = model.transform(X)
+    if getattr(model, "sparse_output", False):  # such a model was saved in Python
+        Z = Z.toarray()
+    answers = {"features": np.asarray(Z > 0.5, dtype=np.uint8)}
+    return answers | {"probabilities": Z} if model_of(model).probabilities else answers
 
 
 # ----------------------------------------------------------------------- gaps
