@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from kplus.cli.console import count
-from kplus.cli.results import Results, Rows, column_words, finite, most_distinctive
+from kplus.cli.results import Results, column_words, finite, most_distinctive
+from kplus.cli.tables import Table
 from kplus.core.types import Array, IntArray
 from kplus.craft.report import Trait, describe
 from kplus.data.wrapped import WrappedBlocks
@@ -28,14 +29,14 @@ class Clusters(Results):
     headings = ("mean distance", "stands out by (in SDs)")
 
     def no_picture(self) -> str | None:
-        if len(self.rows.numbers):
+        if len(self.table.numbers):
             return None
         return "There is no picture: it would show numbers, and no column has any."
 
     def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
         from kplus.plots import ClusterDisplay
 
-        draw, rows = ClusterDisplay.from_predictions, _Numbers(self.rows)
+        draw, rows = ClusterDisplay.from_predictions, _Numbers(self)
         return (8, 5), partial(draw, rows, self.model.labels_, centers=self._centers)
 
     def notes(self) -> list[str]:
@@ -74,7 +75,7 @@ class Clusters(Results):
     def _centers(self) -> Array:
         centers: Array | None = getattr(self.model, "cluster_centers_", None)
         if centers is None:
-            return _means(self.rows, self.model.labels_, self.n_found)
+            return _means(self.table, self.model.labels_, self.n_found)
         return centers
 
     @cached_property
@@ -85,16 +86,16 @@ class Clusters(Results):
         """
         labels, K = self.model.labels_, self.n_found
         sizes = np.bincount(labels, minlength=K)
-        distances = _distance_sums(self.rows, labels, self._centers)
+        distances = _distance_sums(self.table, labels, self._centers)
         distances /= np.maximum(sizes, 1)
-        categories = _common_categories(self.rows, labels, K)
+        categories = _common_categories(self.table, labels, K)
         return [
             {
                 "cluster": k,
                 "size": int(sizes[k]),
                 "share": float(sizes[k] / len(labels)),
                 "mean_distance": (
-                    finite(distances[k]) if len(self.rows.numbers) else None
+                    finite(distances[k]) if len(self.table.numbers) else None
                 ),
                 "columns": most_distinctive(self._means_of(k) + categories[k]),
             }
@@ -106,50 +107,50 @@ class Clusters(Results):
 
         The `deviation` from all rows is in standard deviations.
         """
-        rows, means = self.rows, self._centers[k]
-        mean, scale = rows.profile.mean[rows.numbers], rows.profile.scale[rows.numbers]
-        if rows.scaled:
+        numbers, means = self.table.numbers, self._centers[k]
+        mean, scale = self.profile.mean[numbers], self.profile.scale[numbers]
+        if self.scaled:
             means = means * scale + mean
         deviations = (means - mean) / scale
         return [
             {
-                "name": rows.names[j],
+                "name": self.table.column_names[j],
                 "mean": finite(means[i]),
                 "deviation": finite(deviations[i]),
             }
-            for i, j in enumerate(rows.numbers)
+            for i, j in enumerate(numbers)
         ]
 
 
-def _means(rows: Rows, labels: IntArray, K: int) -> Array:
+def _means(table: Table, labels: IntArray, K: int) -> Array:
     """Means of the columns of numbers; NaN where a cluster has no value."""
-    sums, counts = np.zeros((2, K, len(rows.numbers)))
-    for part, part_labels in rows.parts(labels):
-        values = part[:, rows.numbers]
+    sums, counts = np.zeros((2, K, len(table.numbers)))
+    for part, part_labels in table.parts(labels):
+        values = part[:, table.numbers]
         seen = ~np.isnan(values)
         np.add.at(sums, part_labels, np.where(seen, values, 0.0))
         np.add.at(counts, part_labels, seen)
     return np.where(counts > 0, sums / np.maximum(counts, 1.0), np.nan)
 
 
-def _distance_sums(rows: Rows, labels: IntArray, centers: Array) -> Array:
+def _distance_sums(table: Table, labels: IntArray, centers: Array) -> Array:
     sums = np.zeros(len(centers))
-    for part, part_labels in rows.parts(labels):
-        shifts = part[:, rows.numbers] - centers[part_labels]
+    for part, part_labels in table.parts(labels):
+        shifts = part[:, table.numbers] - centers[part_labels]
         distances = np.linalg.norm(np.where(np.isnan(shifts), 0.0, shifts), axis=1)
         sums += np.bincount(part_labels, distances, minlength=len(centers))
     return sums
 
 
-def _common_categories(rows: Rows, labels: IntArray, K: int) -> list[_Columns]:
+def _common_categories(table: Table, labels: IntArray, K: int) -> list[_Columns]:
     """For each cluster the commonest category of each column that has some."""
     out: list[_Columns] = [[] for _ in range(K)]
-    known = () if rows.coding is None else rows.coding.categories
+    known = () if table.coding is None else table.coding.categories
     coded = {j: values for j, values in enumerate(known) if values is not None}
     if not coded:
         return out
     category_counts = {j: np.zeros((K, len(values))) for j, values in coded.items()}
-    for part, part_labels in rows.parts(labels):
+    for part, part_labels in table.parts(labels):
         for j, counts in category_counts.items():
             seen = ~np.isnan(part[:, j])
             np.add.at(counts, (part_labels[seen], part[seen, j].astype(np.int64)), 1.0)
@@ -161,7 +162,7 @@ def _common_categories(rows: Rows, labels: IntArray, K: int) -> list[_Columns]:
             spread = math.sqrt(overall[c] * (1.0 - overall[c])) or 1.0
             out[k].append(
                 {
-                    "name": rows.names[j],
+                    "name": table.column_names[j],
                     "category": str(coded[j][c]),
                     "share": float(shares[k, c]),
                     "deviation": float((shares[k, c] - overall[c]) / spread),
@@ -173,12 +174,13 @@ def _common_categories(rows: Rows, labels: IntArray, K: int) -> list[_Columns]:
 class _Numbers(WrappedBlocks):
     """The columns of numbers, with the column's mean where a value is missing."""
 
-    def __init__(self, rows: Rows) -> None:
-        super().__init__(rows.source)
-        self._columns = rows.numbers
-        self._fill = rows.profile.mean[self._columns] * (not rows.scaled)
+    def __init__(self, results: Results) -> None:
+        source = results.table.source
+        super().__init__(source)
+        self._columns = results.table.numbers
+        self._fill = results.profile.mean[self._columns] * (not results.scaled)
         self.n_features = len(self._columns)
-        names = getattr(rows.source, "feature_names", None)
+        names = getattr(source, "feature_names", None)
         if names is not None:
             self.feature_names = [names[j] for j in self._columns]
 
@@ -210,7 +212,7 @@ class DescribedClusters(Results):
             scores=self.model.feature_scores_,
             selected=self.model.selected_features_,
             sizes=self.model.cluster_sizes_,
-            feature_names=self.rows.names,
+            feature_names=self.table.column_names,
         )
         return display.figsize, display.plot
 
@@ -256,7 +258,7 @@ class DescribedClusters(Results):
                 size=round(trait.size),
                 feature=trait.feature
                 if known or trait.feature is None
-                else self.rows.names[int(trait.feature)],
+                else self.table.column_names[int(trait.feature)],
             )
             for trait in describe(self.model)
         ]
@@ -265,7 +267,7 @@ class DescribedClusters(Results):
     def _missing(self) -> dict[str, int]:
         """Missing values of the columns that have some."""
         counts = np.rint(self.model.n_missing_).astype(int).tolist()
-        named = zip(self.rows.names, counts, strict=True)
+        named = zip(self.table.column_names, counts, strict=True)
         return {name: n for name, n in named if n}
 
     @cached_property

@@ -24,13 +24,12 @@ from kplus.cli.console import count
 from kplus.cli.predict import feature_answers
 from kplus.cli.results import (
     Results,
-    Rows,
     column_words,
     finite,
     most_distinctive,
     print_table,
 )
-from kplus.cli.scaling import read_once
+from kplus.cli.tables import read_once
 from kplus.core.types import Array, IntArray
 from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
 
@@ -46,18 +45,18 @@ class Features(Results):
     noun, size, picture = "feature", "rows", "features.png"
     headings = ("adds (in SDs)",)
     knows_error = True  # whether the model knows what features leave of the rows
+    _left = 0.0  # what features leave of the rows, squared
 
-    def __init__(self, model: Any, rows: Rows, X: Any) -> None:
-        super().__init__(model, rows, X)
-        self._tally = FeatureTally(self.n_found)
-        self._left = 0.0  # what features leave of the rows, squared
+    @cached_property
+    def _tally(self) -> "FeatureTally":
+        return FeatureTally(self.n_found)
 
     @property
     def n_found(self) -> int:
         return int(self.model.n_components_)
 
     def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
-        _, parts = parts_of(self.model, self.X)
+        _, parts = parts_of(self.model, self.table.data)
         for part in parts:
             answers = feature_answers(self.model, part)
             Z = answers["features"]
@@ -77,7 +76,7 @@ class Features(Results):
             "rows": self._tally.counts,
             "share": self._tally.shares,
         }
-        for name, values in zip(self.rows.names, self._values.T, strict=True):
+        for name, values in zip(self.table.column_names, self._values.T, strict=True):
             while name in columns:  # a column of the file called as one of ours
                 name = f"{name} (column)"
             columns[name] = values
@@ -91,7 +90,7 @@ class Features(Results):
             components=self._deviations,
             shares=self._tally.shares,
             base=self._tally.base,
-            column_names=self.rows.names,
+            column_names=self.table.column_names,
             unit=in_deviations_words(self._tally.base),
         )
         return display.figsize, display.plot
@@ -165,8 +164,8 @@ class Features(Results):
     def _values(self) -> Array:
         """What each feature adds to each column, in the units of the file."""
         values = np.array(self.model.components_, dtype=np.float64)
-        if self.rows.scaled:
-            values *= self.rows.profile.scale
+        if self.scaled:
+            values *= self.profile.scale
         if self._tally.base is not None:
             values[self._tally.base] += self._taken_off
         return values
@@ -174,9 +173,9 @@ class Features(Results):
     @property
     def _taken_off(self) -> Array:
         """What the columns lost before the fit, in the units of the file."""
-        profile, offset = self.rows.profile, getattr(self.model, "offset_", None)
+        profile, offset = self.profile, getattr(self.model, "offset_", None)
         taken = np.zeros_like(profile.mean) if offset is None else np.asarray(offset)
-        return profile.mean + profile.scale * taken if self.rows.scaled else taken
+        return profile.mean + profile.scale * taken if self.scaled else taken
 
     @property
     def _offset(self) -> dict[str, float] | None:
@@ -184,12 +183,12 @@ class Features(Results):
         taken = self._taken_off
         if self.n_found == 0 or self._tally.base is not None or not taken.any():
             return None
-        return dict(zip(self.rows.names, taken.tolist(), strict=True))
+        return dict(zip(self.table.column_names, taken.tolist(), strict=True))
 
     @cached_property
     def _deviations(self) -> Array:
         """The same in standard deviations, the base from the mean."""
-        profile = self.rows.profile
+        profile = self.profile
         return in_deviations(
             self._values, self._tally.base, profile.mean, profile.deviation
         )
@@ -197,8 +196,8 @@ class Features(Results):
     @cached_property
     def _explained(self) -> float | None:
         """Share of the variance about the column means; None: there is none."""
-        profile = self.rows.profile
-        spread = profile.deviation / (profile.scale if self.rows.scaled else 1.0)
+        profile = self.profile
+        spread = profile.deviation / (profile.scale if self.scaled else 1.0)
         total = float((profile.count * spread**2).sum())
         left = self._left
         if self.knows_error:
@@ -219,7 +218,9 @@ class Features(Results):
         ]
 
     def _columns_of(self, k: int) -> list[dict[str, Any]]:
-        added = zip(self.rows.names, self._values[k], self._deviations[k], strict=True)
+        added = zip(
+            self.table.column_names, self._values[k], self._deviations[k], strict=True
+        )
         return [
             {"name": name, "value": finite(value), "deviation": finite(deviation)}
             for name, value, deviation in added

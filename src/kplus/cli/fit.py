@@ -35,8 +35,8 @@ from kplus.cli.output import (
     write_table,
 )
 from kplus.cli.resources import allowed
-from kplus.cli.results import Results, Rows
-from kplus.cli.scaling import Profile, ScaledBlocks, profile_columns, scale_hint
+from kplus.cli.results import Results
+from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
 from kplus.cli.tables import Choice, Table, read_table
 
 __all__ = ["fit", "resume"]
@@ -82,22 +82,16 @@ def _find(options: Options, model: Any, begun: bool) -> None:
     """Read, fit, write, report."""
     with status(f"Reading {options.data}", options.quiet):
         table, profile = _read(options, model)
-    source, X = table.source, table.data
     if options.scale:
-        X = source = ScaledBlocks(
-            source, profile.mean, profile.scale, table.names, table.coding
-        )
+        table = scaled_table(table, profile.mean, profile.scale)
     with saved_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
-            seconds, ended = _fit_model(options, model, X, begun)
+            seconds, ended = _fit_model(options, model, table.data, begun)
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
-            rows = Rows(
-                source, table.column_names, table.coding, profile, options.scale
-            )
             module, name = MODELS[options.model].results.split(":")
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
-            results: Results = kind(model, rows, X)
+            results: Results = kind(model, table, profile, options.scale)
             files = _write(options, table, results, folder)
         if not ended and options.checkpoint is not None:
             options.force = True  # resuming replaces the files
@@ -180,7 +174,7 @@ def _report(
     options: Options, results: Results, seconds: float, files: dict[str, str]
 ) -> None:
     """Report what was found: notes, then JSON or a table and the names of files."""
-    source, passes = results.rows.source, int(results.model.n_iter_)
+    source, passes = results.table.source, int(results.model.n_iter_)
     why = results.no_picture() if options.plot else None
     for words in filter(None, [*results.notes(), why] if not options.quiet else []):
         note(words)

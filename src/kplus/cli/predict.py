@@ -26,7 +26,13 @@ from kplus.cli.output import (
     write_table,
 )
 from kplus.cli.resources import allowed
-from kplus.cli.scaling import ScaledBlocks, profile_columns, scaling_of, takes_missing
+from kplus.cli.scaling import (
+    ScaledBlocks,
+    profile_columns,
+    scaled_table,
+    scaling_of,
+    takes_missing,
+)
 from kplus.cli.tables import Choice, Table, read_table
 from kplus.core.errors import ColumnChoiceError
 from kplus.core.reading import read_all
@@ -193,8 +199,7 @@ def _read(model: Any, options: Options, index: str | None) -> tuple[Table, Any]:
         profile_columns(table, model)  # before anything is printed
     if scaling is None:
         return table, table.data
-    mean, scale = scaling["mean"], scaling["scale"]
-    return table, ScaledBlocks(table.source, mean, scale, table.names, table.coding)
+    return table, scaled_table(table, scaling["mean"], scaling["scale"]).data
 
 
 def _open(model: Any, path: Path, index: str | None, names: list[str] | None) -> Table:

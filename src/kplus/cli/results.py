@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from kplus.base import answers
-from kplus.cli.scaling import Profile, number_columns, read_once
-from kplus.core.types import Array, Blocks, IntArray
-from kplus.data.categories import Coding
+from kplus.cli.scaling import Profile
+from kplus.cli.tables import Table
 
 __all__ = [
     "Results",
-    "Rows",
     "column_words",
     "finite",
     "most_distinctive",
@@ -26,30 +23,11 @@ _MAX_COLUMNS = 6
 _MAX_RECORDS = 20
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a fit as the model saw them, and what their columns are."""
-
-    source: Blocks
-    names: Sequence[str]  # of the columns
-    coding: Coding | None  # None: all columns are numbers
-    profile: Profile  # of the columns in their own units
-    scaled: bool  # whether the model saw standardised columns
-
-    @property
-    def numbers(self) -> IntArray:
-        return number_columns(self.coding, self.source.n_features)
-
-    def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
-        """Blocks of rows, and of `values`, which has an entry per row."""
-        for start, rows in read_once(self.source):
-            yield rows, values[start : start + len(rows)]
-
-
 class Results:
     """What ``kplus fit`` writes and reports; subclasses know a kind of model.
 
-    `X` has the `rows` of the fit as the model takes them.
+    `table` has the rows as the model saw them, whether its columns were `scaled` or
+    not; `profile` is that of the columns in their own units.
     """
 
     noun, size, picture = "cluster", "size", "clusters.png"
@@ -58,8 +36,11 @@ class Results:
     priced: Any = True  # whether to tell the other scores beside the first
     records: Any  # all that was found: a dict for each cluster or feature
 
-    def __init__(self, model: Any, rows: Rows, X: Any = None) -> None:
-        self.model, self.rows, self.X = model, rows, X
+    def __init__(
+        self, model: Any, table: Table, profile: Profile, scaled: bool = False
+    ) -> None:
+        self.model, self.table = model, table
+        self.profile, self.scaled = profile, scaled
 
     @property
     def n_found(self) -> int:

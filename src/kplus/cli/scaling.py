@@ -8,15 +8,14 @@ as "hue (standardised)": whoever loads the file in Python and forgets to standar
 a frame gets an error about its names instead of wrong labels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kplus.cli.tables import Table
+from kplus.cli.tables import Table, number_columns, read_once
 from kplus.core.errors import DataError, ModelFormatError
-from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.wrapped import WrappedBlocks
@@ -24,10 +23,9 @@ from kplus.data.wrapped import WrappedBlocks
 __all__ = [
     "Profile",
     "ScaledBlocks",
-    "number_columns",
     "profile_columns",
-    "read_once",
     "scale_hint",
+    "scaled_table",
     "scaling_of",
     "takes_missing",
 ]
@@ -83,7 +81,7 @@ def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
     A `remedy` for missing values is added to what is said about them.
     """
     source, may_miss = table.source, takes_missing(model)
-    numbers = number_columns(table.coding, source.n_features)
+    numbers = table.numbers
     names = [table.column_names[j] for j in numbers]
     count, mean, squares = moments = np.zeros((3, len(numbers)))
     missing, infinite = np.zeros((2, len(numbers)), dtype=np.int64)
@@ -106,21 +104,6 @@ def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
     of_all = np.zeros((3, source.n_features))
     of_all[:, numbers] = moments
     return Profile(*of_all)
-
-
-def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
-    """As `read_blocks`, but mapped files need not stay in memory."""
-    for start, rows in read_blocks(source):
-        yield start, rows
-        if hasattr(source, "release"):
-            source.release(start, start + len(rows))
-
-
-def number_columns(coding: Coding | None, n_features: int) -> IntArray:
-    """Positions of the columns that hold numbers."""
-    if coding is None:
-        return np.arange(n_features)
-    return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
 
 
 def _add_moments(rows: Array, count: Array, mean: Array, squares: Array) -> None:
@@ -206,3 +189,9 @@ class ScaledBlocks(WrappedBlocks):
     def unscale(self, rows: Array) -> Array:
         """Rows of these blocks in the units of the source."""
         return np.asarray(rows * self._scale + self._mean)
+
+
+def scaled_table(table: Table, mean: Array, scale: Array) -> Table:
+    """The same table with its numbers on one scale."""
+    blocks = ScaledBlocks(table.source, mean, scale, table.names, table.coding)
+    return replace(table, source=blocks, data=blocks)

@@ -6,9 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
-from kplus.core.types import Blocks
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.converted import ConvertedRows
 from kplus.data.open import Coder, has_columns, number_blocks, open_data
@@ -22,7 +26,14 @@ from kplus.data.selection import (
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
 
-__all__ = ["Choice", "Table", "read_table"]
+__all__ = [
+    "Choice",
+    "Table",
+    "number_columns",
+    "open_with_categories",
+    "read_once",
+    "read_table",
+]
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,16 @@ class Table:
             return self.names
         return [f"column {i}" for i in range(self.source.n_features)]
 
+    @property
+    def numbers(self) -> IntArray:
+        """Positions of the columns that hold numbers."""
+        return number_columns(self.coding, self.source.n_features)
+
+    def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
+        """Blocks of rows, and of `values`, which has an entry per row."""
+        for start, rows in read_once(self.source):
+            yield rows, values[start : start + len(rows)]
+
     def indexed(self, files: "Columns", column: str | None) -> "Table":
         """The same with the names of rows that a column of `files` has."""
         if column is None:
@@ -73,10 +94,37 @@ class Table:
         return replace(self, index_name=name, index=partial(files.plain_parts, column))
 
 
+def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
+    """As `read_blocks`, but mapped files need not stay in memory."""
+    for start, rows in read_blocks(source):
+        yield start, rows
+        if hasattr(source, "release"):
+            source.release(start, start + len(rows))
+
+
+def number_columns(coding: Coding | None, n_features: int) -> IntArray:
+    """Positions of the columns that hold numbers."""
+    if coding is None:
+        return np.arange(n_features)
+    return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
+
+
+def open_with_categories(path: Path, index: str | None, names: Sequence[str]) -> Any:
+    """Open files; row names and columns that are to be categories are text."""
+    table = open_data(path, text=[*names, *([] if index is None else [index])])
+    if not has_columns(table):
+        return table
+    from kplus.data.arrow import as_text
+
+    for name in names:
+        if name not in table.schema.names:
+            raise unknown_column(str(path), name, table.schema.names)
+    return as_text(table, names)
+
+
 def read_table(path: Path, choice: Choice) -> Table:
     """Open input files and pick their columns."""
-    named = [] if choice.index is None else [choice.index]
-    data = open_data(path, text=[*named, *choice.categorical])
+    data = open_with_categories(path, choice.index, choice.categorical)
     if has_columns(data):
         return _pick(path, data, choice)
     if isinstance(data, ConvertedRows):
@@ -110,7 +158,7 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
 
 
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
-    from kplus.data.arrow import as_missing, as_text
+    from kplus.data.arrow import as_missing
 
     features, index = select_columns(
         files,
@@ -120,19 +168,15 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
         where=str(path),
     )
     for name in choice.categorical:
-        if name not in files.schema.names:
-            raise unknown_column(str(path), name, files.schema.names)
         if name not in features:
             raise CommandError(
                 f"--categorical names {name!r}, which is not among the columns to use."
             )
-    empty = _refuse_unfit(files, features, choice)
-    chosen = as_text(files.select(features), choice.categorical)
+    empty, chosen = _refuse_unfit(files, features, choice), files.select(features)
     if choice.coding is None:  # which else knows what to make of them
         chosen = as_missing(chosen, empty)
     source, coding = _coded(chosen, choice)
-    fresh = coding is not None and choice.coding is None
-    if fresh and choice.accepts != "categories":
+    if coding is not None and choice.coding is None and choice.accepts == "mixed":
         refuse_row_names(chosen, coding, choice.categorical)
     return Table(source, chosen, features, coding).indexed(files, index)
 
