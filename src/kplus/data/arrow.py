@@ -425,4 +425,14 @@ def _common_type(one: Any, other: Any) -> Any:
     bools = pa.types.is_boolean(one) or pa.types.is_boolean(other)
     if bools or not (is_number(one) and is_number(other)):
         return None
+    if pa.types.is_integer(one) and pa.types.is_integer(other):
+        return _common_integer(one, other)
     return pa.float32() if _is_single(one) and _is_single(other) else pa.float64()
+
+
+def _common_integer(one: Any, other: Any) -> Any:
+    """int64, which holds all integers but uint64, and keeps every digit of them."""
+    if pa.uint64() not in (one, other):
+        return pa.int64()
+    both_unsigned = all(map(pa.types.is_unsigned_integer, (one, other)))
+    return pa.uint64() if both_unsigned else pa.float64()
