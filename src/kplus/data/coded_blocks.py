@@ -164,7 +164,7 @@ class FileColumns:
     --------
     >>> import pathlib, tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
-    >>> from kplus.data.arrow import open_columns
+    >>> from kplus.data.arrow_files import open_columns
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.parquet"
     >>> pq.write_table(pa.table({"size": [1.5, 2.0], "color": ["red", "blue"]}), path)
     >>> columns = FileColumns(open_columns("parquet", [path]))
