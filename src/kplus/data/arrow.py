@@ -180,24 +180,15 @@ def _noted_index(metadata: dict[bytes, bytes]) -> list[Any]:
 def is_number(dtype: Any) -> bool:
     """Whether an Arrow type holds numbers; yes and no count as 1 and 0."""
     kind = pa.types
-    return bool(
-        kind.is_integer(dtype)
-        or kind.is_floating(dtype)
-        or kind.is_boolean(dtype)
-        or kind.is_decimal(dtype)
-    )
+    tests = kind.is_integer, kind.is_floating, kind.is_boolean, kind.is_decimal
+    return any(test(dtype) for test in tests)
 
 
 def is_categorical(dtype: Any) -> bool:
     """Whether an Arrow type holds text, categories, or yes and no."""
     kind = pa.types
-    return bool(
-        kind.is_string(dtype)
-        or kind.is_large_string(dtype)
-        or kind.is_string_view(dtype)
-        or kind.is_dictionary(dtype)
-        or kind.is_boolean(dtype)
-    )
+    text = kind.is_string, kind.is_large_string, kind.is_string_view
+    return any(test(dtype) for test in (*text, kind.is_dictionary, kind.is_boolean))
 
 
 def is_single(dtype: Any) -> bool:

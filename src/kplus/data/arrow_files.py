@@ -57,7 +57,7 @@ class ColumnFiles(Columns):
         counts: list[int] = []
         for number, path in enumerate(self.paths):
             with self._damage(path):
-                schema, piece_rows = self._look(number)
+                schema, piece_rows = self._inspect(number)
                 for name, value in self._folders[number].items():
                     schema = schema.append(pa.field(name, value.type))
                 names = schema.names
@@ -71,7 +71,7 @@ class ColumnFiles(Columns):
         return list_paths(self.paths)
 
     @abstractmethod
-    def _look(self, number: int) -> tuple[Any, list[int]]:
+    def _inspect(self, number: int) -> tuple[Any, list[int]]:
         """Schema of a file, and the rows of its pieces."""
 
     @abstractmethod
@@ -109,7 +109,7 @@ class InMemory(ColumnFiles):
         self._tables = list(tables)
         super().__init__(*where)
 
-    def _look(self, number: int) -> tuple[Any, list[int]]:
+    def _inspect(self, number: int) -> tuple[Any, list[int]]:
         table = self._tables[number]
         return table.schema, [table.num_rows]
 
@@ -130,7 +130,7 @@ class ParquetFiles(ColumnFiles):
     def remote(self) -> bool:
         return True
 
-    def _look(self, number: int) -> tuple[Any, list[int]]:
+    def _inspect(self, number: int) -> tuple[Any, list[int]]:
         with pq.ParquetFile(self.paths[number]) as file:
             metadata = file.metadata
             self._metadata.append(metadata)
@@ -166,7 +166,7 @@ class ArrowFiles(ColumnFiles):
     def remote(self) -> bool:
         return self._spool is None
 
-    def _look(self, number: int) -> tuple[Any, list[int]]:
+    def _inspect(self, number: int) -> tuple[Any, list[int]]:
         with pa.memory_map(str(self._mapped[number])) as mapped:
             if mapped.read(4) == b"\xff" * 4:
                 raise DataError(

@@ -1,8 +1,8 @@
 """Categories of columns, and the codes that stand for them.
 
 There is one way from values to codes for frames, arrays and files: `CategoryFinder`
-reads columns part by part and finds their categories, `ColumnCoder` turns parts into
-codes.
+looks at the `Values` of columns, part by part, and `ColumnCoder` turns them into codes.
+Both go by their factors, which are found once.
 """
 
 from abc import ABC, abstractmethod
@@ -36,6 +36,8 @@ __all__ = [
     "codes_to_floats",
     "count_levels",
 ]
+
+_UNKNOWN = MISSING - 1  # code of a value that is none of the categories
 
 
 class TypedColumns(ABC):
@@ -84,7 +86,7 @@ class TypedColumns(ABC):
         """
         if self.kinds[j] in ("numbers", "booleans"):
             return True
-        if all(part.are_missing() for _, part in self.parts([j])):
+        if all(part.column.is_null().all() for _, part in self.parts([j])):
             return False
         raise DataError(
             f"Column {self.labels[j]} holds {self.dtypes[j]}, but held numbers in the "
@@ -269,15 +271,14 @@ class ColumnCoder:
 
         Errors name the row: `rows` are the numbers of all of them, or the first one.
         """
-        strange = MISSING - 1
-        codes = [self._code_of.get(value, strange) for value in factors.values]
+        codes = [self._code_of.get(value, _UNKNOWN) for value in factors.values]
         for place, value in enumerate(factors.values):
-            if codes[place] == strange and is_missing(value):
+            if codes[place] == _UNKNOWN and is_missing(value):
                 codes[place] = MISSING
         narrow = np.min_scalar_type(-len(self.categories) - 2)
         coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
-        if strange in codes:
-            unknown = coded == strange
+        if _UNKNOWN in codes:
+            unknown = coded == _UNKNOWN
             if self.unknown == "error" and unknown.any():
                 i = int(np.argmax(unknown))
                 row = rows + i if isinstance(rows, int) else int(rows[i])

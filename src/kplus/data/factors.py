@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
-from kplus.data.blocks import as_float_column
 
 __all__ = [
     "MISSING",
     "Category",
-    "Column",
     "Factors",
     "Values",
     "as_category",
@@ -33,7 +31,6 @@ __all__ = [
 ]
 
 Category = str | int | float | bool
-Column = Series[Any] | NDArray[Any]
 
 MISSING = -1
 
@@ -82,16 +79,11 @@ class Values:
         What errors call the column.
     """
 
-    def __init__(self, column: Column, label: str) -> None:
+    def __init__(self, column: Any, label: str) -> None:
         self.column, self.label = column, label
 
     def __len__(self) -> int:
         return len(self.column)
-
-    def are_missing(self) -> bool:
-        """Whether there is no value at all."""
-        column: Any = self.column
-        return bool(column.is_null().all())
 
     @cached_property
     def kinds(self) -> set[str]:
@@ -141,14 +133,14 @@ class Values:
         return [value for value in declared if value is not None]
 
     def floats(self) -> Array:
-        """Objects that must be numbers as float64, NaN where one is missing."""
+        """An array of objects that must be numbers; NaN where one is missing."""
         if self.kinds - {"numbers", "booleans"}:
             raise DataError(
                 f"Column {self.label} holds {' and '.join(sorted(self.kinds))}, not "
                 f"numbers only; it held numbers in the fit, so turn its values into "
                 f"numbers."
             )
-        objects = self._objects() or []
+        objects = self.column.tolist()
         nothing = {cls for cls in set(map(type, objects)) if cls.__name__ in _NO_VALUE}
         numbers = [None if type(value) in nothing else value for value in objects]
         return np.array(numbers, dtype=object).astype(np.float64)  # None to NaN
@@ -166,7 +158,7 @@ class Values:
                 return None
         elif column.dtype not in (nw.Object, nw.Decimal):
             return None
-        return column.to_list()
+        return column.to_list()  # type: ignore[no-any-return]
 
 
 _CATEGORICAL = (nw.Categorical, nw.Enum)
@@ -256,6 +248,7 @@ def _of_objects(objects: list[Any]) -> Factors:
 
 
 def _of_numbers(values: NDArray[Any], missing: NDArray[np.bool_]) -> Factors:
+    """Numbers or booleans."""
     if values.dtype.kind == "f":
         missing = missing | np.isnan(values)
     places = np.full(len(values), MISSING)
@@ -265,14 +258,11 @@ def _of_numbers(values: NDArray[Any], missing: NDArray[np.bool_]) -> Factors:
 
 def _of_series(column: Series[Any], label: str) -> Factors:
     dtype = column.dtype
-    if dtype == nw.Boolean:
-        values = as_float_column(column)
-        places = np.where(np.isnan(values), MISSING, values).astype(np.int8)
-        return Factors(places, [False, True])
-    if dtype.is_numeric():
+    if dtype.is_numeric() or dtype == nw.Boolean:
         missing = column.is_null().to_numpy()
-        values = (column.fill_null(0) if missing.any() else column).to_numpy()
-        return _of_numbers(values, missing)
+        if missing.any():
+            column = column.fill_null(False if dtype == nw.Boolean else 0)
+        return _of_numbers(column.to_numpy(), missing)
     if dtype in (nw.String, *_CATEGORICAL):
         return _of_text(column)
     if column.is_null().all():  # of no use, which it may be without values

@@ -151,13 +151,13 @@ class Checkpoint:
         try:
             self._whole._complete_fit()
             begun = time.monotonic()
-            made = entry()  # the state of rows goes to the disk
+            content = entry()  # the state of rows goes to the disk
         except OSError as error:
             self._tell(error)
             self._written(begun)
         else:
-            if begun >= self._soonest(made):
-                self.write(number, made, begun)
+            if begun >= self._soonest(content):
+                self.write(number, content, begun)
 
     def _soonest(self, entry: Any) -> float:
         """When a first file may be written, as nobody knows yet how long it takes."""
@@ -322,10 +322,9 @@ def _read_entries(path: Path, rows: Path) -> dict[int, Any]:
 
 
 class _Relocation:
-    """Entries with the state of rows in `folder`: it may have been moved.
+    """Points entries to the state of rows in `folder`, which may have been moved.
 
-    `files` are those that entries refer to, each once; states that are alike share
-    them.
+    `files` collects the files that they refer to; several states may share one.
     """
 
     def __init__(self, folder: Path) -> None:
