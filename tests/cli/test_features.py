@@ -8,7 +8,7 @@ import kplus as library
 from kplus.cli.console import PassProgress
 from kplus.cli.features import Features
 from kplus.cli.scaling import Profile
-from kplus.cli.summary import Rows
+from kplus.cli.tables import Table
 from kplus.data.blocks import ArrayBlocks
 
 NAMES = ["a", "b", "c", "d"]
@@ -106,10 +106,9 @@ def test_the_base_gets_the_means_back(Z):
     model.transform = lambda part: base
     profile = Profile(np.full(4, 90.0), mean, scale)
     source = ArrayBlocks((X - mean) / scale)
-    rows = Rows(source, NAMES, None, profile, scaled=True)
-    findings = Features(model, rows, source)
-    assert len(list(findings.pieces())) == 1
-    table = pl.from_arrow(findings.tables()["components"])
+    results = Features(model, Table(source, source, NAMES), profile, scaled=True)
+    assert len(list(results.pieces())) == 1
+    table = pl.from_arrow(results.tables()["components"])
     values = table.select(NAMES).to_numpy()
     np.testing.assert_allclose(values, np.vstack([LEVEL, A]), atol=1e-9)
 

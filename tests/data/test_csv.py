@@ -15,7 +15,7 @@ from kplus.engine.resources import resources
 pa = pytest.importorskip("pyarrow")
 from pyarrow.csv import open_csv  # noqa: E402
 
-from kplus.data import arrow, csv  # noqa: E402
+from kplus.data import arrow_files, csv  # noqa: E402
 
 
 @pytest.fixture
@@ -186,10 +186,10 @@ def compressed(path, n_rows):
 def test_compressed_files_are_not_judged_by_their_size(tmp_path, monkeypatch):
     path = compressed(tmp_path / "X.csv.gz", 20_000)
     assert path.stat().st_size < 2_000
-    assert isinstance(open_files(path), arrow.InMemory)
+    assert isinstance(open_files(path), arrow_files.InMemory)
     monkeypatch.setattr(csv, "_SMALL_BYTES", 100_000)
     table = open_files(path)
-    assert isinstance(table, arrow.ArrowFiles)
+    assert isinstance(table, arrow_files.ArrowFiles)
     expected = np.tile([0.0, 12345678.0], (20_000, 1))
     np.testing.assert_array_equal(read_all(number_blocks(table)), expected)
 
@@ -197,10 +197,10 @@ def test_compressed_files_are_not_judged_by_their_size(tmp_path, monkeypatch):
 def test_several_compressed_files(tmp_path, monkeypatch):
     for name in "ab":
         compressed(tmp_path / f"{name}.csv.gz", 1_000)
-    assert isinstance(open_files(tmp_path), arrow.InMemory)
+    assert isinstance(open_files(tmp_path), arrow_files.InMemory)
     monkeypatch.setattr(csv, "_SMALL_BYTES", 15_000)  # less than both, more than one
-    assert isinstance(open_files(tmp_path), arrow.ArrowFiles)
-    assert isinstance(open_files(tmp_path / "a.csv.gz"), arrow.InMemory)
+    assert isinstance(open_files(tmp_path), arrow_files.ArrowFiles)
+    assert isinstance(open_files(tmp_path / "a.csv.gz"), arrow_files.InMemory)
 
 
 def test_a_damaged_stream(tmp_path):

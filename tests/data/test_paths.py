@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from coded_tables import coding_of
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
 from kplus.data.files import open_files
@@ -123,6 +124,32 @@ class TestColumns:
         )
         rows = read_all(number_blocks(open_files(folder)))
         np.testing.assert_array_equal(rows, [[1], [2.5], [np.nan], [4.5]])
+
+    @pytest.mark.parametrize(
+        ("types", "common"),
+        [
+            (["int32", "int64"], "int64"),
+            (["int64", "int8", "uint32"], "int64"),
+            (["uint8", "uint64"], "uint64"),
+            (["uint64", "int64"], "float64"),  # no integer type holds both
+            (["int32", "float32"], "float64"),
+        ],
+    )
+    def test_integers_stay_integers(self, tmp_path, types, common):
+        columns = [{"a": pa.array([1], dtype)} for dtype in types]
+        files = open_files(self.write(tmp_path, *columns))
+        assert files.schema.field("a").type == common
+        rows = read_all(number_blocks(files))
+        np.testing.assert_array_equal(rows, np.ones((len(types), 1)))
+
+    def test_large_integers_keep_their_digits(self, tmp_path):
+        large = 2**53 + 1  # no float64
+        folder = self.write(
+            tmp_path, {"id": pa.array([1], pa.int32())}, {"id": [large]}
+        )
+        files = open_files(folder)
+        assert files.read(["id"])["id"].to_pylist() == [1, large]
+        assert coding_of(files, ["id"]).categories == ((1, large),)
 
     def test_text_may_be_in_dictionaries(self, tmp_path):
         words = pa.array(["x", "y"])

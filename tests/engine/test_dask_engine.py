@@ -218,7 +218,7 @@ def test_calls_go_home_unless_too_many_would():
 
 
 def remembered():
-    return len(remote_tasks._REMEMBERED._kept)
+    return len(remote_tasks._REMEMBERED._entries)
 
 
 def test_workers_remember_states_until_the_fit_ends(active, tmp_path, scratch):

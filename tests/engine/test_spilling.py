@@ -1,6 +1,7 @@
 """Fits whose state of rows is in files: the same to the last bit, and nothing left."""
 
 import gc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import kplus
 from every_estimator import DEFAULTS, MODELS, ROWS, assert_same_attributes, seeded
 from kplus import DPMeans, IBPGibbs
 from kplus.core.errors import DataError
+from kplus.core.loop import Pending
 from kplus.engine import state_store
 from kplus.persist import checkpoint
 from kplus.persist.checkpoint import CheckpointWarning
@@ -200,6 +202,20 @@ def test_a_lost_state_file_of_a_checkpoint(in_files, scratch, loss, after):
     expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
     assert_same_attributes(expected, found)
     assert not here.exists()
+
+
+def test_state_files_are_checked_once_each(in_files, monkeypatch):
+    """A move on trial refers to the states before it, which may be the same."""
+    here, (_, latest) = in_files
+    (number, running), *_ = checkpoint.read_contents(latest).items()
+    rows = running.state.rows
+    pending = Pending(0, None, running.state.params, 0.0, False, (None, rows))
+    running = replace(running, state=replace(running.state, pending=pending))
+    checkpoint.write_contents(latest, {number: running})
+    checked = []
+    monkeypatch.setattr(checkpoint, "read_states", lambda path: checked.append(path))
+    checkpoint.Checkpoint.open(here).restore()
+    assert sorted(map(str, checked)) == sorted(rows.handles)
 
 
 @pytest.mark.parametrize("after", LIMITS)

@@ -28,12 +28,9 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_Version = Annotated[
-    bool,
-    typer.Option(
-        "--version", callback=_print_version, is_eager=True, help="Print the version."
-    ),
-]
+_version = typer.Option(
+    "--version", callback=_print_version, is_eager=True, help="Print the version."
+)
 
 
 def _make_app(argv: Sequence[str]) -> typer.Typer:
@@ -45,7 +42,7 @@ def _make_app(argv: Sequence[str]) -> typer.Typer:
     )
 
     @app.callback()
-    def root(version: _Version = False) -> None:
+    def root(version: Annotated[bool, _version] = False) -> None:
         pass
 
     help_texts = {}

@@ -1,16 +1,17 @@
 """The clusters of a fit: one record each, as JSON, as a table and as a picture."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict, fields, replace
 from functools import cached_property, partial
-from itertools import groupby
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from kplus.cli.console import count
-from kplus.cli.summary import Findings, Rows, column_words, finite, most_distinctive
+from kplus.cli.results import Results, column_words, finite, most_distinctive
+from kplus.cli.tables import Table
 from kplus.core.types import Array, IntArray
 from kplus.craft.report import Trait, describe
 from kplus.data.wrapped import WrappedBlocks
@@ -19,24 +20,24 @@ __all__ = ["Clusters", "DescribedClusters"]
 
 _MAX_PRINTED = 8  # features of a cluster, and columns with gaps
 
+_Columns = list[dict[str, Any]]
 
-class Clusters(Findings):
+
+class Clusters(Results):
     """What `DPMeans` or `DPMixture` found."""
 
     headings = ("mean distance", "stands out by (in SDs)")
 
     def no_picture(self) -> str | None:
-        if len(self.rows.numbers):
+        if len(self.table.numbers):
             return None
         return "There is no picture: it would show numbers, and no column has any."
 
     def plotted(self) -> tuple[tuple[float, float], Callable[..., Any]]:
         from kplus.plots import ClusterDisplay
 
-        draw, centers = ClusterDisplay.from_predictions, self._centers
-        return (8, 5), partial(
-            draw, _Numbers(self.rows), self.model.labels_, centers=centers
-        )
+        draw, rows = ClusterDisplay.from_predictions, _Numbers(self)
+        return (8, 5), partial(draw, rows, self.model.labels_, centers=self._centers)
 
     def notes(self) -> list[str]:
         path = getattr(self.model, "path_", None)
@@ -74,81 +75,82 @@ class Clusters(Findings):
     def _centers(self) -> Array:
         centers: Array | None = getattr(self.model, "cluster_centers_", None)
         if centers is None:
-            return _means(self.rows, self.model.labels_, self.n_found)
+            return _means(self.table, self.model.labels_, self.n_found)
         return centers
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
-        """Describe every cluster.
+    def records(self) -> _Columns:
+        """Every cluster: its size, share and most distinctive columns.
 
-        `cluster`, `size`, `share`, `mean_distance` (over the columns of numbers, in the
-        model's units) and `columns`, the most distinctive ones.
-        These have a `name` and a `deviation` from all rows, in standard deviations;
-        numbers a `mean` (in the file's units), categories the commonest `category` with
-        its `share`.
+        `mean_distance` is over the columns of numbers, in the model's units.
         """
-        rows, labels, K = self.rows, self.model.labels_, self.n_found
-        mean, scale = rows.profile.mean[rows.numbers], rows.profile.scale[rows.numbers]
-        means = self._centers * scale + mean if rows.scaled else self._centers
+        labels, K = self.model.labels_, self.n_found
         sizes = np.bincount(labels, minlength=K)
-        sums = _distance_sums(rows, labels, self._centers)
-        columns = _common_categories(rows, labels, K)
-        for k, of_cluster in enumerate(columns):
-            deviations = (means[k] - mean) / scale
-            of_cluster[:0] = [
-                {
-                    "name": rows.names[j],
-                    "mean": finite(means[k, i]),
-                    "deviation": finite(deviations[i]),
-                }
-                for i, j in enumerate(rows.numbers)
-            ]
+        distances = _distance_sums(self.table, labels, self._centers)
+        distances /= np.maximum(sizes, 1)
+        categories = _common_categories(self.table, labels, K)
         return [
             {
                 "cluster": k,
                 "size": int(sizes[k]),
                 "share": float(sizes[k] / len(labels)),
                 "mean_distance": (
-                    finite(sums[k] / max(sizes[k], 1)) if len(rows.numbers) else None
+                    finite(distances[k]) if len(self.table.numbers) else None
                 ),
-                "columns": most_distinctive(columns[k]),
+                "columns": most_distinctive(self._means_of(k) + categories[k]),
             }
             for k in range(K)
         ]
 
+    def _means_of(self, k: int) -> _Columns:
+        """The columns of numbers of a cluster, each with its mean in the file's units.
 
-def _means(rows: Rows, labels: IntArray, K: int) -> Array:
+        The `deviation` from all rows is in standard deviations.
+        """
+        numbers, means = self.table.numbers, self._centers[k]
+        mean, scale = self.profile.mean[numbers], self.profile.scale[numbers]
+        if self.scaled:
+            means = means * scale + mean
+        deviations = (means - mean) / scale
+        return [
+            {
+                "name": self.table.column_names[j],
+                "mean": finite(means[i]),
+                "deviation": finite(deviations[i]),
+            }
+            for i, j in enumerate(numbers)
+        ]
+
+
+def _means(table: Table, labels: IntArray, K: int) -> Array:
     """Means of the columns of numbers; NaN where a cluster has no value."""
-    numbers = rows.numbers
-    sums, counts = np.zeros((K, len(numbers))), np.zeros((K, len(numbers)))
-    for part, part_labels in rows.parts(labels):
-        values = part[:, numbers]
+    sums, counts = np.zeros((2, K, len(table.numbers)))
+    for part, part_labels in table.parts(labels):
+        values = part[:, table.numbers]
         seen = ~np.isnan(values)
         np.add.at(sums, part_labels, np.where(seen, values, 0.0))
         np.add.at(counts, part_labels, seen)
     return np.where(counts > 0, sums / np.maximum(counts, 1.0), np.nan)
 
 
-def _distance_sums(rows: Rows, labels: IntArray, centers: Array) -> Array:
+def _distance_sums(table: Table, labels: IntArray, centers: Array) -> Array:
     sums = np.zeros(len(centers))
-    for part, part_labels in rows.parts(labels):
-        shifts = part[:, rows.numbers] - centers[part_labels]
+    for part, part_labels in table.parts(labels):
+        shifts = part[:, table.numbers] - centers[part_labels]
         distances = np.linalg.norm(np.where(np.isnan(shifts), 0.0, shifts), axis=1)
         sums += np.bincount(part_labels, distances, minlength=len(centers))
     return sums
 
 
-def _common_categories(
-    rows: Rows, labels: IntArray, K: int
-) -> list[list[dict[str, Any]]]:
+def _common_categories(table: Table, labels: IntArray, K: int) -> list[_Columns]:
     """For each cluster the commonest category of each column that has some."""
-    out: list[list[dict[str, Any]]] = [[] for _ in range(K)]
-    known = () if rows.coding is None else rows.coding.categories
+    out: list[_Columns] = [[] for _ in range(K)]
+    known = () if table.coding is None else table.coding.categories
     coded = {j: values for j, values in enumerate(known) if values is not None}
     if not coded:
         return out
     category_counts = {j: np.zeros((K, len(values))) for j, values in coded.items()}
-    for part, part_labels in rows.parts(labels):
+    for part, part_labels in table.parts(labels):
         for j, counts in category_counts.items():
             seen = ~np.isnan(part[:, j])
             np.add.at(counts, (part_labels[seen], part[seen, j].astype(np.int64)), 1.0)
@@ -160,7 +162,7 @@ def _common_categories(
             spread = math.sqrt(overall[c] * (1.0 - overall[c])) or 1.0
             out[k].append(
                 {
-                    "name": rows.names[j],
+                    "name": table.column_names[j],
                     "category": str(coded[j][c]),
                     "share": float(shares[k, c]),
                     "deviation": float((shares[k, c] - overall[c]) / spread),
@@ -172,12 +174,13 @@ def _common_categories(
 class _Numbers(WrappedBlocks):
     """The columns of numbers, with the column's mean where a value is missing."""
 
-    def __init__(self, rows: Rows) -> None:
-        super().__init__(rows.source)
-        self._columns = rows.numbers
-        self._fill = rows.profile.mean[self._columns] * (not rows.scaled)
+    def __init__(self, results: Results) -> None:
+        source = results.table.source
+        super().__init__(source)
+        self._columns = results.table.numbers
+        self._fill = results.profile.mean[self._columns] * (not results.scaled)
         self.n_features = len(self._columns)
-        names = getattr(rows.source, "feature_names", None)
+        names = getattr(source, "feature_names", None)
         if names is not None:
             self.feature_names = [names[j] for j in self._columns]
 
@@ -186,7 +189,7 @@ class _Numbers(WrappedBlocks):
         return np.where(np.isnan(values), self._fill, values)
 
 
-class DescribedClusters(Findings):
+class DescribedClusters(Results):
     """What `CRAFT` found: clusters, and the features that distinguish them."""
 
     headings = ("told by: here (overall)",)
@@ -194,13 +197,11 @@ class DescribedClusters(Findings):
     def tables(self) -> dict[str, Any]:
         """The description, a line for each cluster and each of its features."""
         columns = {
-            "cluster": [trait.cluster for trait in self._traits],
-            "rows": [round(trait.size) for trait in self._traits],
-            "share": [trait.share for trait in self._traits],
-            "feature": pa.array(map(self._name, self._traits), pa.string()),
-            "score": [trait.score for trait in self._traits],
-            "here": [trait.here for trait in self._traits],
-            "overall": [trait.overall for trait in self._traits],
+            "rows" if field.name == "size" else field.name: pa.array(
+                [getattr(trait, field.name) for trait in self._traits],
+                pa.string() if field.name == "feature" else None,
+            )
+            for field in fields(Trait)
         }
         return {"description": pa.table(columns)}
 
@@ -211,7 +212,7 @@ class DescribedClusters(Findings):
             scores=self.model.feature_scores_,
             selected=self.model.selected_features_,
             sizes=self.model.cluster_sizes_,
-            feature_names=self.rows.names,
+            feature_names=self.table.column_names,
         )
         return display.figsize, display.plot
 
@@ -249,41 +250,35 @@ class DescribedClusters(Findings):
 
     @cached_property
     def _traits(self) -> list[Trait]:
-        return describe(self.model)
-
-    def _name(self, trait: Trait) -> str | None:
-        """Name of a feature; the model knows a file without names by numbers only."""
-        if trait.feature is None or hasattr(self.model, "feature_names_in_"):
-            return trait.feature
-        return self.rows.names[int(trait.feature)]
+        """What the model tells; it knows a file without names by numbers only."""
+        known = hasattr(self.model, "feature_names_in_")
+        return [
+            replace(
+                trait,
+                size=round(trait.size),
+                feature=trait.feature
+                if known or trait.feature is None
+                else self.table.column_names[int(trait.feature)],
+            )
+            for trait in describe(self.model)
+        ]
 
     @property
     def _missing(self) -> dict[str, int]:
         """Missing values of the columns that have some."""
         counts = np.rint(self.model.n_missing_).astype(int).tolist()
-        named = zip(self.rows.names, counts, strict=True)
+        named = zip(self.table.column_names, counts, strict=True)
         return {name: n for name, n in named if n}
 
     @cached_property
-    def records(self) -> list[dict[str, Any]]:
+    def records(self) -> _Columns:
         """Every cluster: its size, share and features, distinctive ones first."""
-        clusters = groupby(self._traits, key=lambda trait: trait.cluster)
-        return [self._record(traits) for _, traits in clusters]
-
-    def _record(self, traits: Iterator[Trait]) -> dict[str, Any]:
-        first, *rest = traits
-        return {
-            "cluster": first.cluster,
-            "size": round(first.size),
-            "share": first.share,
-            "features": [
-                {
-                    "name": self._name(trait),
-                    "score": finite(trait.score),
-                    "here": trait.here,
-                    "overall": trait.overall,
-                }
-                for trait in (first, *rest)
-                if trait.feature is not None
-            ],
-        }
+        records: dict[int, dict[str, Any]] = {}
+        for trait in self._traits:
+            told = asdict(trait)
+            start = {name: told.pop(name) for name in ("cluster", "size", "share")}
+            record = records.setdefault(trait.cluster, start | {"features": []})
+            name, told["score"] = told.pop("feature"), finite(trait.score)
+            if name is not None:
+                record["features"].append({"name": name} | told)
+        return list(records.values())

@@ -1,14 +1,15 @@
 """Words to the user: messages, errors and progress, all on standard error."""
 
+import json
 import re
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
-from kplus.cli.options import FITTED, PARAMETERS
+from kplus.cli.options import FITTED, PARAMETERS, Options
 from kplus.core.errors import MissingPackageError
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "count",
     "note",
     "notes_for_warnings",
+    "report",
     "report_error",
     "report_missing",
     "report_usage",
@@ -46,6 +48,20 @@ class Interrupted(Exception):
 
 def note(message: str) -> None:
     print(message, file=sys.stderr)
+
+
+def report(
+    options: Options,
+    result: dict[str, Any],
+    lines: Iterable[str],
+    indent: int | None = None,
+) -> None:
+    """Print a result as JSON, if asked for; else say it in lines, unless quiet."""
+    if options.json:
+        print(json.dumps(result, indent=indent, allow_nan=False))
+    elif not options.quiet:
+        for line in lines:
+            note(line)
 
 
 def count(number: int, noun: str) -> str:
@@ -94,19 +110,10 @@ def notes_for_warnings(quiet: bool) -> Iterator[None]:
         warnings.simplefilter("ignore")
         if not quiet:
             warnings.filterwarnings("default", category=UserWarning)
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: note(
+                f"Warning: {_plain(str(message))}"
+            )
         yield
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    note(f"Warning: {_plain(str(message))}")
 
 
 def _plain(message: str) -> str:
@@ -124,13 +131,7 @@ def _as_option(match: re.Match[str]) -> str:
 
 @contextmanager
 def status(text: str, quiet: bool) -> Iterator[Any]:
-    """Show that a command is working, at a terminal.
-
-    Yields
-    ------
-    update : callable or None
-        Replaces the text; None if nothing is shown.
-    """
+    """Show that a command is working, at a terminal; yields what replaces the text."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

@@ -21,16 +21,15 @@ from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
 from kplus.cli.console import count
-from kplus.cli.models import feature_answers
-from kplus.cli.scaling import read_once
-from kplus.cli.summary import (
-    Findings,
-    Rows,
+from kplus.cli.predict import feature_answers
+from kplus.cli.results import (
+    Results,
     column_words,
     finite,
     most_distinctive,
     print_table,
 )
+from kplus.cli.tables import read_once
 from kplus.core.types import Array, IntArray
 from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_words
 
@@ -38,41 +37,38 @@ __all__ = ["FeatureTally", "Features", "IBPFeatures"]
 
 _MAX_COMBINATIONS = 20
 _MAX_PRINTED = 6
-_WORD = 64  # bits
-
-_Patterns = tuple[NDArray[np.uint64], IntArray, IntArray]
-"""Distinct patterns as words, the first row and the number of rows of each."""
 
 
-class Features(Findings):
+class Features(Results):
     """What `BPMeans` or `KFeatures` found."""
 
     noun, size, picture = "feature", "rows", "features.png"
     headings = ("adds (in SDs)",)
+    knows_error = True  # whether the model knows what features leave of the rows
+    _left = 0.0  # what features leave of the rows, squared
 
-    def __init__(self, model: Any, rows: Rows, X: Any) -> None:
-        super().__init__(model, rows, X)
-        self._tally = FeatureTally(self.n_found)
+    @cached_property
+    def _tally(self) -> "FeatureTally":
+        return FeatureTally(self.n_found)
 
     @property
     def n_found(self) -> int:
         return int(self.model.n_components_)
 
     def pieces(self) -> Iterator[dict[str, NDArray[Any]]]:
-        _, parts = parts_of(self.model, self.X)
+        _, parts = parts_of(self.model, self.table.data)
         for part in parts:
             answers = feature_answers(self.model, part)
-            self._tally.add(answers["features"])
+            Z = answers["features"]
+            expected = answers.get("probabilities", Z)
+            self._tally.add(Z)
             for start, rows in read_once(part):
-                part_rows = slice(start, start + len(rows))
-                self._tally.add_values(rows, answers["features"][part_rows])
-                self._add_error(rows, answers, part_rows)
+                here = slice(start, start + len(rows))
+                self._tally.add_values(rows, Z[here])
+                if not self.knows_error:
+                    left = rows - self.model.inverse_transform(expected[here])
+                    self._left += float(np.nansum(np.square(left)))
             yield answers
-
-    def _add_error(
-        self, rows: Array, answers: dict[str, NDArray[Any]], part_rows: slice
-    ) -> None:
-        """Add up what features leave of rows, unless the model has it."""
 
     def tables(self) -> dict[str, Any]:
         columns = {
@@ -80,7 +76,7 @@ class Features(Findings):
             "rows": self._tally.counts,
             "share": self._tally.shares,
         }
-        for name, values in zip(self.rows.names, self._values.T, strict=True):
+        for name, values in zip(self.table.column_names, self._values.T, strict=True):
             while name in columns:  # a column of the file called as one of ours
                 name = f"{name} (column)"
             columns[name] = values
@@ -94,7 +90,7 @@ class Features(Findings):
             components=self._deviations,
             shares=self._tally.shares,
             base=self._tally.base,
-            column_names=self.rows.names,
+            column_names=self.table.column_names,
             unit=in_deviations_words(self._tally.base),
         )
         return display.figsize, display.plot
@@ -125,7 +121,8 @@ class Features(Findings):
         return explained + super().quality()
 
     def as_json(self) -> dict[str, Any]:
-        patterns, counts = self._combinations
+        patterns, counts = self._tally.combinations()
+        first = zip(patterns[:_MAX_COMBINATIONS], counts, strict=False)
         return {
             "features": self.records,
             "offset": self._offset,
@@ -136,9 +133,7 @@ class Features(Findings):
                     "rows": int(number),
                     "share": float(number / self._tally.n_rows),
                 }
-                for pattern, number in zip(
-                    patterns[:_MAX_COMBINATIONS], counts, strict=False
-                )
+                for pattern, number in first
             ],
         }
 
@@ -153,16 +148,15 @@ class Features(Findings):
             caption = "base: in all rows; told as it differs from the column means"
         super().print(title, caption)
         result = self.as_json()
-        printed = result["combinations"][:_MAX_PRINTED]
-        left = result["n_combinations"] - len(printed)
         rows = [
             (
                 f"{record['rows']:,}",
                 f"{record['share']:.1%}",
                 " + ".join(map(str, record["features"])) or "none",
             )
-            for record in printed
+            for record in result["combinations"][:_MAX_PRINTED]
         ]
+        left = result["n_combinations"] - len(rows)
         more = f"and {count(left, 'combination')} more" if left else ""
         print_table(("rows", "share", "features"), rows, caption=more)
 
@@ -170,8 +164,8 @@ class Features(Findings):
     def _values(self) -> Array:
         """What each feature adds to each column, in the units of the file."""
         values = np.array(self.model.components_, dtype=np.float64)
-        if self.rows.scaled:
-            values *= self.rows.profile.scale
+        if self.scaled:
+            values *= self.profile.scale
         if self._tally.base is not None:
             values[self._tally.base] += self._taken_off
         return values
@@ -179,9 +173,9 @@ class Features(Findings):
     @property
     def _taken_off(self) -> Array:
         """What the columns lost before the fit, in the units of the file."""
-        profile, offset = self.rows.profile, getattr(self.model, "offset_", None)
+        profile, offset = self.profile, getattr(self.model, "offset_", None)
         taken = np.zeros_like(profile.mean) if offset is None else np.asarray(offset)
-        return profile.mean + profile.scale * taken if self.rows.scaled else taken
+        return profile.mean + profile.scale * taken if self.scaled else taken
 
     @property
     def _offset(self) -> dict[str, float] | None:
@@ -189,12 +183,12 @@ class Features(Findings):
         taken = self._taken_off
         if self.n_found == 0 or self._tally.base is not None or not taken.any():
             return None
-        return dict(zip(self.rows.names, taken.tolist(), strict=True))
+        return dict(zip(self.table.column_names, taken.tolist(), strict=True))
 
     @cached_property
     def _deviations(self) -> Array:
         """The same in standard deviations, the base from the mean."""
-        profile = self.rows.profile
+        profile = self.profile
         return in_deviations(
             self._values, self._tally.base, profile.mean, profile.deviation
         )
@@ -202,19 +196,13 @@ class Features(Findings):
     @cached_property
     def _explained(self) -> float | None:
         """Share of the variance about the column means; None: there is none."""
-        profile = self.rows.profile
-        spread = profile.deviation / (profile.scale if self.rows.scaled else 1.0)
+        profile = self.profile
+        spread = profile.deviation / (profile.scale if self.scaled else 1.0)
         total = float((profile.count * spread**2).sum())
-        return None if total == 0.0 else 1.0 - self._squared_error / total
-
-    @property
-    def _squared_error(self) -> float:
-        """What the features leave of the rows, in the units of the model."""
-        return float(self.model.reconstruction_err_) ** 2
-
-    @cached_property
-    def _combinations(self) -> tuple[NDArray[Any], IntArray]:
-        return self._tally.combinations()
+        left = self._left
+        if self.knows_error:
+            left = float(self.model.reconstruction_err_) ** 2
+        return None if total == 0.0 else 1.0 - left / total
 
     @cached_property
     def records(self) -> list[dict[str, Any]]:
@@ -224,36 +212,25 @@ class Features(Findings):
                 "rows": int(self._tally.counts[k]),
                 "share": float(self._tally.shares[k]),
                 "base": k == self._tally.base,
-                "columns": most_distinctive(
-                    [
-                        {
-                            "name": name,
-                            "value": finite(self._values[k, j]),
-                            "deviation": finite(self._deviations[k, j]),
-                        }
-                        for j, name in enumerate(self.rows.names)
-                    ]
-                ),
+                "columns": most_distinctive(self._columns_of(k)),
             }
             for k in range(self.n_found)
+        ]
+
+    def _columns_of(self, k: int) -> list[dict[str, Any]]:
+        added = zip(
+            self.table.column_names, self._values[k], self._deviations[k], strict=True
+        )
+        return [
+            {"name": name, "value": finite(value), "deviation": finite(deviation)}
+            for name, value, deviation in added
         ]
 
 
 class IBPFeatures(Features):
     """What `MEIBP`, `IBPGibbs` or `IBPVariational` found."""
 
-    _left = 0.0
-
-    def _add_error(
-        self, rows: Array, answers: dict[str, NDArray[Any]], part_rows: slice
-    ) -> None:
-        expected = answers.get("probabilities", answers["features"])[part_rows]
-        left = rows - self.model.inverse_transform(expected)
-        self._left += float(np.nansum(np.square(left)))
-
-    @property
-    def _squared_error(self) -> float:
-        return self._left
+    knows_error = False
 
     def notes(self) -> list[str]:
         if self._offset is None:
@@ -278,19 +255,24 @@ class FeatureTally:
         self.K, self.n_rows = K, 0
         self.counts = np.zeros(K, dtype=np.int64)
         self._everywhere = np.ones(K, dtype=bool)
-        self._parts: list[_Patterns] = []
-        self._known = 0  # patterns of the first part
+        self._patterns: list[Any] = []  # Arrow tables: pattern, first row, rows
 
     def add(self, Z: NDArray[np.uint8]) -> None:
         """Add rows, which come after those that are there."""
         self.counts += np.count_nonzero(Z, axis=0)
-        first = np.arange(self.n_rows, self.n_rows + len(Z))
-        one_each = np.ones(len(Z), dtype=np.int64)
-        self._parts.append(_merged([(_words(Z), first, one_each)]))
+        # A pattern of no features at all takes a byte, too.
+        packed = np.packbits(Z if self.K else np.zeros((len(Z), 1), bool), axis=1)
+        width, content = pa.binary(packed.shape[1]), pa.py_buffer(packed.tobytes())
+        columns = {
+            "pattern": pa.Array.from_buffers(width, len(Z), [None, content]),
+            "first": np.arange(self.n_rows, self.n_rows + len(Z)),
+            "rows": np.ones(len(Z), dtype=np.int64),
+        }
+        self._patterns.append(_merged([pa.table(columns)]))
         self.n_rows += len(Z)
-        # Only when as many are waiting, so that few are sorted again and again.
-        if sum(len(part[0]) for part in self._parts[1:]) >= self._known:
-            self._merge()
+        # Only when as many are waiting, so that few are merged again and again.
+        if sum(map(len, self._patterns[1:])) >= len(self._patterns[0]):
+            self._patterns = [_merged(self._patterns)]
 
     def add_values(self, rows: Array, Z: NDArray[np.uint8]) -> None:
         """Note which features are in all rows that have some value."""
@@ -310,34 +292,17 @@ class FeatureTally:
 
     def combinations(self) -> tuple[NDArray[np.uint8], IntArray]:
         """Those that occur, the most frequent first, and how many rows have each."""
-        self._merge()
-        words, first, counts = self._parts[0]
-        order = np.lexsort((first, -counts))
-        bits = np.unpackbits(words[order].view(np.uint8), axis=1)[:, : self.K]
-        return bits, counts[order]
-
-    def _merge(self) -> None:
-        self._parts = [_merged(self._parts)]
-        self._known = len(self._parts[0][0])
+        order = [("rows", "descending"), ("first", "ascending")]
+        found = _merged(self._patterns).sort_by(order)
+        content = found["pattern"].combine_chunks().buffers()[1]
+        packed = np.frombuffer(content, dtype=np.uint8).reshape(len(found), -1)
+        return np.unpackbits(packed, axis=1)[:, : self.K], found["rows"].to_numpy()
 
 
-def _words(Z: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """The patterns of rows, 64 bits per word."""
-    packed = np.packbits(Z, axis=1)
-    n_words = max(1, -(-Z.shape[1] // _WORD))
-    padded = np.zeros((len(Z), 8 * n_words), dtype=np.uint8)
-    padded[:, : packed.shape[1]] = packed
-    return padded.view(np.uint64)
-
-
-def _merged(parts: list[_Patterns]) -> _Patterns:
-    """Patterns of parts that follow each other, each of them once."""
-    words, first, counts = (np.concatenate(kind) for kind in zip(*parts, strict=True))
-    # A single column is sorted much sooner than lines are.
-    keys, axis = (words[:, 0], None) if words.shape[1] == 1 else (words, 0)
-    _, index, inverse = np.unique(
-        keys, axis=axis, return_index=True, return_inverse=True
+def _merged(parts: list[Any]) -> Any:
+    """Patterns of several parts, each of them once."""
+    groups = pa.concat_tables(parts).group_by("pattern")
+    found = groups.aggregate([("first", "min"), ("rows", "sum")])
+    return found.select(["pattern", "first_min", "rows_sum"]).rename_columns(
+        ["pattern", "first", "rows"]
     )
-    total = np.zeros(len(index), dtype=np.int64)
-    np.add.at(total, inverse.ravel(), counts)
-    return words[index], first[index], total

@@ -1,9 +1,8 @@
 """``kplus fit``: find clusters or features in a table, and write what was found.
 
-What is common is here; the subclasses of `Findings` know what differs.
+What is common is here; the subclasses of `Results` know what differs.
 """
 
-import json
 import time
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +14,7 @@ from kplus.cli.console import (
     count,
     note,
     notes_for_warnings,
+    report,
     status,
 )
 from kplus.cli.interrupted import (
@@ -35,8 +35,8 @@ from kplus.cli.output import (
     write_table,
 )
 from kplus.cli.resources import allowed
-from kplus.cli.scaling import Profile, ScaledBlocks, profile_columns, scale_hint
-from kplus.cli.summary import Findings, Rows
+from kplus.cli.results import Results
+from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
 from kplus.cli.tables import Choice, Table, read_table
 
 __all__ = ["fit", "resume"]
@@ -82,27 +82,21 @@ def _find(options: Options, model: Any, begun: bool) -> None:
     """Read, fit, write, report."""
     with status(f"Reading {options.data}", options.quiet):
         table, profile = _read(options, model)
-    source, X = table.source, table.data
     if options.scale:
-        X = source = ScaledBlocks(
-            source, profile.mean, profile.scale, table.names, table.coding
-        )
+        table = scaled_table(table, profile.mean, profile.scale)
     with saved_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
-            seconds, ended = _fit_model(options, model, X, begun)
+            seconds, ended = _fit_model(options, model, table.data, begun)
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
-            rows = Rows(
-                source, table.column_names, table.coding, profile, options.scale
-            )
-            module, name = MODELS[options.model].findings.split(":")
+            module, name = MODELS[options.model].results.split(":")
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
-            findings: Findings = kind(model, rows, X)
-            files = _write(options, table, findings, folder)
+            results: Results = kind(model, table, profile, options.scale)
+            files = _write(options, table, results, folder)
         if not ended and options.checkpoint is not None:
             options.force = True  # resuming replaces the files
             save_command(options)
-        _report(options, findings, seconds, files)
+        _report(options, results, seconds, files)
         if not ended:
             raise interruption(options, model.n_iter_)
 
@@ -110,14 +104,10 @@ def _find(options: Options, model: Any, begun: bool) -> None:
 def _read(options: Options, model: Any) -> tuple[Table, Profile]:
     """The table, and what its columns hold; refuses what the model does not take."""
     categorical = tuple(options.categorical or ())
-    table = read_table(
-        options.data,
-        Choice(
-            **column_options(options),
-            categorical=categorical,
-            accepts=accepted(options),
-        ),
+    choice = Choice(
+        **column_options(options), categorical=categorical, accepts=accepted(options)
     )
+    table = read_table(options.data, choice)
     remedy = ""
     if hasattr(model, "observations"):
         remedy = " Or say --observations diag_gaussian, which takes missing values."
@@ -132,19 +122,10 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{flag} {options.clusters} is more than the {n_rows} rows of "
             f"{options.data}."
         )
-    if not (options.scale or options.quiet):
-        _hint(model, profile, table.column_names)
+    hint = scale_hint(model, profile, table.column_names)
+    if hint is not None and not (options.scale or options.quiet):
+        note(hint)
     return table, profile
-
-
-def _hint(model: Any, profile: Profile, names: list[str]) -> None:
-    """Advise to standardise where a column of large numbers outweighs the others."""
-    kind = getattr(model, "observations", "spherical_gaussian")
-    hint = scale_hint(profile, names)
-    if hint is None or hasattr(model, "numeric") or kind != "spherical_gaussian":
-        return
-    nonnegative = getattr(model, "prior", None) == "nonnegative"
-    note(hint + " Say --negative shift with it." * nonnegative)
 
 
 def _fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float, bool]:
@@ -168,7 +149,7 @@ def _fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float
 
 
 def _write(
-    options: Options, table: Table, findings: Findings, folder: Path
+    options: Options, table: Table, results: Results, folder: Path
 ) -> dict[str, str]:
     """Write all files to `folder`; return where they will be in the end."""
     from kplus.persist.save import save
@@ -176,49 +157,47 @@ def _write(
     main = MODELS[options.model].main
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
-        write_rows(table, findings.pieces(), file, options.format)
-    for kind, part in findings.tables().items():
+        write_rows(table, results.pieces(), file, options.format)
+    for kind, part in results.tables().items():
         names[kind] = f"{kind}.csv"
         with open(folder / names[kind], "xb") as file:
             write_table(part, file, "csv")
     names["model"] = "model.kplus"
-    save(findings.model, folder / names["model"])
-    if options.plot and findings.no_picture() is None:
-        names["plot"] = findings.picture
-        findings.draw(folder / names["plot"])
+    save(results.model, folder / names["model"])
+    if options.plot and results.no_picture() is None:
+        names["plot"] = results.picture
+        results.draw(folder / names["plot"])
     return {kind: str(options.outdir / name) for kind, name in names.items()}
 
 
 def _report(
-    options: Options, findings: Findings, seconds: float, files: dict[str, str]
+    options: Options, results: Results, seconds: float, files: dict[str, str]
 ) -> None:
     """Report what was found: notes, then JSON or a table and the names of files."""
-    source, passes = findings.rows.source, int(findings.model.n_iter_)
-    if not options.quiet:
-        why = findings.no_picture() if options.plot else None
-        for words in filter(None, [*findings.notes(), why]):
-            note(words)
+    source, passes = results.table.source, int(results.model.n_iter_)
+    why = results.no_picture() if options.plot else None
+    for words in filter(None, [*results.notes(), why] if not options.quiet else []):
+        note(words)
+    result: dict[str, Any] = {}
     if options.json:
         result = {
             "model": options.model,
             "n_rows": source.n_rows,
             "n_features": source.n_features,
-            f"n_{MODELS[options.model].groups}": findings.n_found,
-            **findings.measures(),
+            f"n_{MODELS[options.model].groups}": results.n_found,
+            **results.measures(),
             "iterations": passes,
             "seconds": seconds,
             "scaled": options.scale,
             "files": files,
-            **findings.as_json(),
+            **results.as_json(),
         }
-        print(json.dumps(result, indent=2, allow_nan=False))
     elif not options.quiet:
         rows, columns = count(source.n_rows, "row"), count(source.n_features, "column")
-        number = count(findings.n_found, findings.noun)
+        number = count(results.n_found, results.noun)
         scaled = " (standardised)" if options.scale else ""
-        findings.print(
+        results.print(
             f"{options.model}: {number} of {rows}, {columns}{scaled}\n"
-            f"{findings.quality()}, {count(passes, 'pass')} in {seconds:.2f} s"
+            f"{results.quality()}, {count(passes, 'pass')} in {seconds:.2f} s"
         )
-        for path in files.values():
-            note(f"Wrote {path}")
+    report(options, result, [f"Wrote {path}" for path in files.values()], indent=2)

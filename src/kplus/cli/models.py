@@ -2,21 +2,17 @@
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kplus.base.parameters import allowed_values, parameter_docs
 from kplus.cli.console import CommandError
 from kplus.cli.options import FITTED, PARAMETERS, Options
 from kplus.dp_mixture.families import NAMES
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 __all__ = [
     "MODELS",
     "Model",
     "accepted",
-    "feature_answers",
     "make_model",
     "model_of",
     "option_help",
@@ -27,7 +23,7 @@ class Model(NamedTuple):
     """A model of the command line."""
 
     estimator: str  # name of the class
-    findings: str  # module and class that say what was found
+    results: str  # module and class that say what was found
     finds: str = "clusters"  # or "features"
     accepts: str = "numbers"  # what columns may hold; or "mixed"
     probabilities: bool = False  # whether `transform` gives them, not zeros and ones
@@ -205,15 +201,3 @@ def _check_columns(options: Options, estimator: Any) -> None:
             f"--negative is for features that are not negative; those of {name} are of "
             f"either sign. Leave it out, or say --prior nonnegative."
         )
-
-
-def feature_answers(model: Any, X: Any) -> "dict[str, NDArray[Any]]":
-    """Which features each row has, as zeros and ones; probabilities if there are."""
-    import numpy as np
-
-    Z = model.transform(X)
-    if getattr(model, "sparse_output", False):  # such a model was saved in Python
-        Z = Z.toarray()
-    answers = {"features": np.asarray(Z > 0.5, dtype=np.uint8)}
-    has_more = model_of(model).probabilities
-    return answers | {"probabilities": Z} if has_more else answers

@@ -199,7 +199,7 @@ COMMANDS = {
         f"model_file data output index proba {_ALLOWED} json quiet force",
     ),
     "impute": Command(
-        "impute",
+        "predict",
         "Fill the gaps of a table with what a model of features expects there.",
         f"model_file data output {_ALLOWED} json quiet force",
     ),

@@ -119,15 +119,9 @@ def write_rows(
 ) -> None:
     """Write what a model says of each row beside what names the rows.
 
-    Parameters
-    ----------
-    table : Table
-    pieces : iterable of mappings of str to array
-        The answers for some rows after the other. "labels" gives a column `cluster`;
-        "shares", "features" and "probabilities" have a column for each cluster or
-        feature, and give `share 0`, `feature 0`, `probability 0` and so on.
-    file : binary file
-    kind : {"csv", "parquet"}
+    Of the answers in `pieces`, for some rows after the other, "labels" give a column
+    `cluster`; "shares", "features" and "probabilities" a column for each cluster or
+    feature: `share 0`, `feature 0`, `probability 0` and so on.
     """
     quoted = table.index is not None and any(map(_needs_quotes, table.index()))
     _write_tables(_row_tables(table, pieces), file, kind, quoted)

@@ -1,46 +1,66 @@
-"""``kplus predict``: give rows of a table the clusters or features of a saved model."""
+"""``kplus predict`` and ``kplus impute``: what a saved model says of a table.
 
-import json
+The first gives rows the clusters or features of the model, the second fills gaps with
+what it expects there.
+"""
+
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
-from kplus.cli.console import CommandError, note, notes_for_warnings, status
-from kplus.cli.models import feature_answers, model_of
+from kplus.cli.console import CommandError, count, notes_for_warnings, report, status
+from kplus.cli.models import model_of
 from kplus.cli.options import Options
-from kplus.cli.output import check_file, check_index_name, opened, write_rows
+from kplus.cli.output import (
+    check_file,
+    check_index_name,
+    opened,
+    write_rows,
+    write_table,
+)
 from kplus.cli.resources import allowed
-from kplus.cli.scaling import ScaledBlocks, profile_columns, takes_missing
+from kplus.cli.scaling import (
+    ScaledBlocks,
+    profile_columns,
+    scaled_table,
+    scaling_of,
+    takes_missing,
+)
 from kplus.cli.tables import Choice, Table, read_table
-from kplus.core.errors import ColumnChoiceError, ModelFormatError
+from kplus.core.errors import ColumnChoiceError
+from kplus.core.reading import read_all
+from kplus.core.types import Array
 from kplus.data.categories import Coding
+from kplus.data.files import open_files
+from kplus.data.open import has_columns
 from kplus.data.paths import find_files
+from kplus.persist.save import load
 
-__all__ = ["input_for", "predict", "read_for", "scaling_of"]
+__all__ = ["feature_answers", "impute", "predict"]
 
 
 def predict(options: Options) -> None:
     """Run the command."""
-    from kplus.persist.save import load
-
     check_file(options.output, options.force)
     with allowed(options):
         model = load(options.model_file)
         if options.proba:
             _check_proba(model)
-        with status(f"Reading {options.data}", options.quiet):
-            table = read_for(model, options.data, options.index)
-        X = input_for(model, table)
+        table, X = _read(model, options, options.index)
         with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
             result = _answer(model, X, table, options)
-    if options.json:
-        print(json.dumps({"n_rows": table.source.n_rows} | result, allow_nan=False))
-    elif options.output is not None and not options.quiet:
-        note(f"Wrote {options.output}")
+    report(options, {"n_rows": table.source.n_rows} | result, _files(options))
+
+
+def _files(options: Options) -> list[str]:
+    return [] if options.output is None else [f"Wrote {options.output}"]
 
 
 def _answer(model: Any, X: Any, table: Table, options: Options) -> dict[str, Any]:
@@ -76,50 +96,138 @@ def _answers(model: Any, X: Any, proba: bool) -> dict[str, NDArray[Any]]:
     return answers | {"shares": model.predict_proba(X)} if proba else answers
 
 
+def feature_answers(model: Any, X: Any) -> dict[str, NDArray[Any]]:
+    """Which features each row has, as zeros and ones; probabilities if there are."""
+    Z = model.transform(X)
+    if getattr(model, "sparse_output", False):  # such a model was saved in Python
+        Z = Z.toarray()
+    answers = {"features": np.asarray(Z > 0.5, dtype=np.uint8)}
+    return answers | {"probabilities": Z} if model_of(model).probabilities else answers
+
+
+# ----------------------------------------------------------------------- gaps
+
+
+def impute(options: Options) -> None:
+    """Run the command."""
+    check_file(options.output, options.force)
+    with allowed(options):
+        model = load(options.model_file)
+        if not hasattr(model, "impute"):
+            raise CommandError(
+                f"{options.model_file} holds a {type(model).__name__}, which does not "
+                f"fill gaps; kplus fit --model meibp, ibp-gibbs or ibp-variational "
+                f"makes a model that does."
+            )
+        table, X = _read(model, options, None)
+        rows = read_all(table.source)
+        gaps = np.isnan(rows)
+        with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
+            expected = model.impute(X)
+        if isinstance(X, ScaledBlocks):
+            expected = X.unscale(expected)
+        filled = np.where(gaps, expected, rows)
+        if options.output is not None or not options.json:
+            whole = _fill(options.data, table, gaps, filled)
+            with opened(options.output) as (file, kind):
+                write_table(whole, file, kind)
+    values = count(int(gaps.sum()), "value")
+    columns = count(int(gaps.any(axis=0).sum()), "column")
+    words = f"Filled {values} in {columns}." if gaps.any() else "No value was missing."
+    result = _gaps_as_json(options, table, gaps, filled) if options.json else {}
+    report(options, result, [words, *_files(options)])
+
+
+def _fill(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
+    """All columns of the file: those with gaps filled, the others as they were."""
+    names = table.column_names
+    files = open_files(path)
+    if table.names is None or not has_columns(files):  # there are no others
+        columns = dict(zip(names, filled.T.copy(), strict=True))
+        if table.index is not None:
+            chunks = [chunk for part in table.index() for chunk in part.chunks]
+            columns = {table.index_name: pa.chunked_array(chunks)} | columns
+        return pa.table(columns)
+    # Identifiers with leading zeros, dates and the like stay as they are written.
+    files = open_files(path, text=sorted(set(files.schema.names).difference(names)))
+    assert has_columns(files)
+    frame = files.read(files.schema.names)
+    for j in np.flatnonzero(gaps.any(axis=0)):
+        place = frame.column_names.index(names[j])
+        frame = frame.set_column(place, names[j], pa.array(filled[:, j]))
+    return frame
+
+
+def _gaps_as_json(
+    options: Options, table: Table, gaps: NDArray[Any], filled: Array
+) -> dict[str, Any]:
+    names, counts = table.column_names, gaps.sum(axis=0).tolist()
+    result: dict[str, Any] = {
+        "n_rows": len(gaps),
+        "n_filled": sum(counts),
+        "columns": {name: n for name, n in zip(names, counts, strict=True) if n},
+    }
+    if options.output is not None:
+        return result | {"files": {"table": os.fspath(options.output)}}
+    return result | {
+        "values": [
+            {"row": i, "column": names[j], "value": float(filled[i, j])}
+            for i, j in np.argwhere(gaps).tolist()
+        ]
+    }
+
+
 # ------------------------------------------------- tables for a saved model
 
 
-def read_for(model: Any, path: Path, index: str | None) -> Table:
-    """Open a file with the columns of the model, in their order, and check it."""
-    scaling = scaling_of(model)
+def _read(model: Any, options: Options, index: str | None) -> tuple[Table, Any]:
+    """The columns of the model, in their order; and what the model takes of them."""
+    path, scaling = options.data, scaling_of(model)
     names = getattr(model, "feature_names_in_", None)
     if scaling is not None:
         names = scaling["columns"]
+    if names is not None:
+        names = [str(name) for name in names]
+    with status(f"Reading {path}", options.quiet):
+        table = _open(model, path, index, names)
+        check_index_name(table)
+        if table.source.n_features != model.n_features_in_:
+            raise CommandError(
+                f"{path} has {table.source.n_features} columns, but the model was "
+                f"fitted on {model.n_features_in_}."
+            )
+        profile_columns(table, model)  # before anything is printed
+    if scaling is None:
+        return table, table.data
+    return table, scaled_table(table, scaling["mean"], scaling["scale"]).data
+
+
+def _open(model: Any, path: Path, index: str | None, names: list[str] | None) -> Table:
+    """The file with the columns `names` of the model, where it has names."""
     kind = find_files(path).kind
-    expected = None
-    if names is not None and kind not in ("npy", "zarr"):
-        expected = [str(name) for name in names]
-    coding = _coding(model, expected)
-    columns: list[str] | None = None
-    text: Sequence[str] = ()
-    if kind != "rows":  # where columns were chosen before
-        columns, text = expected, () if coding is None else coding.text_names
+    if kind in ("npy", "zarr"):
+        names = None
+    coding = _coding(model, names)
     choice = Choice(
         index,
-        columns,
-        categorical=text,
         accepts="numbers" if coding is None else "mixed",
         coding=coding,
         unknown=getattr(model, "handle_unknown", "error"),
         empty=takes_missing(model),
     )
+    if kind != "rows":  # where columns were chosen before
+        text = () if coding is None else coding.text_names
+        choice = replace(choice, columns=names, categorical=text)
     try:
         table = read_table(path, choice)
     except ColumnChoiceError as error:
-        needed = _listed(columns or ())
+        needed = _listed(choice.columns or ())
         raise CommandError(f"{error} The model needs {needed}.") from error
-    check_index_name(table)
-    if None not in (expected, table.names) and table.names != expected:
+    if names is not None and table.names not in (None, names):
         raise CommandError(
             f"{path} has the columns {_listed(table.names or ())}. The model needs "
-            f"{_listed(expected or ())}, in this order."
+            f"{_listed(names)}, in this order."
         )
-    if table.source.n_features != model.n_features_in_:
-        raise CommandError(
-            f"{path} has {table.source.n_features} columns, but the model was "
-            f"fitted on {model.n_features_in_}."
-        )
-    profile_columns(table, model)  # before anything is printed
     return table
 
 
@@ -139,30 +247,3 @@ def _coding(model: Any, columns: Sequence[str] | None) -> Coding | None:
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - 12} more" if len(names) > 12 else ""
     return ", ".join(map(repr, names[:12])) + more
-
-
-def scaling_of(model: Any) -> dict[str, Any] | None:
-    """Return what ``kplus fit --scale`` stored, checked."""
-    scaling = getattr(model, "scaling_", None)
-    if scaling is None:
-        return None
-    try:
-        shapes = {scaling[key].shape for key in ("mean", "scale")}
-        names = scaling["columns"]
-        good = shapes == {(model.n_features_in_,)} and (
-            names is None or len(names) == model.n_features_in_
-        )
-    except (TypeError, KeyError, AttributeError):
-        good = False
-    if not good:
-        raise ModelFormatError("The model's scaling is not that of its columns.")
-    return dict(scaling)
-
-
-def input_for(model: Any, table: Table) -> Any:
-    """What the model takes: the table, in the units of the fit."""
-    scaling = scaling_of(model)
-    if scaling is None:
-        return table.data
-    mean, scale = scaling["mean"], scaling["scale"]
-    return ScaledBlocks(table.source, mean, scale, table.names, table.coding)

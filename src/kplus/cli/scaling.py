@@ -8,15 +8,14 @@ as "hue (standardised)": whoever loads the file in Python and forgets to standar
 a frame gets an error about its names instead of wrong labels.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kplus.cli.tables import Table
-from kplus.core.errors import DataError
-from kplus.core.reading import read_blocks
+from kplus.cli.tables import Table, number_columns, read_once
+from kplus.core.errors import DataError, ModelFormatError
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.wrapped import WrappedBlocks
@@ -24,10 +23,10 @@ from kplus.data.wrapped import WrappedBlocks
 __all__ = [
     "Profile",
     "ScaledBlocks",
-    "number_columns",
     "profile_columns",
-    "read_once",
     "scale_hint",
+    "scaled_table",
+    "scaling_of",
     "takes_missing",
 ]
 
@@ -51,6 +50,24 @@ class Profile:
         return {"columns": columns, "mean": self.mean, "scale": self.scale}
 
 
+def scaling_of(model: Any) -> dict[str, Any] | None:
+    """Return what ``kplus fit --scale`` stored, checked."""
+    scaling = getattr(model, "scaling_", None)
+    if scaling is None:
+        return None
+    try:
+        shapes = {scaling[key].shape for key in ("mean", "scale")}
+        names = scaling["columns"]
+        good = shapes == {(model.n_features_in_,)} and (
+            names is None or len(names) == model.n_features_in_
+        )
+    except (TypeError, KeyError, AttributeError):
+        good = False
+    if not good:
+        raise ModelFormatError("The model's scaling is not that of its columns.")
+    return dict(scaling)
+
+
 def takes_missing(model: Any) -> bool:
     """Whether a model takes missing values."""
     from sklearn.utils import get_tags
@@ -63,18 +80,17 @@ def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
 
     A `remedy` for missing values is added to what is said about them.
     """
-    source, names, may_miss = table.source, table.column_names, takes_missing(model)
-    D = source.n_features
-    count, mean, squares = np.zeros(D), np.zeros(D), np.zeros(D)
-    missing, infinite = np.zeros(D, dtype=np.int64), np.zeros(D, dtype=np.int64)
-    numbers = number_columns(table.coding, D)
+    source, may_miss = table.source, takes_missing(model)
+    numbers = table.numbers
+    names = [table.column_names[j] for j in numbers]
+    count, mean, squares = moments = np.zeros((3, len(numbers)))
+    missing, infinite = np.zeros((2, len(numbers)), dtype=np.int64)
     for _, block in read_once(source):
         rows = block[:, numbers]
-        missing[numbers] += np.isnan(rows).sum(axis=0)
-        infinite[numbers] += np.isinf(rows).sum(axis=0)
-        if infinite.any() or (missing.any() and not may_miss):
-            continue  # only the counts matter now
-        _add_moments(rows, numbers, count, mean, squares)
+        missing += np.isnan(rows).sum(axis=0)
+        infinite += np.isinf(rows).sum(axis=0)
+        if not infinite.any() and (may_miss or not missing.any()):
+            _add_moments(rows, count, mean, squares)
     if not may_miss:
         _refuse("missing", missing, names, remedy)
     _refuse("infinite", infinite, names)
@@ -84,40 +100,25 @@ def profile_columns(table: Table, model: Any, remedy: str = "") -> Profile:
             f"Column {names[huge[0]]!r} holds numbers too large to be squared; divide "
             f"the column by a constant first."
         )
-    return Profile(count, mean, np.sqrt(squares / np.maximum(count, 1.0)))
+    squares[:] = np.sqrt(squares / np.maximum(count, 1.0))
+    of_all = np.zeros((3, source.n_features))
+    of_all[:, numbers] = moments
+    return Profile(*of_all)
 
 
-def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
-    """As `read_blocks`, but mapped files need not stay in memory."""
-    for start, rows in read_blocks(source):
-        yield start, rows
-        if hasattr(source, "release"):
-            source.release(start, start + len(rows))
-
-
-def number_columns(coding: Coding | None, n_features: int) -> IntArray:
-    """Positions of the columns that hold numbers."""
-    if coding is None:
-        return np.arange(n_features)
-    return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
-
-
-def _add_moments(
-    rows: Array, numbers: IntArray, count: Array, mean: Array, squares: Array
-) -> None:
+def _add_moments(rows: Array, count: Array, mean: Array, squares: Array) -> None:
     """Add the values that are there to those of earlier rows, column by column."""
     seen = ~np.isnan(rows)
     n = seen.sum(axis=0)
-    before = count[numbers]
-    total = np.maximum(before + n, 1.0)
+    total = np.maximum(count + n, 1.0)
     with np.errstate(over="ignore", invalid="ignore"):
         part = np.where(seen, rows, 0.0).sum(axis=0, dtype=np.float64)
         part /= np.maximum(n, 1)
-        step = part - mean[numbers]
-        squares[numbers] += np.where(seen, np.square(rows - part), 0.0).sum(axis=0)
-        squares[numbers] += np.square(step) * (before * n / total)
-        mean[numbers] += step * (n / total)
-    count[numbers] += n
+        step = part - mean
+        squares += np.where(seen, np.square(rows - part), 0.0).sum(axis=0)
+        squares += np.square(step) * (count * n / total)
+        mean += step * (n / total)
+    count += n
 
 
 def _refuse(
@@ -137,20 +138,22 @@ def _refuse(
     )
 
 
-def scale_hint(profile: Profile, names: Sequence[str]) -> str | None:
-    """Advice to standardise when the scales of columns differ a hundredfold."""
+def scale_hint(model: Any, profile: Profile, names: Sequence[str]) -> str | None:
+    """Advice to standardise where scales differ a hundredfold, and it matters."""
+    kind = getattr(model, "observations", "spherical_gaussian")
     varying = np.flatnonzero(profile.deviation)
-    if not len(varying):
+    if hasattr(model, "numeric") or kind != "spherical_gaussian" or not len(varying):
         return None
     low = varying[np.argmin(profile.deviation[varying])]
     high = varying[np.argmax(profile.deviation[varying])]
     ratio = profile.deviation[high] / profile.deviation[low]
     if ratio <= 100:
         return None
+    nonnegative = getattr(model, "prior", None) == "nonnegative"
     return (
         f"Hint: column {names[high]!r} varies {ratio:,.0f} times as much as "
         f"{names[low]!r} and outweighs it; --scale gives all columns the same say."
-    )
+    ) + " Say --negative shift with it." * nonnegative
 
 
 class ScaledBlocks(WrappedBlocks):
@@ -169,19 +172,26 @@ class ScaledBlocks(WrappedBlocks):
         coding: Coding | None = None,
     ) -> None:
         super().__init__(source)
-        self._mean = mean
-        self._scale = scale
+        self._mean, self._scale = mean, scale
         self.coding = None
         if names is not None:
-            known = () if coding is None else coding.categories
-            categories = known or (None,) * len(names)
+            numbers = set(number_columns(coding, len(names)).tolist())
             self.feature_names = [
-                f"{name} (standardised)" if values is None else name
-                for name, values in zip(names, categories, strict=True)
+                f"{name} (standardised)" if j in numbers else name
+                for j, name in enumerate(names)
             ]
         if coding is not None and coding.has_categories:
             self.coding = replace(coding, names=tuple(self.feature_names))
 
     def _change(self, part: Array, rows: int | IntArray) -> Array:
-        scaled: Array = (part - self._mean) / self._scale
-        return scaled
+        return np.asarray((part - self._mean) / self._scale)
+
+    def unscale(self, rows: Array) -> Array:
+        """Rows of these blocks in the units of the source."""
+        return np.asarray(rows * self._scale + self._mean)
+
+
+def scaled_table(table: Table, mean: Array, scale: Array) -> Table:
+    """The same table with its numbers on one scale."""
+    blocks = ScaledBlocks(table.source, mean, scale, table.names, table.coding)
+    return replace(table, source=blocks, data=blocks)

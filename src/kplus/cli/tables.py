@@ -1,16 +1,20 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kplus.cli.console import CommandError
 from kplus.core.errors import DataError
-from kplus.core.types import Blocks
+from kplus.core.reading import read_blocks
+from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
-from kplus.data.converted import ConvertedRows, refuse_categories
+from kplus.data.converted import ConvertedRows
 from kplus.data.open import Coder, has_columns, number_blocks, open_data
 from kplus.data.selection import (
     FROM_DTYPE,
@@ -23,48 +27,27 @@ if TYPE_CHECKING:
     from kplus.data.arrow import Columns
 
 __all__ = [
-    "ROW",
     "Choice",
     "Table",
+    "number_columns",
+    "open_with_categories",
+    "read_once",
     "read_table",
 ]
-
-ROW = "row"
-"""Name of the row numbers, from 0, where nothing else names the rows."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Which columns a command uses.
+    """Which columns a command uses."""
 
-    Attributes
-    ----------
-    index : str or None
-        The column that names the rows.
-    columns : sequence of str or None
-        The columns to use; all others by default.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns to take as categories, their values as text, whatever they look like.
-    accepts : {"numbers", "mixed", "categories"}
-        What the columns may hold; with "categories" numbers count as such, too.
-    coding : Coding or None
-        The categories of the fit, if there was one.
-    unknown : {"error", "missing"}
-        What a value is that is none of these.
-    empty : bool
-        Whether a column may have no value at all; it then counts as numbers.
-    """
-
-    index: str | None = None
-    columns: Sequence[str] | None = None
+    index: str | None = None  # names the rows
+    columns: Sequence[str] | None = None  # to use; None: all others
     drop: Sequence[str] = ()
-    categorical: Sequence[str] = ()
-    accepts: str = "numbers"
-    coding: Coding | None = None
-    unknown: str = "error"
-    empty: bool = False
+    categorical: Sequence[str] = ()  # as text, whatever they look like
+    accepts: str = "numbers"  # or "mixed", or "categories", which numbers are then, too
+    coding: Coding | None = None  # of the fit, if there was one
+    unknown: str = "error"  # or "missing": what a value is that `coding` does not have
+    empty: bool = False  # whether columns may have no value; they count as numbers
 
     @property
     def names(self) -> list[str]:
@@ -75,29 +58,15 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """The rows of a file, or of several.
+    """The rows of a file, or of several."""
 
-    Attributes
-    ----------
-    source : Blocks
-        The columns to use.
-    data : open table
-        The same as estimators take it.
-    names : list of str or None
-        Their names; None for a ``.npy`` file.
-    index_name : str
-    index : callable or None
-        Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers.
-    coding : Coding or None
-        The categories; None: all columns are numbers.
-    """
-
-    source: Blocks
-    data: Any
-    names: list[str] | None
-    index_name: str = ROW
+    source: Blocks  # the columns to use
+    data: Any  # the same as estimators take it
+    names: list[str] | None  # None for a .npy file
+    coding: Coding | None = None  # None: all columns are numbers
+    index_name: str = "row"
     index: Callable[[], Iterator[Any]] | None = None
-    coding: Coding | None = None
+    """Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers."""
 
     @property
     def column_names(self) -> list[str]:
@@ -106,11 +75,56 @@ class Table:
             return self.names
         return [f"column {i}" for i in range(self.source.n_features)]
 
+    @property
+    def numbers(self) -> IntArray:
+        """Positions of the columns that hold numbers."""
+        return number_columns(self.coding, self.source.n_features)
+
+    def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
+        """Blocks of rows, and of `values`, which has an entry per row."""
+        for start, rows in read_once(self.source):
+            yield rows, values[start : start + len(rows)]
+
+    def indexed(self, files: "Columns", column: str | None) -> "Table":
+        """The same with the names of rows that a column of `files` has."""
+        if column is None:
+            return self
+        # How pandas stores an index without a name.
+        name = "" if column.startswith("__index_level_") else column
+        return replace(self, index_name=name, index=partial(files.plain_parts, column))
+
+
+def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
+    """As `read_blocks`, but mapped files need not stay in memory."""
+    for start, rows in read_blocks(source):
+        yield start, rows
+        if hasattr(source, "release"):
+            source.release(start, start + len(rows))
+
+
+def number_columns(coding: Coding | None, n_features: int) -> IntArray:
+    """Positions of the columns that hold numbers."""
+    if coding is None:
+        return np.arange(n_features)
+    return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
+
+
+def open_with_categories(path: Path, index: str | None, names: Sequence[str]) -> Any:
+    """Open files; row names and columns that are to be categories are text."""
+    table = open_data(path, text=[*names, *([] if index is None else [index])])
+    if not has_columns(table):
+        return table
+    from kplus.data.arrow import as_text
+
+    for name in names:
+        if name not in table.schema.names:
+            raise unknown_column(str(path), name, table.schema.names)
+    return as_text(table, names)
+
 
 def read_table(path: Path, choice: Choice) -> Table:
     """Open input files and pick their columns."""
-    named = [] if choice.index is None else [choice.index]
-    data = open_data(path, text=[*named, *choice.categorical])
+    data = open_with_categories(path, choice.index, choice.categorical)
     if has_columns(data):
         return _pick(path, data, choice)
     if isinstance(data, ConvertedRows):
@@ -129,35 +143,23 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
             f"{path} was converted; choose {choice.names[0]!r} when converting, by "
             f"kplus convert with --columns, --drop, --index and --categorical."
         )
-    if choice.accepts == "numbers":
-        refuse_categories(data.coding)
-    coder = Coder(coding=choice.coding, unknown=choice.unknown)
-    source, coding = coder.open(data)
-    if choice.accepts == "numbers":
-        coding = None
-    names = getattr(data, "feature_names", None)
+    source, coding = _coded(data, choice)
+    table = Table(source, data, getattr(data, "feature_names", None), coding)
     if data.index_path is None:
-        return Table(source, data, names, coding=coding)
+        return table
     files = open_data(data.index_path)
     assert has_columns(files)
-    assert data.index_name is not None
     if files.n_rows != data.n_rows or data.index_name not in files.schema.names:
         raise DataError(
             f"{data.index_path} does not go with the other files of {path}; convert "
             f"the table again."
         )
-    return Table(source, data, names, *_row_names(files, data.index_name), coding)
-
-
-def _row_names(
-    files: "Columns", column: str
-) -> tuple[str, Callable[[], Iterator[Any]]]:
-    # How pandas stores an index without a name.
-    name = "" if column.startswith("__index_level_") else column
-    return name, partial(files.plain_parts, column)
+    return table.indexed(files, data.index_name)
 
 
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
+    from kplus.data.arrow import as_missing
+
     features, index = select_columns(
         files,
         columns=choice.columns,
@@ -166,93 +168,62 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
         where=str(path),
     )
     for name in choice.categorical:
-        if name not in files.schema.names:
-            raise unknown_column(str(path), name, files.schema.names)
         if name not in features:
             raise CommandError(
                 f"--categorical names {name!r}, which is not among the columns to use."
             )
-    _refuse_unfit(files, features, choice)
-    source, data, coding = _chosen_columns(files.select(features), choice)
-    if index is None:
-        return Table(source, data, features, coding=coding)
-    return Table(source, data, features, *_row_names(files, index), coding)
+    empty, chosen = _refuse_unfit(files, features, choice), files.select(features)
+    if choice.coding is None:  # which else knows what to make of them
+        chosen = as_missing(chosen, empty)
+    source, coding = _coded(chosen, choice)
+    if coding is not None and choice.coding is None and choice.accepts == "mixed":
+        refuse_row_names(chosen, coding, choice.categorical)
+    return Table(source, chosen, features, coding).indexed(files, index)
 
 
-def _chosen_columns(
-    files: "Columns", choice: Choice
-) -> tuple[Blocks, "Columns", Coding | None]:
-    """The blocks, what estimators take, and the categories if there are some."""
-    from kplus.data.arrow import as_missing, as_text
-
-    files = as_text(files, choice.categorical)
-    if choice.empty and choice.coding is None:
-        files = as_missing(files, _empty(files))
-    every = choice.accepts == "categories"
-    types = [files.schema.field(name).type for name in files.names]
-    if not (every or choice.categorical) and all(_is_plain(t, choice) for t in types):
-        return number_blocks(files), files, None
+def _coded(table: Any, choice: Choice) -> tuple[Blocks, Coding | None]:
+    """Blocks of an open table, and the categories if there are some."""
+    if choice.accepts == "numbers":
+        return number_blocks(table), None
+    every = choice.accepts == "categories" and has_columns(table)
     coder = Coder(
-        categorical=files.names if every else FROM_DTYPE,
+        categorical=table.names if every else FROM_DTYPE,
         coding=choice.coding,
         unknown=choice.unknown,
     )
-    source, coding = coder.open(files)
-    if coding is not None and choice.coding is None and not every:
-        refuse_row_names(files, coding, choice.categorical)
-    return source, files, coding
+    return coder.open(table)
 
 
-def _empty(files: "Columns") -> list[str]:
-    """The columns to use that are no numbers, for they have no value at all."""
-    from kplus.data.arrow import is_number
-
-    return [
-        name
-        for name in files.names
-        if not (is_number(files.schema.field(name).type) or _examples(files, name))
-    ]
-
-
-def _is_plain(dtype: Any, choice: Choice) -> bool:
-    """Whether an Arrow type counts as numbers; yes and no do where all else does."""
-    from kplus.data.arrow import is_number
-
-    return is_number(dtype) and (choice.accepts == "numbers" or str(dtype) != "bool")
-
-
-def _refuse_unfit(files: "Columns", features: Sequence[str], choice: Choice) -> None:
-    """Refuse columns that hold what the model does not take."""
+def _refuse_unfit(
+    files: "Columns", features: Sequence[str], choice: Choice
+) -> list[str]:
+    """Refuse columns of what the model does not take; return those without a value."""
     from kplus.data.arrow import is_categorical, is_number
 
-    numbers_only = choice.accepts == "numbers"
+    numbers_only, empty = choice.accepts == "numbers", []
     for name in features:
         dtype = files.schema.field(name).type
         if is_number(dtype) or name in choice.categorical:
             continue
-        examples = _examples(files, name)
-        if choice.coding is not None and (not examples or is_categorical(dtype)):
-            continue  # the coding of the fit knows what to make of it
-        if not examples and choice.empty:
-            continue
-        if not examples:
+        example = _example(files, name)
+        if example is None and not (choice.empty or choice.coding):
             raise DataError(
                 f"Column {name!r} is empty; leave it out (--drop {name!r})."
             )
-        if numbers_only or not is_categorical(dtype):
+        if example is None:
+            empty.append(name)
+        elif numbers_only or not is_categorical(dtype):
             kind = "not numbers" if numbers_only else "neither numbers nor categories"
             raise DataError(
                 f"Column {name!r} holds {dtype}, {kind}, for example "
-                f"{str(examples[0])[:40]!r}. Leave it out (--drop {name!r}), name the "
+                f"{str(example)[:40]!r}. Leave it out (--drop {name!r}), name the "
                 f"rows with it (--index {name!r}), or say --categorical {name!r} to a "
                 f"model that takes categories."
             )
+    return empty
 
 
-def _examples(files: "Columns", name: str) -> list[Any]:
-    """A value of a column, if it has any."""
-    for part in files.parts(name):
-        values: list[Any] = part.drop_null()[:1].to_pylist()
-        if values:
-            return values
-    return []
+def _example(files: "Columns", name: str) -> Any:
+    """A value of a column; None: it has none."""
+    parts = (part.drop_null()[:1].to_pylist() for part in files.parts(name))
+    return next((values[0] for values in parts if values), None)

@@ -1,14 +1,15 @@
 """Categories of columns, and the codes that stand for them.
 
 There is one way from values to codes for frames, arrays and files: `CategoryFinder`
-reads columns part by part and finds their categories, `ColumnCoder` turns parts into
-codes.
+looks at the `Values` of columns, part by part, and `ColumnCoder` turns them into codes.
+Both go by their factors, which are found once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -18,13 +19,11 @@ from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.factors import (
     MISSING,
     Category,
-    Column,
     Factors,
+    Values,
     as_category,
-    declared_categories,
-    factorize,
     is_missing,
-    kinds_of_objects,
+    kind_of,
 )
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 
@@ -38,26 +37,61 @@ __all__ = [
     "count_levels",
 ]
 
+_UNKNOWN = MISSING - 1  # code of a value that is none of the categories
 
-class TypedColumns(Protocol):
-    """The columns of a table, as `Coding.of` asks for them.
+
+class TypedColumns(ABC):
+    """The columns of a table, wherever it is.
+
+    Parameters
+    ----------
+    names : sequence of str or None
+    dtypes : sequence of numpy or narwhals types
 
     Attributes
     ----------
-    names : list of str or None
     kinds : list of str
-        What the type of each column says: "numbers", "booleans", "text", "objects"
-        (of which numbers are refused), "values" (which may be numbers) or "others".
+        What the type of each column says; see `kind_of`.
     labels : list of str
         What errors call the columns.
     """
 
-    names: list[str] | None
-    kinds: list[str]
-    labels: list[str]
+    def __init__(self, names: Sequence[str] | None, dtypes: Sequence[Any]) -> None:
+        self.names = None if names is None else [str(name) for name in names]
+        self.labels = [str(j) for j in range(len(dtypes))]
+        if self.names is not None:
+            self.labels = [repr(name) for name in self.names]
+        self.dtypes = list(dtypes)
+        self.kinds = [kind_of(dtype) for dtype in dtypes]
 
-    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
+    @abstractmethod
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
         """All values of some columns, part by part: which column, and a part of it."""
+
+    def coders(self, coding: "Coding", unknown: str) -> list["ColumnCoder | None"]:
+        """What turns each column into codes; None: a column of numbers."""
+        coding.check_columns(self.names, len(self.labels))
+        return [
+            None if categories is None else ColumnCoder(label, categories, unknown)
+            for label, categories in zip(self.labels, coding.categories, strict=True)
+        ]
+
+    def holds_numbers(self, j: int) -> bool:
+        """Whether a column that held numbers in the fit does so; False: no values.
+
+        Raises
+        ------
+        DataError
+            It has values that are no numbers.
+        """
+        if self.kinds[j] in ("numbers", "booleans"):
+            return True
+        if all(part.column.is_null().all() for _, part in self.parts([j])):
+            return False
+        raise DataError(
+            f"Column {self.labels[j]} holds {self.dtypes[j]}, but held numbers in the "
+            f"fit; turn its values into numbers."
+        )
 
 
 @dataclass(frozen=True)
@@ -131,13 +165,6 @@ class Coding:
             if any(isinstance(value, str) for value in categories or ())
         ]
 
-    def coders(self, labels: Sequence[str], unknown: str) -> list["ColumnCoder | None"]:
-        """What turns each column into codes; None: a column of numbers."""
-        return [
-            None if categories is None else ColumnCoder(label, categories, unknown)
-            for label, categories in zip(labels, self.categories, strict=True)
-        ]
-
     def named(self, names: Sequence[str] | None) -> "Coding":
         """The coding of an array for a table of as many columns that have names."""
         if names is None or not self.by_position or len(names) != len(self.names):
@@ -175,20 +202,18 @@ class CategoryFinder:
         """Whether values must be looked at."""
         return self._kind != "booleans" and (self._kind != "numbers" or self._is_chosen)
 
-    def add(self, part: Column) -> None:
+    def add(self, part: Values) -> None:
         self._n_rows += len(part)
         if self._kind == "values" and not self._is_chosen:
-            kinds = kinds_of_objects(np.asarray(part).tolist(), self._label)
-            if not kinds - {"numbers"}:  # numbers are not collected
-                self._kinds |= kinds
+            self._kinds |= part.kinds
+            if part.kinds <= {"numbers"}:  # these are not collected
                 return
         # Text may come in dictionaries, too, which declare nothing then.
-        values = None if self._kind == "text" else declared_categories(part)
+        values = None if self._kind == "text" else part.declared
         self._declared = values is not None
         if values is None:
-            factors = factorize(part, self._label)
-            self._kinds |= factors.kinds
-            values = factors.occurring()
+            self._kinds |= part.kinds
+            values = part.factors.occurring()
         self._values.update(dict.fromkeys(values))
 
     def categories(self) -> tuple[Category, ...] | None:
@@ -241,23 +266,19 @@ class ColumnCoder:
     def _code_of(self) -> dict[Category, int]:
         return {value: code for code, value in enumerate(self.categories)}
 
-    def codes(self, column: Column | Factors, rows: int | IntArray = 0) -> IntArray:
+    def codes(self, factors: Factors, rows: int | IntArray = 0) -> IntArray:
         """Codes, `MISSING` where there is no value.
 
         Errors name the row: `rows` are the numbers of all of them, or the first one.
         """
-        factors = column
-        if not isinstance(factors, Factors):
-            factors = factorize(factors, self.label)
-        strange = MISSING - 1
-        codes = [
-            MISSING if is_missing(value) else self._code_of.get(value, strange)
-            for value in factors.values
-        ]
+        codes = [self._code_of.get(value, _UNKNOWN) for value in factors.values]
+        for place, value in enumerate(factors.values):
+            if codes[place] == _UNKNOWN and is_missing(value):
+                codes[place] = MISSING
         narrow = np.min_scalar_type(-len(self.categories) - 2)
         coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
-        if strange in codes:
-            unknown = coded == strange
+        if _UNKNOWN in codes:
+            unknown = coded == _UNKNOWN
             if self.unknown == "error" and unknown.any():
                 i = int(np.argmax(unknown))
                 row = rows + i if isinstance(rows, int) else int(rows[i])
@@ -265,9 +286,9 @@ class ColumnCoder:
             coded[unknown] = MISSING
         return coded
 
-    def floats(self, column: Column | Factors, rows: int | IntArray = 0) -> Array:
+    def floats(self, factors: Factors, rows: int | IntArray = 0) -> Array:
         """As `codes`, with NaN where there is no value."""
-        return codes_to_floats(self.codes(column, rows))
+        return codes_to_floats(self.codes(factors, rows))
 
     def _unknown(self, value: Any, row: int) -> DataError:
         listed = ", ".join(repr(category)[:40] for category in self.categories[:5])

@@ -6,7 +6,7 @@ converted when a block is read, so that arrays may be memory maps. Files are dec
 coded one piece at a time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -22,8 +22,13 @@ from kplus.data.blocks import (
     as_float_column,
     default_block_rows,
 )
-from kplus.data.categories import Coding, ColumnCoder, codes_to_floats
-from kplus.data.factors import Column, holds_objects, objects_to_numbers
+from kplus.data.categories import (
+    Coding,
+    ColumnCoder,
+    TypedColumns,
+    codes_to_floats,
+)
+from kplus.data.factors import Values, holds_objects
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -34,12 +39,11 @@ __all__ = [
     "FileColumns",
     "MemoryColumns",
     "NumberBlocks",
-    "kind_of",
 ]
 
 
-class MemoryColumns:
-    """The columns of a frame or of an array, which may be a map; see `TypedColumns`.
+class MemoryColumns(TypedColumns):
+    """The columns of a frame or of an array, which may be a map.
 
     Examples
     --------
@@ -56,36 +60,43 @@ class MemoryColumns:
     """
 
     def __init__(self, table: Any) -> None:
-        self.names: list[str] | None = None
-        self.columns: list[Any]
         if isinstance(table, np.ndarray):
-            self.columns = list(table.T)
-            self.labels = [str(j) for j in range(table.shape[1])]
+            columns: list[Any] = list(table.T)
+            super().__init__(None, [table.dtype] * len(columns))
         else:
             frame: nw.DataFrame[Any] = nw.from_native(table, eager_only=True)
-            self.columns = list(frame.iter_columns())
-            self.names = [str(name) for name in frame.columns]
-            self.labels = [repr(name) for name in self.names]
+            columns = list(frame.iter_columns())
+            super().__init__(frame.columns, [column.dtype for column in columns])
         self.n_rows = len(table)
-        self.kinds = [kind_of(column.dtype) for column in self.columns]
+        self.columns = list(map(Values, columns, self.labels))
 
-    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
-        """Row by row of blocks, so that a map is read once."""
+    def is_mappable(self, j: int) -> bool:
+        """Whether a column is an array of numbers, which may be a memory map."""
+        column = self.columns[j].column
+        return isinstance(column, np.ndarray) and not holds_objects(column)
+
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
+        """Columns whole; arrays of numbers by blocks, so that a map is read once."""
+        mappable = [j for j in columns if self.is_mappable(j)]
+        for j in columns if self.n_rows else ():
+            if j not in mappable:
+                yield j, self.columns[j]
         step = default_block_rows(len(self.columns))
-        for start in range(0, self.n_rows if columns else 0, step):
-            for j in columns:
-                yield j, self.columns[j][start : start + step]
+        for start in range(0, self.n_rows if mappable else 0, step):
+            for j in mappable:
+                part = self.columns[j].column[start : start + step]
+                yield j, Values(part, self.labels[j])
 
     def numbers(self, j: int) -> Any:
         """A column of numbers; of frames also one that has no values at all."""
-        column = self.columns[j]
-        if not isinstance(column, np.ndarray):
-            if _holds_numbers(column.dtype, [column], self.labels[j]):
-                return column
-            return np.broadcast_to(np.nan, len(column))
-        if holds_objects(column):
-            return objects_to_numbers(column.tolist(), self.labels[j])
-        return column
+        values = self.columns[j]
+        if self.is_mappable(j):
+            return values.column
+        if isinstance(values.column, np.ndarray):
+            return values.floats()
+        if self.holds_numbers(j):
+            return values.column
+        return np.broadcast_to(np.nan, self.n_rows)
 
     def coded(
         self, coding: Coding, block_rows: int | None = None, unknown: str = "error"
@@ -111,21 +122,20 @@ class CodedBlocks(Cut):
         unknown: str = "error",
     ) -> None:
         super().__init__(table.n_rows, len(table.columns), block_rows)
-        coding.check_columns(table.names, self.n_features)
+        coders = table.coders(coding, unknown)
         if table.names is not None:
             self.feature_names = table.names
         # A column is numbers, codes, or numbers that become codes when they are read.
         self._numbers: dict[int, Any] = {}
         self._codes: dict[int, IntArray] = {}
         self._coders: dict[int, ColumnCoder] = {}
-        for j, coder in enumerate(coding.coders(table.labels, unknown)):
-            column = table.columns[j]
+        for j, coder in enumerate(coders):
             if coder is None:
                 self._numbers[j] = table.numbers(j)
-            elif isinstance(column, np.ndarray) and not holds_objects(column):
-                self._numbers[j], self._coders[j] = column, coder
+            elif table.is_mappable(j):
+                self._numbers[j], self._coders[j] = table.columns[j].column, coder
             else:
-                self._codes[j] = coder.codes(column)
+                self._codes[j] = coder.codes(table.columns[j].factors)
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
@@ -147,7 +157,8 @@ class CodedBlocks(Cut):
         for j, column in self._numbers.items():
             part = column[rows]
             if j in self._coders:
-                part = self._coders[j].floats(part, numbers)
+                coder = self._coders[j]
+                part = coder.floats(Values(part, coder.label).factors, numbers)
             elif not isinstance(part, np.ndarray):
                 part = as_float_column(part)
             out[:, j] = part
@@ -157,14 +168,14 @@ class CodedBlocks(Cut):
 # ---------------------------------------------------------------- files
 
 
-class FileColumns:
-    """The columns of a table in files; see `TypedColumns`.
+class FileColumns(TypedColumns):
+    """The columns of a table in files.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
-    >>> from kplus.data.arrow import open_columns
+    >>> from kplus.data.arrow_files import open_columns
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "table.parquet"
     >>> pq.write_table(pa.table({"size": [1.5, 2.0], "color": ["red", "blue"]}), path)
     >>> columns = FileColumns(open_columns("parquet", [path]))
@@ -178,32 +189,31 @@ class FileColumns:
 
     def __init__(self, files: "Columns") -> None:
         self.files = files
-        self.names: list[str] | None = files.names
-        self.labels = [repr(name) for name in files.names]
         types = nw.from_native(files.schema.empty_table(), eager_only=True).schema
-        self._types = [types[name] for name in files.names]
-        self.kinds = [kind_of(dtype) for dtype in self._types]
+        super().__init__(files.names, [types[name] for name in files.names])
 
-    def part(self, j: int, piece: int) -> Any:
+    def part(self, j: int, piece: int) -> Values:
         """A column of a piece; text as a dictionary, which is quicker."""
         name = self.files.names[j]
         as_text = str(self.files.schema.field(name).type) in ("string", "large_string")
         column = self.files.column(piece, name, as_dictionary=as_text)
-        return nw.from_native(column, series_only=True)
+        return Values(nw.from_native(column, series_only=True), self.labels[j])
 
-    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Column]]:
+    def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
         for j in columns:
             for piece in range(len(self.files.counts)):
                 yield j, self.part(j, piece)
 
-    def holds_numbers(self, j: int) -> bool:
-        parts = (part for _, part in self.parts([j]))
-        return _holds_numbers(self._types[j], parts, self.labels[j])
-
     def coded(
         self, coding: Coding, block_rows: int | None = None, unknown: str = "error"
     ) -> "ColumnBlocks":
-        return ColumnBlocks(self, coding, block_rows, unknown)
+        from kplus.data.arrow import as_missing
+
+        coders = self.coders(coding, unknown)
+        numbers = [j for j, coder in enumerate(coders) if coder is None]
+        empty = [self.files.names[j] for j in numbers if not self.holds_numbers(j)]
+        table = FileColumns(as_missing(self.files, empty))
+        return ColumnBlocks(table, coders, block_rows, np.float64)
 
 
 class ColumnBlocks(PieceBlocks):
@@ -212,42 +222,26 @@ class ColumnBlocks(PieceBlocks):
     Parameters
     ----------
     table : FileColumns
-    coding : Coding or None
-        Has the same columns; None: all of them must be numbers.
+    coders : sequence of (ColumnCoder or None)
+        For each column what turns it into codes; None: it must be numbers.
     block_rows : int or None
         Rows of a block; by default it depends on the number of columns.
-    unknown : {"error", "missing"}
-        What a value is that is none of the coding's categories.
-
-    Raises
-    ------
-    DataError
-        The columns are others, a number column holds something else, or, when blocks
-        are read, a category is not one of the coding's.
+    dtype : type
+        float32 or float64.
     """
 
     def __init__(
         self,
         table: FileColumns,
-        coding: Coding | None = None,
-        block_rows: int | None = None,
-        unknown: str = "error",
+        coders: Sequence[ColumnCoder | None],
+        block_rows: int | None,
+        dtype: type[Any],
     ) -> None:
         self._table, self._files = table, table.files
+        self._coders = list(coders)
         self.remote, self.stamps = self._files.remote, self._files.stamps
         self.feature_names = list(self._files.names)
-        n_columns = len(self.feature_names)
-        self._coders: list[ColumnCoder | None] = [None] * n_columns
-        self._has_values = [True] * n_columns
-        if coding is not None:
-            coding.check_columns(self.feature_names, n_columns)
-            self._coders = coding.coders(table.labels, unknown)
-            self._has_values = [
-                coder is not None or table.holds_numbers(j)
-                for j, coder in enumerate(self._coders)
-            ]
-        dtype = self._files.float_type() if coding is None else np.float64
-        super().__init__(self._files.counts, n_columns, block_rows, dtype)
+        super().__init__(self._files.counts, len(self._coders), block_rows, dtype)
 
     def check(self) -> None:
         """Read all categories, so that unknown ones are refused now and not later."""
@@ -269,52 +263,17 @@ class ColumnBlocks(PieceBlocks):
 
     def _column(self, j: int, piece: int) -> NDArray[Any]:
         coder = self._coders[j]
-        if coder is not None:
-            return coder.floats(self._table.part(j, piece), int(self._starts[piece]))
-        if not self._has_values[j]:
-            return np.full(self._files.counts[piece], np.nan)
-        return self._files.numbers(piece, self.feature_names[j], self._dtype)
+        if coder is None:
+            return self._files.numbers(piece, self.feature_names[j], self._dtype)
+        factors = self._table.part(j, piece).factors
+        return coder.floats(factors, int(self._starts[piece]))
 
 
 class NumberBlocks(ColumnBlocks):
     """Blocks of files with number columns only; float32 where that is exact."""
 
     def __init__(self, files: "Columns", block_rows: int | None = None) -> None:
-        super().__init__(FileColumns(files), None, block_rows)
-
-
-# ---------------------------------------------------------------- types
-
-
-def kind_of(dtype: Any) -> str:
-    """What a type of numpy or narwhals says of a column; see `TypedColumns`."""
-    if isinstance(dtype, np.dtype):
-        kinds = {"b": "booleans", **dict.fromkeys("iuf", "numbers")}
-        kinds |= dict.fromkeys("OUT", "values")
-        if dtype.kind not in kinds:
-            raise DataError(
-                f"X holds {dtype}, neither numbers nor text; turn it into one of them."
-            )
-        return kinds[dtype.kind]
-    if dtype.is_numeric():
-        return "numbers"
-    known = {nw.Boolean: "booleans", nw.String: "text", nw.Object: "objects"}
-    return next((kind for cls, kind in known.items() if dtype == cls), "others")
-
-
-def _holds_numbers(dtype: Any, parts: Iterable[Any], label: str) -> bool:
-    """Whether a column that held numbers in the fit does so; False: it has no values.
-
-    Raises
-    ------
-    DataError
-        It has values that are no numbers.
-    """
-    if kind_of(dtype) in ("numbers", "booleans"):
-        return True
-    if all(part.is_null().all() for part in parts):
-        return False
-    raise DataError(
-        f"Column {label} holds {dtype}, but held numbers in the fit; turn its values "
-        f"into numbers."
-    )
+        dtype = files.float_type()
+        super().__init__(
+            FileColumns(files), [None] * len(files.names), block_rows, dtype
+        )

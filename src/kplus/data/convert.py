@@ -114,10 +114,10 @@ def convert(
     table = table.select(names)
     blocks, coding = _coded(table, categorical)
     with _staged(folder) as stage:
-        made = _write_rows(stage / ROWS, blocks, coding, dtype)
+        row_type = _write_rows(stage / ROWS, blocks, coding, dtype)
         if index is not None:
             _write_index(stage / INDEX, table, index)
-        return _write_manifest(stage, blocks, made, coding, index, sources)
+        return _write_manifest(stage, blocks, row_type, coding, index, sources)
 
 
 def _paths_of(data: Any) -> Sequence[Path]:
@@ -154,11 +154,11 @@ def _write_matrix(
     if coding is None and names is not None:
         coding = Coding(tuple(names), (None,) * len(names))
     with _staged(folder) as stage:
-        made = _write_rows(stage / ROWS, blocks, coding, dtype)
+        row_type = _write_rows(stage / ROWS, blocks, coding, dtype)
         index = getattr(blocks, "index_name", None)
         if index is not None:
             shutil.copyfile(blocks.index_path, stage / INDEX)  # type: ignore[attr-defined]
-        return _write_manifest(stage, blocks, made, coding, index, paths)
+        return _write_manifest(stage, blocks, row_type, coding, index, paths)
 
 
 def _refuse_choice(
@@ -197,18 +197,18 @@ def _write_rows(
     path: Path, blocks: Blocks, coding: Coding | None, dtype: str | None
 ) -> np.dtype[Any]:
     """Write the matrix block by block; returns its type."""
-    made: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
+    row_type: np.dtype[Any] | None = None if dtype is None else np.dtype(dtype)
     with open(path, "xb") as file:
         for start, rows in read_blocks(blocks):
             if start == 0:
-                made = rows.dtype if made is None else made
-                _check_levels(coding, made)
-                _write_header(file, made, (blocks.n_rows, blocks.n_features))
-            file.write(_cast(rows, made, blocks, start).data)
+                row_type = rows.dtype if row_type is None else row_type
+                _check_levels(coding, row_type)
+                _write_header(file, row_type, (blocks.n_rows, blocks.n_features))
+            file.write(_cast(rows, row_type, blocks, start).data)
         file.flush()
         os.fsync(file.fileno())
-    assert made is not None
-    return made
+    assert row_type is not None
+    return row_type
 
 
 def _write_header(

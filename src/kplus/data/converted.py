@@ -157,8 +157,8 @@ class RecodedBlocks(WrappedBlocks):
     def check(self) -> None:
         """Read everything if some categories are unknown, to refuse them now."""
         coders = self._coders.values()
-        strange = (set(values) - set(coder.categories) for values, coder in coders)
-        if self._unknown == "error" and any(strange):
+        unknown = (set(values) - set(coder.categories) for values, coder in coders)
+        if self._unknown == "error" and any(unknown):
             for index in range(n_blocks(self)):
                 self.read(index)
 

@@ -11,7 +11,7 @@ from kplus.core.types import Array
 from kplus.data.arrow import Columns
 from kplus.data.blocks import PieceBlocks
 from kplus.data.selection import refuse_twice
-from kplus.engine.cluster import Cluster, active_client
+from kplus.engine import cluster
 
 try:
     import dask
@@ -40,10 +40,10 @@ def open_collection(X: Any) -> "DaskArrayBlocks | DaskColumns":
 
 def compute(part: Any) -> Any:
     """What a part of a collection is: by the client if there is one, else here."""
-    client = active_client()
+    client = cluster.active_client()
     if client is None:
         return dask.compute(part, scheduler="synchronous")[0]
-    return Cluster(client).compute(part)
+    return cluster.Cluster(client).compute(part)
 
 
 def _counts(parts: list[Any]) -> list[int]:
@@ -130,7 +130,7 @@ def _warn_of_shipping(X: Any) -> None:
         if isinstance(value, np.ndarray)
     ]
     if (
-        active_client() is not None
+        cluster.active_client() is not None
         and sum(value.nbytes for value in held) > _SHIPPED_BYTES
     ):
         warnings.warn(

@@ -99,7 +99,7 @@ def open_files(
         return matrices
     if files.kind == "csv":
         return _open_csv(files, text).select(columns)
-    from kplus.data.arrow import open_columns
+    from kplus.data.arrow_files import open_columns
 
     folders = folder_columns(files.folders)
     table = open_columns(files.kind, files.paths, folders).select(columns)
@@ -124,7 +124,7 @@ def _open_converted(files: FileSet, columns: Sequence[str] | None) -> Blocks:
 
 
 def _open_csv(files: FileSet, text: Sequence[str]) -> "Columns":
-    from kplus.data.arrow import ArrowFiles, InMemory
+    from kplus.data.arrow_files import ArrowFiles, InMemory
     from kplus.data.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
 
     folders = folder_columns(files.folders, text)

@@ -199,9 +199,9 @@ def folder_columns(
     scheme = ds.HivePartitioning(pa.schema([(name, pa.string()) for name in names]))
     keys = [ds.get_partition_keys(scheme.parse(f"/{f.as_posix()}/")) for f in folders]
     for name in names:
-        those = [i for i, values in enumerate(keys) if name in values]
-        column = pa.array([keys[i][name] for i in those], pa.string())
-        for i, value in zip(those, _typed(column, name in text), strict=True):
+        files = [i for i, values in enumerate(keys) if name in values]
+        column = pa.array([keys[i][name] for i in files], pa.string())
+        for i, value in zip(files, _typed(column, name in text), strict=True):
             columns[i][name] = value
     return columns
 

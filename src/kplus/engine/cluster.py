@@ -53,19 +53,15 @@ def active_client() -> Any:
 
 def check_shared(client: Any) -> None:
     """Refuse workers on other machines, where nobody said which folder is shared."""
-    here = {"127.0.0.1", "localhost", "::1", socket.gethostname(), _own_address()}
+    from distributed.utils import get_ip
+
+    here = {"127.0.0.1", "localhost", "::1", socket.gethostname(), get_ip()}
     for address in Cluster(client).workers():
         if urlsplit(address).hostname not in here and "inproc" not in address:
             raise WorkersError(
                 f"The worker {address} is on another machine. Name a folder that all "
                 f"workers reach: with kplus.resources(scratch=...), or --scratch."
             )
-
-
-def _own_address() -> str:
-    from distributed.utils import get_ip
-
-    return str(get_ip())
 
 
 @dataclass(frozen=True)
@@ -141,21 +137,24 @@ class Cluster:
 
     def at_work(self, futures: Sequence[Any]) -> tuple[set[str], set[str]]:
         """Keys of calls that workers hold who answer, and all who answer."""
-        keys = {future.key for future in futures}
 
         async def ask() -> dict[str, set[str]]:
             held = await self.client.processing()
             pings = [self.client.run(_ping, workers=[address]) for address in held]
             waits = [asyncio.wait_for(ping, _PING_SECONDS) for ping in pings]
             replies = await asyncio.gather(*waits, return_exceptions=True)
-            there = zip(held.items(), replies, strict=True)
-            return {address: set(own) for (address, own), ping in there if _came(ping)}
+            return {
+                address: set(keys)
+                for (address, keys), reply in zip(held.items(), replies, strict=True)
+                if not isinstance(reply, BaseException)
+            }
 
         try:
-            there = self.client.sync(ask, callback_timeout=FETCH_SECONDS)
+            held = self.client.sync(ask, callback_timeout=FETCH_SECONDS)
         except (TimeoutError, OSError):  # `check` tells what is wrong
-            there = {}
-        return keys & set().union(*there.values()), set(there)
+            held = {}
+        asked = {future.key for future in futures}
+        return asked & set().union(*held.values()), set(held)
 
     def troubles(self) -> str:
         """What workers say of their condition, if it is not good."""
@@ -223,16 +222,14 @@ class Cluster:
     # ------------------------------------------------------------------ answers
 
     def finished(self, futures: Sequence[Any]) -> list[Any]:
-        """Those that are not pending any more, after a short wait."""
+        """Those that are not pending any more, after a short wait if all are."""
         from distributed import wait
 
-        finished = [future for future in futures if future.status != "pending"]
-        if not finished:
+        if all(future.status == "pending" for future in futures):
             # Time is up, or a future was cancelled: statuses tell.
             with contextlib.suppress(Exception), self.client.as_current():
                 wait(futures, timeout=_POLL_SECONDS, return_when="FIRST_COMPLETED")
-            finished = [future for future in futures if future.status != "pending"]
-        return finished
+        return [future for future in futures if future.status != "pending"]
 
     def answers(self, futures: Sequence[Any]) -> list[Answer | Lost]:
         """What calls returned, or that they must be repeated; their errors are raised.
@@ -247,16 +244,12 @@ class Cluster:
         except Exception:  # a worker went with its result, or is silent
             results = {}
         self._answered += results
-        return [
-            results[future] if future in results else self._answer(future)
-            for future in futures
-        ]
+        return [results.get(future) or self._answer(future) for future in futures]
 
     def _answer(self, future: Any) -> Answer | Lost:
         if future.status == "finished":
             try:
-                answer: Answer = future.result(timeout=FETCH_SECONDS)
-                return answer
+                return future.result(timeout=FETCH_SECONDS)  # type: ignore[no-any-return]
             except Exception as error:
                 self.check()
                 return Lost(f"the result was lost ({error})")
@@ -295,7 +288,3 @@ def _call(packed: bytes) -> Answer:
 
 def _ping() -> None:
     """On a worker: nothing, which shows that it is there."""
-
-
-def _came(reply: Any) -> bool:
-    return not isinstance(reply, BaseException)

@@ -146,9 +146,11 @@ def run_remote_task(task: RemoteTask) -> RemoteResult:
         for blocks, files, missed in zip(
             task.tasks, task.files, task.missed, strict=True
         ):
-            own = [_with_source(block, source) for block in blocks]
+            blocks = [_with_source(block, source) for block in blocks]
             states = _states(task.folder, files, read)
-            summary, states = run_blocks(task.model, task.params, own, states, missed)
+            summary, states = run_blocks(
+                task.model, task.params, blocks, states, missed
+            )
             sums.add(summary)
             new += states
         name = write_states(task.folder, new)
@@ -191,34 +193,38 @@ class Remembered:
     Parameters
     ----------
     limit : int
-        Bytes; what was kept first is forgotten first.
+        Bytes; what came first is forgotten first.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._kept: dict[Path, tuple[list[Any], int]] = {}
+        self._entries: dict[Path, tuple[list[Any], int]] = {}
 
     def keep(self, path: Path, states: list[Any]) -> None:
         with self._lock:
-            self._kept = {old: kept for old, kept in self._kept.items() if old.exists()}
-            self._kept[path] = states, bytes_of(states)
-            total = sum(size for _, size in self._kept.values())
+            self._entries = {
+                old: entry for old, entry in self._entries.items() if old.exists()
+            }
+            self._entries[path] = states, bytes_of(states)
+            total = sum(size for _, size in self._entries.values())
             while total > self._limit:
-                oldest = next(iter(self._kept))
-                total -= self._kept.pop(oldest)[1]
+                oldest = next(iter(self._entries))
+                total -= self._entries.pop(oldest)[1]
 
     def take(self, path: Path) -> list[Any] | None:
         """The states in a file, or None where they must be read."""
         with self._lock:
-            states, _ = self._kept.pop(path, (None, 0))
+            states, _ = self._entries.pop(path, (None, 0))
         return states
 
     def forget(self, folder: Path) -> None:
         """Forget all files of a folder."""
         with self._lock:
-            self._kept = {
-                path: kept for path, kept in self._kept.items() if path.parent != folder
+            self._entries = {
+                path: entry
+                for path, entry in self._entries.items()
+                if path.parent != folder
             }
 
 

@@ -37,8 +37,8 @@ class Watch:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._longest = 0.0
-        self._quiet: set[str] = set()
+        self._longest = 0.0  # seconds that a call took
+        self._quiet: set[str] = set()  # calls that nobody was at when last asked
 
     def run(
         self, function: Callable[..., Any], calls: Sequence[Call]
@@ -54,19 +54,20 @@ class Watch:
         try:
             for number in range(len(calls)):
                 while number not in done:
-                    finished, where = self.cluster.finished(list(pending)), set[str]()
+                    finished = self.cluster.finished(list(pending))
                     if finished:
-                        heard = time.monotonic()
                         lost = self._received(finished, pending, done)
+                        there: list[str] = []
                     else:
                         self.cluster.check()
-                        lost, where = self._silent(pending, time.monotonic() - heard)
-                    for which, why in lost.items():
-                        self._refuse(calls[which].name, attempts[which], why)
-                        attempts[which] += 1
-                        again = self.cluster.submit([packed[which]], [list(where)])
-                        pending[again[0]] = which
+                        lost, there = self._silent(pending, time.monotonic() - heard)
+                    if finished or lost:
                         heard = time.monotonic()
+                    for which, why in lost.items():
+                        self._refuse_last(calls[which].name, attempts[which], why)
+                        attempts[which] += 1
+                        (again,) = self.cluster.submit([packed[which]], [there])
+                        pending[again] = which
                 yield done.pop(number)
         finally:
             self.cluster.cancel(list(pending))
@@ -88,14 +89,14 @@ class Watch:
 
     def _silent(
         self, pending: dict[Any, int], seconds: float
-    ) -> tuple[dict[int, str], set[str]]:
+    ) -> tuple[dict[int, str], list[str]]:
         """Calls that must be taken for lost, and the workers who are there.
 
         A worker at a long call answers in the meantime; one that hangs does not.
         """
         patience = max(STALL_SECONDS, STALL_TIMES * self._longest)
         if seconds <= patience:
-            return {}, set()
+            return {}, []
         working, there = self.cluster.at_work(list(pending))
         if seconds > max(AT_WORK_SECONDS, patience):
             working = set()
@@ -104,9 +105,11 @@ class Watch:
         silent = [future for future in pending if future.key in quiet & self._quiet]
         self._quiet = quiet
         self.cluster.cancel(silent)
-        return {pending.pop(future): "nothing was heard" for future in silent}, there
+        return {pending.pop(future): "nothing was heard" for future in silent}, list(
+            there
+        )
 
-    def _refuse(self, name: str, attempts: int, why: str) -> None:
+    def _refuse_last(self, name: str, attempts: int, why: str) -> None:
         """Refuse what failed too often."""
         if attempts >= ATTEMPTS:
             why += self.cluster.troubles()

@@ -151,13 +151,13 @@ class Checkpoint:
         try:
             self._whole._complete_fit()
             begun = time.monotonic()
-            made = entry()  # the state of rows goes to the disk
+            content = entry()  # the state of rows goes to the disk
         except OSError as error:
             self._tell(error)
             self._written(begun)
         else:
-            if begun >= self._soonest(made):
-                self.write(number, made, begun)
+            if begun >= self._soonest(content):
+                self.write(number, content, begun)
 
     def _soonest(self, entry: Any) -> float:
         """When a first file may be written, as nobody knows yet how long it takes."""
@@ -309,39 +309,45 @@ def _read_entries(path: Path, rows: Path) -> dict[int, Any]:
         for number, entry in entries.items()
     ):
         raise ModelFormatError(f"{path}: {_NO_FIT}")
+    relocation = _Relocation(rows.absolute())
+    entries = {number: relocation.apply(entry) for number, entry in entries.items()}
     try:
-        return {number: _relocated(entry, rows) for number, entry in entries.items()}
+        for file in relocation.files:  # a damaged one counts as a damaged checkpoint
+            read_states(file)
     except DataError as error:
         raise ModelFormatError(
             f"{path}: the state of some of its rows is gone or damaged ({error})"
         ) from error
+    return entries
 
 
-def _relocated(value: Any, rows: Path) -> Any:
-    """With the files of the state of rows in `rows`: the folder may have been moved.
+class _Relocation:
+    """Points entries to the state of rows in `folder`, which may have been moved.
 
-    They are read, so that a damaged one counts as a damaged checkpoint.
+    `files` collects the files that they refer to; several states may share one.
     """
-    if isinstance(value, RunningLoop):
-        return replace(value, state=_relocated(value.state, rows))
-    if isinstance(value, LoopState):
-        return replace(
-            value,
-            rows=_relocated(value.rows, rows),
-            pending=_relocated(value.pending, rows),
-        )
-    if isinstance(value, Pending):
-        return replace(value, snapshots=_relocated(value.snapshots, rows))
-    if isinstance(value, tuple):
-        return tuple(_relocated(item, rows) for item in value)
-    if isinstance(value, State) and isinstance(value.handles, list):
-        folder = rows.absolute()
-        handles = [
-            str(folder / Path(handle).name) if isinstance(handle, str) else handle
-            for handle in value.handles
-        ]
-        for handle in handles:
-            if isinstance(handle, str):
-                read_states(Path(handle))
-        return replace(value, handles=handles)
-    return value
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.files: dict[Path, None] = {}
+
+    def apply(self, value: Any) -> Any:
+        if isinstance(value, RunningLoop):
+            return replace(value, state=self.apply(value.state))
+        if isinstance(value, LoopState):
+            rows, pending = self.apply(value.rows), self.apply(value.pending)
+            return replace(value, rows=rows, pending=pending)
+        if isinstance(value, Pending):
+            return replace(value, snapshots=self.apply(value.snapshots))
+        if isinstance(value, tuple):
+            return tuple(self.apply(item) for item in value)
+        if isinstance(value, State) and isinstance(value.handles, list):
+            return replace(value, handles=[self._handle(h) for h in value.handles])
+        return value
+
+    def _handle(self, handle: Any) -> Any:
+        if not isinstance(handle, str):
+            return handle
+        path = self._folder / Path(handle).name
+        self.files[path] = None
+        return str(path)

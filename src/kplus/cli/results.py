@@ -2,20 +2,17 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
 
 from kplus.base import answers
-from kplus.cli.scaling import Profile, number_columns, read_once
-from kplus.core.types import Array, Blocks, IntArray
-from kplus.data.categories import Coding
+from kplus.cli.scaling import Profile
+from kplus.cli.tables import Table
 
 __all__ = [
-    "Findings",
-    "Rows",
+    "Results",
     "column_words",
     "finite",
     "most_distinctive",
@@ -26,44 +23,24 @@ _MAX_COLUMNS = 6
 _MAX_RECORDS = 20
 
 
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a fit as the model saw them, and what their columns are."""
-
-    source: Blocks
-    names: Sequence[str]  # of the columns
-    coding: Coding | None  # None: all columns are numbers
-    profile: Profile  # of the columns in their own units
-    scaled: bool  # whether the model saw standardised columns
-
-    @property
-    def numbers(self) -> IntArray:
-        return number_columns(self.coding, self.source.n_features)
-
-    def parts(self, values: NDArray[Any]) -> Iterator[tuple[Array, NDArray[Any]]]:
-        """Blocks of rows, and of `values`, which has an entry per row."""
-        for start, rows in read_once(self.source):
-            yield rows, values[start : start + len(rows)]
-
-
-class Findings:
+class Results:
     """What ``kplus fit`` writes and reports; subclasses know a kind of model.
 
-    Parameters
-    ----------
-    model : fitted estimator
-    rows : Rows
-        Of the fit.
-    X : object
-        The same, as the model takes them.
+    `table` has the rows as the model saw them, whether its columns were `scaled` or
+    not; `profile` is that of the columns in their own units.
     """
 
     noun, size, picture = "cluster", "size", "clusters.png"
     headings: tuple[str, ...]  # after the name, the number of rows and the share
     scores: Sequence[str] = ("objective", "penalty")  # attributes; the first counts
+    priced: Any = True  # whether to tell the other scores beside the first
+    records: Any  # all that was found: a dict for each cluster or feature
 
-    def __init__(self, model: Any, rows: Rows, X: Any = None) -> None:
-        self.model, self.rows, self.X = model, rows, X
+    def __init__(
+        self, model: Any, table: Table, profile: Profile, scaled: bool = False
+    ) -> None:
+        self.model, self.table = model, table
+        self.profile, self.scaled = profile, scaled
 
     @property
     def n_found(self) -> int:
@@ -92,7 +69,6 @@ class Findings:
         raise NotImplementedError
 
     def draw(self, path: Path) -> None:
-        """Write the picture."""
         # A figure of its own, without pyplot: no screen is needed or touched.
         from matplotlib.figure import Figure
 
@@ -109,27 +85,17 @@ class Findings:
         """How good it is, for JSON."""
         return {name: finite(getattr(self.model, f"{name}_")) for name in self.scores}
 
-    @property
-    def priced(self) -> bool:
-        """Whether to report the other scores beside the first."""
-        raise NotImplementedError
-
     def quality(self) -> str:
         """How good it is, in words."""
-        first, *rest = Findings.measures(self).items()
+        first, *rest = Results.measures(self).items()
         return ", ".join(
             f"{name.replace('_', ' ')} {value:.6g}"
             for name, value in (*(rest if self.priced else ()), first)
             if value is not None
         )
 
-    @property
-    def records(self) -> list[dict[str, Any]]:
-        """All that was found, a record for each cluster or feature."""
-        raise NotImplementedError
-
     def as_json(self) -> dict[str, Any]:
-        """The same for JSON, and what else there is."""
+        """The records for JSON, and what else there is."""
         return {f"{self.noun}s": self.records}
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
@@ -140,9 +106,8 @@ class Findings:
         """Print what was found, or the largest of very many."""
         records, captions = self.records, [caption] if caption else []
         if len(records) > _MAX_RECORDS:
-            records = sorted(records, key=lambda record: -record[self.size])[
-                :_MAX_RECORDS
-            ]
+            by_size = sorted(records, key=lambda record: -record[self.size])
+            records = by_size[:_MAX_RECORDS]
             captions.insert(0, f"the largest {_MAX_RECORDS}; --json tells all")
         rows = [
             (
@@ -172,13 +137,13 @@ def most_distinctive(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def column_words(columns: Sequence[dict[str, Any]]) -> str:
     """Say in a line what `most_distinctive` returned."""
-    return ", ".join(map(_words, columns)) or "-"
-
-
-def _words(column: dict[str, Any]) -> str:
-    if "category" in column:
-        return f"{column['name']} {column['category']} {column['share']:.0%}"
-    return f"{column['name']} {column['deviation'] or 0:+.1f}"
+    words = [
+        f"{column['name']} {column['category']} {column['share']:.0%}"
+        if "category" in column
+        else f"{column['name']} {column['deviation']:+.1f}"
+        for column in columns
+    ]
+    return ", ".join(words) or "-"
 
 
 def print_table(
