@@ -6,7 +6,7 @@
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,8 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.group_sums import GroupSums
 from kplus.core.regroup import joined, relabelled, without
 from kplus.core.types import Array, Block, IntArray, Position, Proposal
-from kplus.craft.kernels import (
-    Choice,
-    Penalties,
-    add_up,
-    assign_rows,
-    choose_features,
-    cost_clusters,
-    fit_clusters,
-    weigh_tables,
-)
+from kplus.craft.kernels import Fitted, Rules, evaluate_clusters
+from kplus.craft.kernels_rows import add_up, assign_rows
 from kplus.craft.layout import Layout
 
 __all__ = [
@@ -33,6 +25,7 @@ __all__ = [
     "CraftModel",
     "DropClusters",
     "JoinClusters",
+    "Penalties",
     "SortClusters",
     "by_size",
 ]
@@ -80,6 +73,15 @@ class ClusterSums(GroupSums):
         return super().__isub__(other)
 
 
+class Penalties(NamedTuple):
+    """What features and clusters cost, given the sums of all rows."""
+
+    whole: Array  # (F,) sums of all rows, which give the background
+    total: float  # their weight
+    costs: Array  # (D,) of each feature
+    penalty: float  # of each cluster
+
+
 @dataclass(frozen=True)
 class Clusters:
     """Parameters fitted to sums, in the form in which rows are scored.
@@ -91,7 +93,7 @@ class Clusters:
     shares : (K,)
         Logarithms of the clusters' shares of the rows.
     gains : (K, D)
-        What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
+        What each feature gains in each cluster, see `kernels.fit_clusters`.
     chosen : (K, D)
         Which features count.
     cluster_costs : (K,)
@@ -180,10 +182,9 @@ class CraftModel:
             return -1
         return max(1, round(self.fraction * self.n_features))
 
-    @property
-    def choice(self) -> Choice:
+    def rules(self, penalties: Penalties) -> Rules:
         """How clusters are fitted, for the kernels."""
-        return Choice(self.smoothing, self.budget, self.sharing)
+        return Rules(*penalties, self.smoothing, self.budget, self.sharing)
 
     def penalties(self, whole: Array, total: float) -> Penalties:
         """Costs for a table with these sums: ½ log N for each parameter."""
@@ -203,17 +204,19 @@ class CraftModel:
 
     def clusters(self, sums: Array, counts: Array, penalties: Penalties) -> Clusters:
         """Fit clusters, each by itself a candidate or part of a partition."""
-        layout, K = self.layout, len(counts)
-        gains, weights = np.empty((K, self.n_features)), np.empty((K, self.n_features))
-        tables = np.empty((layout.n_sums, K))
-        chosen, cluster_costs = np.empty(gains.shape, np.bool_), np.empty(K)
-        fit_clusters(sums, penalties.whole, layout.sums, self.smoothing, gains, tables)
-        choose_features(
-            gains, penalties.costs, counts > 0.0, self.budget, self.sharing, chosen,
+        layout, K, D = self.layout, len(counts), self.n_features
+        gains, weights = np.empty((2, K, D))
+        tables, chosen = np.empty((layout.n_sums, K)), np.empty((K, D), np.bool_)
+        cluster_costs = np.empty(K)
+        fitted = Fitted(
+            gains,
             weights,
-        )  # fmt: skip
-        weigh_tables(tables, weights, layout.sums)
-        cost_clusters(gains, weights, counts, penalties, cluster_costs)
+            chosen.view(np.uint8),
+            tables,
+            cluster_costs,
+            np.empty((3, D)),
+        )
+        evaluate_clusters(sums, counts, layout.sums, self.rules(penalties), fitted)
         with np.errstate(divide="ignore"):
             shares = np.log(counts / penalties.total)
         return Clusters(tables, shares, gains, chosen, cluster_costs)

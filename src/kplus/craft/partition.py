@@ -5,15 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.craft.kernels import (
-    Penalties,
-    add_up,
-    converge,
-    cross_sums,
-    distances_to,
-)
+from kplus.craft.kernels import Fitted, converge
+from kplus.craft.kernels_rows import add_up, cross_sums, distances_to
 from kplus.craft.layout import Rows
-from kplus.craft.model import CraftModel
+from kplus.craft.model import CraftModel, Penalties
 
 __all__ = [
     "Partition",
@@ -77,13 +72,17 @@ class Table:
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
     ) -> Partition:
         """Go to the nearest optimum; clusters that lose all rows are gone."""
-        model, layout = self.model, self.model.layout
+        layout, D = self.model.layout, self.model.n_features
         labels = labels.astype(np.int64)
         sums, counts = np.empty((K, layout.n_sums)), np.empty(K)
         cluster_costs = np.empty(K)
+        fitted = Fitted(
+            np.empty((K, D)), np.empty((K, D)), np.empty((K, D), np.uint8),
+            np.empty((layout.n_sums, K)), cluster_costs, np.empty((3, D)),
+        )  # fmt: skip
         converge(
-            self.rows.encoded, layout.sums, self.penalties, model.choice,
-            _WARM if warm else 0, most, labels, (sums, counts, cluster_costs),
+            self.rows.encoded, layout.sums, self.model.rules(self.penalties),
+            _WARM if warm else 0, most, labels, sums, counts, fitted,
         )  # fmt: skip
         alive = counts > 0.0
         if not alive.all():
@@ -101,8 +100,9 @@ class Table:
 
     def distances(self, row: int) -> Array:
         """How far all rows are from one of them."""
-        layout, out = self.model.layout, np.empty(len(self.rows))
-        distances_to(self.rows.encoded, layout.sums, row, out)
+        rows, layout, out = self.rows, self.model.layout, np.empty(len(self.rows))
+        missing = layout.starts + layout.widths
+        distances_to(row, rows.numbers, rows.codes, layout.scored, missing, out)
         return out
 
 
@@ -182,7 +182,7 @@ def _single_cuts(part: Table, sums: Array, count: float) -> list[IntArray]:
     place = _places(part, sums, count)
     n_cuts = scored + int(np.count_nonzero(place >= 0))
     one, n_one = np.zeros((n_cuts, layout.n_sums)), np.zeros(n_cuts)
-    cross_sums(rows.encoded, layout.sums, middles, place, one, n_one)
+    cross_sums(rows.numbers, rows.codes, rows.weights, middles, place, one, n_one)
     useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
     if not len(useful):
         return []

@@ -16,7 +16,7 @@ from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import joined, without
 from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
-from kplus.craft.kernels import add_up, score_rows
+from kplus.craft.kernels_rows import add_up, score_rows
 from kplus.craft.layout import Layout
 from kplus.craft.model import (
     Clusters,
