@@ -107,20 +107,8 @@ class _Columns:
 @cy.final
 @cy.dataclasses.dataclass(eq=False, repr=False)
 @cy.cclass
-class _Clusters:
-    """`Clusters`, for loops."""
-
-    chosen: cy.const[cy.uchar][:, ::1]
-    means: cy.const[cy.double][:, ::1]
-    variances: cy.const[cy.double][:, ::1]
-    costs: cy.const[cy.double][:, ::1]
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
 class _Fitted:
-    """`Clusters`, for loops that fit them."""
+    """`Clusters`, for loops."""
 
     chosen: cy.uchar[:, ::1]
     means: cy.double[:, ::1]
@@ -140,55 +128,66 @@ class _Sums:
     counts: cy.double[:, ::1]
 
 
-@cy.cfunc
-def _columns(of: Any) -> _Columns:
-    return _Columns(*of._replace(constant=of.constant.view(np.uint8)))
-
-
-@cy.cfunc
-def _clusters(of: Any) -> _Clusters:
-    return _Clusters(*of._replace(chosen=of.chosen.view(np.uint8)))
-
-
-@cy.cfunc
-def _fitted(of: Any) -> _Fitted:
-    return _Fitted(*of._replace(chosen=of.chosen.view(np.uint8)))
-
-
 # --------------------------------------------------------------------------- rows
+
+
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Costs:
+    """Rows and what they cost in clusters."""
+
+    X: cy.const[cy.double][:, ::1]
+    first: cy.const[cy.longlong][::1]  # (D,) as in `Columns`
+    categories: cy.const[cy.longlong][::1]  # columns of categories
+    means: cy.const[cy.double][:, ::1]  # (K, D)
+    factors: cy.const[cy.double][:, ::1]  # (K, D) 1/(2σ²) of chosen numbers, else 0
+    costs: cy.const[cy.double][:, ::1]  # (K, categories) −log η if chosen, else −log η0
+    features: cy.const[cy.double][::1]  # (K,) F_Δ of the chosen features
+
+
+@cy.cfunc
+def _costs_of(X: Any, clusters: Any, columns: Any, feature_cost: Any) -> _Costs:
+    chosen, numbers = clusters.chosen, columns.first < 0
+    return _Costs(
+        X,
+        columns.first,
+        np.flatnonzero(~numbers),
+        clusters.means,
+        np.divide(
+            0.5,
+            clusters.variances,
+            out=np.zeros(chosen.shape),
+            where=chosen & numbers,
+        ),
+        np.where(
+            np.repeat(chosen, columns.widths, axis=1), clusters.costs, columns.costs
+        ),
+        feature_cost * np.count_nonzero(chosen, axis=1),
+    )
 
 
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _row_cost(
-    X: cy.const[cy.double][:, ::1],
-    n: cy.Py_ssize_t,
-    clusters: _Clusters,
-    k: cy.Py_ssize_t,
-    columns: _Columns,
-    feature_cost: cy.double,
-) -> cy.double:
+def _row_cost(of: _Costs, n: cy.Py_ssize_t, k: cy.Py_ssize_t) -> cy.double:
     """d_nk of Algorithm 2."""
     cost: cy.double = 0.0
-    n_chosen: cy.Py_ssize_t = 0
-    for d in range(X.shape[1]):
-        chosen: cy.bint = clusters.chosen[k, d]
-        n_chosen += chosen
-        x: cy.double = X[n, d]
-        if x != x:
-            continue
-        if columns.first[d] >= 0:
-            place = columns.first[d] + cy.cast(cy.longlong, x)
-            cost += clusters.costs[k, place] if chosen else columns.costs[place]
-        elif chosen:
-            diff: cy.double = x - clusters.means[k, d]
-            cost += diff * diff / (2.0 * clusters.variances[k, d])
-    return cost + n_chosen * feature_cost
+    D, Q = of.first.shape[0], of.categories.shape[0]
+    for d in range(D if Q < D else 0):
+        diff: cy.double = of.X[n, d] - of.means[k, d]
+        term: cy.double = diff * diff * of.factors[k, d]
+        cost += term if (diff == diff) & (of.factors[k, d] > 0.0) else 0.0
+    for c in range(Q):
+        column = of.categories[c]
+        x: cy.double = of.X[n, column]
+        if x == x:
+            cost += of.costs[k, of.first[column] + cy.cast(cy.longlong, x)]
+    return cost + of.features[k]
 
 
 def walk_rows(
-    X: cy.const[cy.double][:, ::1],
+    X: Any,
     weights: cy.const[cy.double][::1],
     start: cy.Py_ssize_t,
     clusters: Any,
@@ -203,16 +202,17 @@ def walk_rows(
     cluster costs more than opening one, and returns its number, or that of all rows. A
     row of weight below 1 costs its share.
     """
-    here, table = _clusters(clusters), _columns(columns)
-    stop: cy.Py_ssize_t = X.shape[0]
+    costs = _costs_of(X, clusters, columns, penalties.feature)
+    stop: cy.Py_ssize_t = labels.shape[0]
     with cy.nogil:
-        for n in range(start, X.shape[0]):
-            best: cy.double = _row_cost(X, n, here, 0, table, penalties.feature)
-            labels[n] = 0
+        for n in range(start, labels.shape[0]):
+            best: cy.double = _row_cost(costs, n, 0)
+            at: cy.Py_ssize_t = 0
             for k in range(1, K):
-                cost = _row_cost(X, n, here, k, table, penalties.feature)
+                cost = _row_cost(costs, n, k)
                 if cost < best:
-                    best, labels[n] = cost, k
+                    best, at = cost, k
+            labels[n] = at
             if min(weights[n], 1.0) * best > penalties.opening:
                 stop = n
                 break
@@ -220,22 +220,18 @@ def walk_rows(
 
 
 def cost_table(
-    X: cy.const[cy.double][:, ::1],
-    clusters: Any,
-    columns: Any,
-    feature_cost: cy.double,
-    out: cy.double[:, ::1],
+    X: Any, clusters: Any, columns: Any, feature_cost: Any, out: cy.double[:, ::1]
 ) -> None:
     """out_nk = d_nk of Algorithm 2, for every row and cluster."""
-    here, table = _clusters(clusters), _columns(columns)
+    costs = _costs_of(X, clusters, columns, feature_cost)
     with cy.nogil:
         for n in range(out.shape[0]):
             for k in range(out.shape[1]):
-                out[n, k] = _row_cost(X, n, here, k, table, feature_cost)
+                out[n, k] = _row_cost(costs, n, k)
 
 
 def total_cost(
-    X: cy.const[cy.double][:, ::1],
+    X: Any,
     weights: cy.const[cy.double][::1],
     labels: cy.const[cy.longlong][::1],
     clusters: Any,
@@ -245,11 +241,11 @@ def total_cost(
 
     CRAFT section 2.
     """
-    here, table = _clusters(clusters), _columns(columns)
+    costs = _costs_of(X, clusters, columns, 0.0)
     total: cy.double = 0.0
     with cy.nogil:
-        for n in range(X.shape[0]):
-            total += weights[n] * _row_cost(X, n, here, labels[n], table, 0.0)
+        for n in range(labels.shape[0]):
+            total += weights[n] * _row_cost(costs, n, labels[n])
     return total
 
 
@@ -305,6 +301,16 @@ def _add_row(
             to.counts[k, first[d] + cy.cast(cy.longlong, x)] += w
         else:
             to.means[k, d] += w * x
+
+
+@cy.cfunc
+def _columns(of: Any) -> _Columns:
+    return _Columns(*of._replace(constant=of.constant.view(np.uint8)))
+
+
+@cy.cfunc
+def _fitted(of: Any) -> _Fitted:
+    return _Fitted(*of._replace(chosen=of.chosen.view(np.uint8)))
 
 
 def fit_clusters(sums: Any, columns: Any, rules: Rules, clusters: Any) -> None:
