@@ -421,10 +421,10 @@ def test_cross_sums(levels):
             sides.append(X[:, layout.categories[q]] == t)
     sums, counts = np.zeros((len(sides), layout.n_sums)), np.zeros(len(sides))
     cross_sums(rows.numbers, rows.codes, rows.weights, middles, place, sums, counts)
-    for cut, side in enumerate(sides):
+    for split, side in enumerate(sides):
         expected = statistics_of(rows, np.where(side, 0, -1), 1, layout.n_sums)
-        np.testing.assert_allclose(sums[cut], expected[0][0], atol=1e-12)
-        assert counts[cut] == pytest.approx(expected[1][0])
+        np.testing.assert_allclose(sums[split], expected[0][0], atol=1e-12)
+        assert counts[split] == pytest.approx(expected[1][0])
 
 
 @every_kind

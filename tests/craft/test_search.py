@@ -256,7 +256,7 @@ def test_canonical_rows(seed):
         assert weight == weights[equal].sum()
 
 
-# ------------------------------------------------------------- splits, joins, seeds
+# ------------------------------------------------------------ splits, merges, seeds
 
 
 @pytest.mark.parametrize("settings", [{}, {"fraction": 0.5}, {"penalty": 3.0}])
@@ -287,11 +287,11 @@ def test_what_cannot_be_split():
     assert best_split(table, at, 0, rng) is None  # equal ones
 
 
-def test_joins_change_j_as_they_say():
+def test_merges_change_j_as_they_say():
     X, z = mixed_rows(groups=4)
     table = table_of(X, MIXED)
     at = table.converge(z, 4, most=0)
-    pairs, losses = Search(table, np.random.default_rng(0), 99)._joins(at)
+    pairs, losses = Search(table, np.random.default_rng(0), 99)._merges(at)
     assert len(pairs) == 6
     for (i, j), loss in zip(pairs, losses, strict=True):
         labels = np.where(z == j, i, z)

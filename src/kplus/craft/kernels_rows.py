@@ -89,10 +89,10 @@ def cross_sums(
     sums: cy.double[:, ::1],
     counts: cy.double[::1],
 ) -> None:
-    """Sums of the rows on one side of every cut along a single feature.
+    """Sums of the rows on one side of every split along a single feature.
 
-    Not in the paper. The first cuts take the rows with z above `middles`; the others
-    those with one category, `place[code]` being the number of the cut, or -1.
+    Not in the paper. The first splits take the rows with z above `middles`; the others
+    those with one category, `place[code]` being the number of the split, or -1.
     """
     P, scored = numbers.shape[1] // 3, middles.shape[0]
     with cy.nogil:

@@ -1,7 +1,7 @@
 """CRAFT as a model of the loop: parameters, sums, objective, and moves.
 
 `ClusterSums` are the sums of rows, `Clusters` the parameters fitted to them, and
-`CraftModel` the functions of the loop. `DropClusters`, `JoinClusters` and
+`CraftModel` the functions of the loop. `DropClusters`, `MergeClusters` and
 `SortClusters` change the number and the order of clusters between two passes.
 """
 
@@ -24,7 +24,7 @@ __all__ = [
     "Clusters",
     "CraftModel",
     "DropClusters",
-    "JoinClusters",
+    "MergeClusters",
     "Penalties",
     "SortClusters",
     "by_size",
@@ -221,10 +221,10 @@ class CraftModel:
             shares = np.log(counts / penalties.total)
         return Clusters(tables, shares, gains, chosen, cluster_costs)
 
-    def join_changes(
+    def merge_changes(
         self, sums: Array, counts: Array, cluster_costs: Array, penalties: Penalties
     ) -> tuple[IntArray, Array]:
-        """All pairs of clusters, and how the objective changes if they are joined.
+        """All pairs of clusters, and how the objective changes if they are merged.
 
         Exact without sharing; with it, other clusters' features may change as well.
         """
@@ -320,8 +320,8 @@ class DropClusters:
         return _regrouped(at.model, total, old_to_new, total.K - len(empty))
 
 
-class JoinClusters:
-    """After convergence, join the two clusters that gain most by it."""
+class MergeClusters:
+    """After convergence, merge the two clusters that gain most by it."""
 
     def propose(
         self, at: Position[CraftModel, Clusters, ClusterSums]
@@ -331,7 +331,7 @@ class JoinClusters:
             return None
         now = float(updated.cluster_costs.sum())
         penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
-        pairs, changes = model.join_changes(
+        pairs, changes = model.merge_changes(
             total.sums, total.counts, updated.cluster_costs, penalties
         )
         first, second = pairs[np.argmin(changes)]
