@@ -86,24 +86,27 @@ def cross_sums(
     weights: cy.const[cy.double][::1],
     middles: cy.const[cy.double][::1],
     place: cy.const[cy.longlong][::1],
+    first: cy.Py_ssize_t,
     sums: cy.double[:, ::1],
     counts: cy.double[::1],
 ) -> None:
     """Sums of the rows on one side of every split along a single feature.
 
-    Not in the paper. The first splits take the rows with z above `middles`; the others
-    those with one category, `place[code]` being the number of the split, or -1.
+    Not in the paper. The splits with the lowest numbers take the rows with z above
+    `middles`; the others those with one category, `place[code]` being the number of the
+    split, or -1. There is room for the splits from `first` on.
     """
-    P, scored = numbers.shape[1] // 3, middles.shape[0]
+    P, n_splits = numbers.shape[1] // 3, counts.shape[0]
+    last_number = min(middles.shape[0], first + n_splits)
     with cy.nogil:
         for n in range(numbers.shape[0]):
-            for p in range(scored):
+            for p in range(first, last_number):
                 if numbers[n, p] != 0.0 and numbers[n, P + p] > middles[p]:
-                    counts[p] += weights[n]
-                    _add_row(numbers, codes, n, weights[n], sums, p)
+                    counts[p - first] += weights[n]
+                    _add_row(numbers, codes, n, weights[n], sums, p - first)
             for q in range(codes.shape[1]):
-                at: cy.Py_ssize_t = place[codes[n, q]]
-                if at >= 0:
+                at: cy.Py_ssize_t = place[codes[n, q]] - first
+                if 0 <= at < n_splits:
                     counts[at] += weights[n]
                     _add_row(numbers, codes, n, weights[n], sums, at)
 

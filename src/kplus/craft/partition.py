@@ -25,6 +25,7 @@ _SEED = 20160509  # of the projection by which rows are sorted; any number will 
 _N_SPLITS = 3  # splits along single features that are tried in full
 _N_PAIRS = 3  # and pairs of rows
 _MOST_SPLITS = 400  # categories that are tried
+_MOST_SUMS = 2**20  # numbers in the sums of the splits that are compared at a time
 _LEAST_ROWS = 2
 
 
@@ -181,16 +182,24 @@ def _single_splits(part: Table, sums: Array, count: float) -> list[IntArray]:
     )  # fmt: skip
     place = _places(part, sums, count)
     n_splits = scored + int(np.count_nonzero(place >= 0))
-    one, n_one = np.zeros((n_splits, layout.n_sums)), np.zeros(n_splits)
-    cross_sums(rows.numbers, rows.codes, rows.weights, middles, place, one, n_one)
-    useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
-    if not len(useful):
-        return []
-    one, n_one = one[useful], n_one[useful]
-    costs = part.cluster_costs(one, n_one)
-    costs += part.cluster_costs(sums - one, count - n_one)
-    first = useful[np.argsort(costs, kind="stable")[:_N_SPLITS]]
-    return [_parts(part, int(split), middles, place) for split in first]
+    size = max(1, _MOST_SUMS // layout.n_sums)
+    tried, costs = [np.empty(0, np.int64)], [np.empty(0)]
+    for first in range(0, n_splits, size):
+        n_one = np.zeros(min(size, n_splits - first))
+        one = np.zeros((len(n_one), layout.n_sums))
+        cross_sums(
+            rows.numbers, rows.codes, rows.weights, middles, place, first, one, n_one
+        )
+        useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
+        one, n_one = one[useful], n_one[useful]
+        others = part.cluster_costs(sums - one, count - n_one)
+        tried.append(first + useful)
+        costs.append(part.cluster_costs(one, n_one) + others)
+    best = np.argsort(np.concatenate(costs), kind="stable")[:_N_SPLITS]
+    return [
+        _parts(part, int(split), middles, place)
+        for split in np.concatenate(tried)[best]
+    ]
 
 
 def _places(part: Table, sums: Array, count: float) -> IntArray:
