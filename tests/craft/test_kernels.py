@@ -6,20 +6,21 @@ from scipy.stats import norm, yeojohnson
 
 from craft_objective import background_of, gains_of, statistics_of, value_of
 from kplus.craft.kernels import (
-    Categories,
-    Choice,
-    Numbers,
-    Penalties,
-    add_up,
-    assign_rows,
+    Fitted,
+    Rules,
     choose_features,
     converge,
     cost_clusters,
-    cross_sums,
-    encode_rows,
     fit_clusters,
-    score_rows,
     weigh_tables,
+)
+from kplus.craft.kernels_encode import Categories, Numbers, encode_rows
+from kplus.craft.kernels_rows import (
+    add_up,
+    assign_rows,
+    cross_sums,
+    distances_to,
+    score_rows,
 )
 from kplus.craft.layout import Layout
 
@@ -59,14 +60,44 @@ def design(layout, rows):
     return np.hstack([rows.numbers, onehot])
 
 
+def rules(
+    costs, budget=-1, sharing=0.0, whole=(), total=1.0, penalty=0.0, smoothing=1.0
+):
+    return Rules(
+        np.array(whole, float), total, costs, penalty, smoothing, budget, sharing
+    )
+
+
+def room(gains=None, weights=None, chosen=None, tables=None, costs=None):
+    """Arrays for the kernels to read or fill; those that are not given stay unused."""
+    none = np.empty((0, 0))
+    D = next(part.shape[1] for part in (gains, weights, none) if part is not None)
+    return Fitted(
+        none if gains is None else gains,
+        none if weights is None else weights,
+        np.empty((0, 0), np.uint8) if chosen is None else chosen.view(np.uint8),
+        none if tables is None else tables,
+        np.empty(0) if costs is None else costs,
+        np.full((3, D), np.nan),
+    )
+
+
 def fitted(layout, rows, labels, K, smoothing=1.0):
     """Sums, gains and tables of some clusters."""
     sums, counts = statistics_of(rows, labels, K, layout.n_sums)
-    whole = sums.sum(axis=0)
+    how = rules(np.empty(0), whole=sums.sum(axis=0), smoothing=smoothing)
     gains = np.full((K, len(layout.columns)), np.nan)
     tables = np.full((layout.n_sums, K), np.nan)
-    fit_clusters(sums, whole, layout.sums, smoothing, gains, tables)
+    fit_clusters(sums, layout.sums, how, room(gains, tables=tables))
     return sums, counts, gains, tables
+
+
+def choose(gains, costs, present, budget, sharing):
+    """Which features count, and their weights."""
+    chosen, weights = np.ones(gains.shape, bool), np.full(gains.shape, np.nan)
+    counts, how = np.where(present, 2.5, 0.0), rules(costs, budget, sharing)
+    choose_features(counts, how, room(gains, weights, chosen))
+    return chosen, weights
 
 
 # ---------------------------------------------------------------------- encode_rows
@@ -264,8 +295,7 @@ def test_choose_features_is_the_best_choice(budget, sharing, seed):
     rng = np.random.default_rng(seed)
     gains, costs = rng.normal(scale=3.0, size=(4, 6)), rng.uniform(0.0, 2.0, 6)
     present = np.array([True, True, False, True])
-    chosen, weights = np.empty((4, 6), bool), np.empty((4, 6))
-    choose_features(gains, costs, present, budget, sharing, chosen, weights)
+    chosen, weights = choose(gains, costs, present, budget, sharing)
     if budget >= 0:
         np.testing.assert_array_equal(chosen[present].sum(axis=1), budget)
     shared = (1.0 - sharing) * chosen + sharing * chosen[present].mean(axis=0)
@@ -275,13 +305,23 @@ def test_choose_features_is_the_best_choice(budget, sharing, seed):
     assert value == pytest.approx(value_of(gains - costs, present, budget, sharing))
 
 
+@pytest.mark.parametrize("budget", range(8))
+def test_ties_between_features_go_to_the_lower_number(budget):
+    """Also where there are fewer features than the budget, or infinite gains."""
+    gains = np.array([[1.0, 2.0, 2.0, 1.0, 2.0, -np.inf], [0.0] * 6])
+    chosen, _ = choose(gains, np.zeros(6), np.ones(2, bool), budget, 0.0)
+    order = [1, 2, 4, 0, 3, 5]
+    np.testing.assert_array_equal(np.flatnonzero(chosen[0]), sorted(order[:budget]))
+    np.testing.assert_array_equal(np.flatnonzero(chosen[1]), np.arange(6)[:budget])
+
+
 def test_cost_clusters():
     rng = np.random.default_rng(0)
     gains, weights = rng.normal(size=(3, 4)), rng.uniform(size=(3, 4))
     costs, counts = rng.uniform(size=4), np.array([5.0, 0.0, 3.0])
     cluster_costs = np.full(3, np.nan)
-    penalties = Penalties(np.empty(0), 8.0, costs, 1.5)
-    cost_clusters(gains, weights, counts, penalties, cluster_costs)
+    how = rules(costs, total=8.0, penalty=1.5)
+    cost_clusters(counts, how, room(gains, weights, costs=cluster_costs))
     for k in (0, 2):
         worth = weights[k] @ (gains[k] - costs)
         expected = 1.5 - counts[k] * np.log(counts[k] / 8.0) - worth
@@ -304,7 +344,7 @@ def test_weigh_tables(levels, numeric):
     for q in range(len(layout.widths)):
         at = layout.places(q)
         expected[at] = plain[at] * weights[:, layout.scored + q]
-    weigh_tables(tables, weights, layout.sums)
+    weigh_tables(layout.sums, room(weights=weights, tables=tables))
     np.testing.assert_allclose(tables, expected)
 
 
@@ -315,22 +355,20 @@ def converged(layout, rows, labels, K, *, warm=0, most=100, budget=-1, sharing=0
     whole, total = statistics_of(rows, 0 * labels, 1, layout.n_sums)
     costs = np.full(len(layout.columns), 1.5)
     sums, counts, cluster_costs = np.empty((K, layout.n_sums)), np.empty(K), np.empty(K)
-    penalties = Penalties(whole[0], total[0], costs, 2.0)
-    choice, found = Choice(1.0, budget, sharing), (sums, counts, cluster_costs)
-    J = converge(
-        rows.encoded, layout.sums, penalties, choice, warm, most, labels, found
-    )
-    return J, sums, counts, cluster_costs
+    gains, weights = np.empty((2, K, len(costs)))
+    out = room(gains, weights, gains > 0.0, np.empty((layout.n_sums, K)), cluster_costs)
+    how = rules(costs, budget, sharing, whole[0], total[0], penalty=2.0)
+    converge(rows.encoded, layout.sums, how, warm, most, labels, sums, counts, out)
+    return cluster_costs.sum(), sums, counts
 
 
 def one_round(layout, rows, labels, K, budget, sharing, warm):
     """Objective of a partition, and where its rows would go."""
     _, counts, gains, tables = fitted(layout, rows, labels, K)
     costs, weights = np.full(gains.shape[1], 1.5), np.ones_like(gains)
-    chosen = np.empty(gains.shape, bool)
     if not warm:
-        choose_features(gains, costs, counts > 0, budget, sharing, chosen, weights)
-    weigh_tables(tables, weights, layout.sums)
+        _, weights = choose(gains, costs, counts > 0, budget, sharing)
+    weigh_tables(layout.sums, room(weights=weights, tables=tables))
     with np.errstate(divide="ignore"):
         shares = np.log(counts / counts.sum())
     n = counts[counts > 0]
@@ -354,12 +392,11 @@ def test_converge_takes_turns(levels, budget, sharing, warm, most):
             break
         ours = new
     how = {"warm": warm, "most": most, "budget": budget, "sharing": sharing}
-    J, sums, counts, cluster_costs = converged(layout, rows, labels, 3, **how)
+    J, sums, counts = converged(layout, rows, labels, 3, **how)
     np.testing.assert_array_equal(labels, ours)
     expected = statistics_of(rows, labels, 3, layout.n_sums)
     np.testing.assert_allclose(sums, expected[0], atol=1e-12)
     np.testing.assert_allclose(counts, expected[1])
-    assert pytest.approx(cluster_costs.sum()) == J
     if most > warm or warm == 0:
         now, _ = one_round(layout, rows, labels, 3, budget, sharing, False)
         assert pytest.approx(now, rel=1e-9, abs=1e-9) == J
@@ -383,8 +420,29 @@ def test_cross_sums(levels):
             place[layout.starts[q] + t] = len(sides)
             sides.append(X[:, layout.categories[q]] == t)
     sums, counts = np.zeros((len(sides), layout.n_sums)), np.zeros(len(sides))
-    cross_sums(rows.encoded, layout.sums, middles, place, sums, counts)
-    for cut, side in enumerate(sides):
+    half = len(sides) // 2
+    for first, some in ((0, slice(half)), (half, slice(half, None))):
+        cross_sums(
+            rows.numbers, rows.codes, rows.weights, middles, place, first,
+            sums[some], counts[some],
+        )  # fmt: skip
+    for split, side in enumerate(sides):
         expected = statistics_of(rows, np.where(side, 0, -1), 1, layout.n_sums)
-        np.testing.assert_allclose(sums[cut], expected[0][0], atol=1e-12)
-        assert counts[cut] == pytest.approx(expected[1][0])
+        np.testing.assert_allclose(sums[split], expected[0][0], atol=1e-12)
+        assert counts[split] == pytest.approx(expected[1][0])
+
+
+@every_kind
+@pytest.mark.parametrize("numeric", ["gaussian", "quantile", "yeo-johnson"])
+def test_distances_to_a_row(levels, numeric):
+    X, layout, rows = coded(levels, numeric=numeric)
+    P, expected = layout.P, np.zeros(50)
+    for p in range(layout.scored):
+        z = np.where(rows.numbers[:, p] > 0, rows.numbers[:, P + p], np.nan)
+        expected += 0.5 * np.nan_to_num(z - z[7]) ** 2
+    for q, d in enumerate(layout.categories):
+        both = ~np.isnan(X[:, d]) & ~np.isnan(X[7, d])
+        expected += both & (rows.codes[:, q] != rows.codes[7, q])
+    missing, out = layout.starts + layout.widths, np.full(50, np.nan)
+    distances_to(7, rows.numbers, rows.codes, layout.scored, missing, out)
+    np.testing.assert_allclose(out, expected, atol=1e-12)

@@ -16,7 +16,7 @@ from kplus.craft.model import (
     ClusterSums,
     CraftModel,
     DropClusters,
-    JoinClusters,
+    MergeClusters,
 )
 from kplus.data.blocks import ArrayBlocks
 
@@ -60,7 +60,7 @@ class CraftLaws(Laws):
         )
 
     def moves(self):
-        return [DropClusters(), JoinClusters()]
+        return [DropClusters(), MergeClusters()]
 
     def statistics(self, total):
         return [total.sums, total.counts]
@@ -346,14 +346,14 @@ def test_what_cannot_be_summed_is_refused(value, numeric):
         visit(model, params, X, weights)
 
 
-def test_regroup_joins_what_has_the_same_number():
+def test_regroup_merges_what_has_the_same_number():
     X, weights, z = mixed_rows()
     model = model_of(X, weights)
     old_to_new = np.array([1, 0, 1])
-    joined = sums_of(model, X, weights, z, 3).regroup(old_to_new, 2)
+    merged = sums_of(model, X, weights, z, 3).regroup(old_to_new, 2)
     expected = sums_of(model, X, weights, old_to_new[z], 2)
-    np.testing.assert_allclose(joined.sums, expected.sums)
-    np.testing.assert_allclose(joined.counts, expected.counts)
+    np.testing.assert_allclose(merged.sums, expected.sums)
+    np.testing.assert_allclose(merged.counts, expected.counts)
 
 
 # ------------------------------------------------------------------- awkward tables

@@ -11,7 +11,7 @@ from kplus.craft.model import (
     ClusterSums,
     CraftModel,
     DropClusters,
-    JoinClusters,
+    MergeClusters,
     SortClusters,
     by_size,
 )
@@ -95,18 +95,18 @@ def test_dropping_does_not_change_what_is_shared():
     assert proposal.params.cluster_costs.sum() == pytest.approx(before)
 
 
-# -------------------------------------------------------------------------- join
+# ------------------------------------------------------------------------- merge
 
 
 @pytest.mark.parametrize("sharing", [0.0, 0.5])
 @pytest.mark.parametrize("fraction", [None, 0.5])
-def test_halves_of_a_group_are_joined(fraction, sharing):
+def test_halves_of_a_group_are_merged(fraction, sharing):
     X, weights, z = rows()
     model = model_of(X, weights, fraction=fraction, sharing=sharing)
     labels = z.copy()
     labels[(z == 1) & (np.arange(60) % 2 == 0)] = 3
     total = sums_of(model, X, weights, labels, 4)
-    proposal = propose(JoinClusters(), model, total)
+    proposal = propose(MergeClusters(), model, total)
     np.testing.assert_array_equal(proposal.old_to_new, [0, 1, 2, 1])
     check_exact(proposal, model, X, weights, labels)
     change = proposal.params.cluster_costs.sum() - model.objective(None, total)
@@ -115,8 +115,8 @@ def test_halves_of_a_group_are_joined(fraction, sharing):
     assert change < 0.0
 
 
-def test_the_best_pair_is_joined():
-    """Of all pairs of a bad partition, the one that brute force would join."""
+def test_the_best_pair_is_merged():
+    """Of all pairs of a bad partition, the one that brute force would merge."""
     X, weights, _ = rows()
     model = model_of(X, weights)
     labels = np.random.default_rng(3).integers(0, 5, 60)
@@ -124,10 +124,10 @@ def test_the_best_pair_is_joined():
     found = {}
     for i in range(5):
         for j in range(i + 1, 5):
-            joined = np.where(labels == j, i, labels)
-            found[i, j] = brute(model, X, weights, joined, 5)
+            merged = np.where(labels == j, i, labels)
+            found[i, j] = brute(model, X, weights, merged, 5)
     i, j = min(found, key=found.get)
-    proposal = propose(JoinClusters(), model, total)
+    proposal = propose(MergeClusters(), model, total)
     assert proposal.old_to_new[i] == proposal.old_to_new[j]
     assert proposal.params.cluster_costs.sum() == pytest.approx(found[i, j])
 
@@ -136,23 +136,23 @@ def test_only_what_pays_and_only_after_convergence():
     X, weights, z = rows()
     model = model_of(X, weights)
     total = sums_of(model, X, weights, z, 3)
-    assert propose(JoinClusters(), model, total) is None
+    assert propose(MergeClusters(), model, total) is None
     labels = np.where(np.arange(60) % 2, z, z + 3)
     assert (
-        propose(JoinClusters(), model, sums_of(model, X, weights, labels, 6), False)
+        propose(MergeClusters(), model, sums_of(model, X, weights, labels, 6), False)
         is None
     )
     one = sums_of(model, X, weights, 0 * z, 1)
-    assert propose(JoinClusters(), model, one) is None
+    assert propose(MergeClusters(), model, one) is None
 
 
-def test_a_high_penalty_joins_all():
+def test_a_high_penalty_merges_all():
     X, weights, z = rows()
     model = model_of(X, weights, penalty=1e4)
     labels = np.where(np.arange(60) % 2, z, z + 3)
     with SerialEngine(ArrayBlocks(X, 11), weights) as engine:
         start = model.of(sums_of(model, X, weights, labels, 6))
-        moves = [DropClusters(), JoinClusters()]
+        moves = [DropClusters(), MergeClusters()]
         result = loop.run(model, engine, start, moves=moves, max_iter=99, tol=0.0)
     assert result.converged
     assert result.params.K == 1

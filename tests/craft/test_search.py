@@ -1,5 +1,6 @@
 """The search for clusters of mixed tables: what it finds, and that J is J."""
 
+import tracemalloc
 from dataclasses import replace
 from itertools import permutations
 
@@ -11,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from jobs import make_job
+from kplus.craft import partition
 from kplus.craft.layout import Layout
 from kplus.craft.model import CraftModel
 from kplus.craft.partition import Table, best_split, canonical, spread_seeds
@@ -256,7 +258,7 @@ def test_canonical_rows(seed):
         assert weight == weights[equal].sum()
 
 
-# ------------------------------------------------------------- splits, joins, seeds
+# ------------------------------------------------------------ splits, merges, seeds
 
 
 @pytest.mark.parametrize("settings", [{}, {"fraction": 0.5}, {"penalty": 3.0}])
@@ -278,6 +280,31 @@ def test_splits_change_j_as_they_say(settings):
     assert adjusted_rand_score(z[found.rows], found.parts) > 0.9
 
 
+@pytest.mark.parametrize("most", [1, 30])
+def test_splits_do_not_depend_on_how_many_are_compared_at_a_time(most, monkeypatch):
+    X, _ = mixed_rows()
+    table = table_of(X, MIXED, np.random.default_rng(0).uniform(0.5, 2.0, 90))
+    one = table.converge(np.zeros(90, np.int64), 1, most=0)
+    together = partition._single_splits(table, one.sums[0], one.counts[0])
+    monkeypatch.setattr(partition, "_MOST_SUMS", most)
+    apart = partition._single_splits(table, one.sums[0], one.counts[0])
+    assert len(together) == 3
+    np.testing.assert_array_equal(apart, together)
+
+
+def test_splits_of_many_columns_take_little_memory():
+    """All sums at once would be 54 MB, and several times that."""
+    X = np.random.default_rng(0).normal(size=(12, 1500))
+    table = table_of(X, (None,) * 1500)
+    one = table.converge(np.zeros(12, np.int64), 1, most=0)
+    tracemalloc.start()
+    splits = partition._single_splits(table, one.sums[0], one.counts[0])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(splits) == 3
+    assert peak < 50e6
+
+
 def test_what_cannot_be_split():
     X = np.array([[1.0, 0], [1.0, 0], [1.0, 0], [5.0, 1]])
     table = table_of(X, (None, 2))
@@ -287,11 +314,11 @@ def test_what_cannot_be_split():
     assert best_split(table, at, 0, rng) is None  # equal ones
 
 
-def test_joins_change_j_as_they_say():
+def test_merges_change_j_as_they_say():
     X, z = mixed_rows(groups=4)
     table = table_of(X, MIXED)
     at = table.converge(z, 4, most=0)
-    pairs, losses = Search(table, np.random.default_rng(0), 99)._joins(at)
+    pairs, losses = Search(table, np.random.default_rng(0), 99)._merges(at)
     assert len(pairs) == 6
     for (i, j), loss in zip(pairs, losses, strict=True):
         labels = np.where(z == j, i, z)

@@ -142,7 +142,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     NaN, None and null are missing.
 
     In a stream (`partial_fit`), earlier rows keep their clusters and count as sums;
-    rows of a batch are assigned. Clusters may be joined, but only the first batch opens
+    rows of a batch are assigned. Clusters may be merged, but only the first batch opens
     clusters; it also decides units and categories.
 
     References

@@ -9,14 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from kplus.core.types import Array, IntArray
-from kplus.craft.kernels import (
-    Categories,
-    Columns,
-    Encoded,
-    Numbers,
-    encode_rows,
-    yeo_johnson,
-)
+from kplus.craft.kernels import Columns, Encoded
+from kplus.craft.kernels_encode import Categories, Numbers, encode_rows, yeo_johnson
 
 __all__ = ["Layout", "Rows"]
 
@@ -25,7 +19,7 @@ _N_BINS = 6
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows: see `kplus.craft.kernels`."""
+    """Encoded rows: see `kplus.craft.kernels_encode`."""
 
     numbers: Array
     codes: IntArray

@@ -1,12 +1,12 @@
 """CRAFT as a model of the loop: parameters, sums, objective, and moves.
 
 `ClusterSums` are the sums of rows, `Clusters` the parameters fitted to them, and
-`CraftModel` the functions of the loop. `DropClusters`, `JoinClusters` and
+`CraftModel` the functions of the loop. `DropClusters`, `MergeClusters` and
 `SortClusters` change the number and the order of clusters between two passes.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +15,8 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.group_sums import GroupSums
 from kplus.core.regroup import joined, relabelled, without
 from kplus.core.types import Array, Block, IntArray, Position, Proposal
-from kplus.craft.kernels import (
-    Choice,
-    Penalties,
-    add_up,
-    assign_rows,
-    choose_features,
-    cost_clusters,
-    fit_clusters,
-    weigh_tables,
-)
+from kplus.craft.kernels import Fitted, Rules, evaluate_clusters
+from kplus.craft.kernels_rows import add_up, assign_rows
 from kplus.craft.layout import Layout
 
 __all__ = [
@@ -32,7 +24,8 @@ __all__ = [
     "Clusters",
     "CraftModel",
     "DropClusters",
-    "JoinClusters",
+    "MergeClusters",
+    "Penalties",
     "SortClusters",
     "by_size",
 ]
@@ -80,6 +73,15 @@ class ClusterSums(GroupSums):
         return super().__isub__(other)
 
 
+class Penalties(NamedTuple):
+    """What features and clusters cost, given the sums of all rows."""
+
+    whole: Array  # (F,) sums of all rows, which give the background
+    total: float  # their weight
+    costs: Array  # (D,) of each feature
+    penalty: float  # of each cluster
+
+
 @dataclass(frozen=True)
 class Clusters:
     """Parameters fitted to sums, in the form in which rows are scored.
@@ -91,7 +93,7 @@ class Clusters:
     shares : (K,)
         Logarithms of the clusters' shares of the rows.
     gains : (K, D)
-        What each feature gains in each cluster, see `kernels.craft.fit_clusters`.
+        What each feature gains in each cluster, see `kernels.fit_clusters`.
     chosen : (K, D)
         Which features count.
     cluster_costs : (K,)
@@ -180,10 +182,9 @@ class CraftModel:
             return -1
         return max(1, round(self.fraction * self.n_features))
 
-    @property
-    def choice(self) -> Choice:
+    def rules(self, penalties: Penalties) -> Rules:
         """How clusters are fitted, for the kernels."""
-        return Choice(self.smoothing, self.budget, self.sharing)
+        return Rules(*penalties, self.smoothing, self.budget, self.sharing)
 
     def penalties(self, whole: Array, total: float) -> Penalties:
         """Costs for a table with these sums: ½ log N for each parameter."""
@@ -203,25 +204,27 @@ class CraftModel:
 
     def clusters(self, sums: Array, counts: Array, penalties: Penalties) -> Clusters:
         """Fit clusters, each by itself a candidate or part of a partition."""
-        layout, K = self.layout, len(counts)
-        gains, weights = np.empty((K, self.n_features)), np.empty((K, self.n_features))
-        tables = np.empty((layout.n_sums, K))
-        chosen, cluster_costs = np.empty(gains.shape, np.bool_), np.empty(K)
-        fit_clusters(sums, penalties.whole, layout.sums, self.smoothing, gains, tables)
-        choose_features(
-            gains, penalties.costs, counts > 0.0, self.budget, self.sharing, chosen,
+        layout, K, D = self.layout, len(counts), self.n_features
+        gains, weights = np.empty((2, K, D))
+        tables, chosen = np.empty((layout.n_sums, K)), np.empty((K, D), np.bool_)
+        cluster_costs = np.empty(K)
+        fitted = Fitted(
+            gains,
             weights,
-        )  # fmt: skip
-        weigh_tables(tables, weights, layout.sums)
-        cost_clusters(gains, weights, counts, penalties, cluster_costs)
+            chosen.view(np.uint8),
+            tables,
+            cluster_costs,
+            np.empty((3, D)),
+        )
+        evaluate_clusters(sums, counts, layout.sums, self.rules(penalties), fitted)
         with np.errstate(divide="ignore"):
             shares = np.log(counts / penalties.total)
         return Clusters(tables, shares, gains, chosen, cluster_costs)
 
-    def join_changes(
+    def merge_changes(
         self, sums: Array, counts: Array, cluster_costs: Array, penalties: Penalties
     ) -> tuple[IntArray, Array]:
-        """All pairs of clusters, and how the objective changes if they are joined.
+        """All pairs of clusters, and how the objective changes if they are merged.
 
         Exact without sharing; with it, other clusters' features may change as well.
         """
@@ -317,8 +320,8 @@ class DropClusters:
         return _regrouped(at.model, total, old_to_new, total.K - len(empty))
 
 
-class JoinClusters:
-    """After convergence, join the two clusters that gain most by it."""
+class MergeClusters:
+    """After convergence, merge the two clusters that gain most by it."""
 
     def propose(
         self, at: Position[CraftModel, Clusters, ClusterSums]
@@ -328,7 +331,7 @@ class JoinClusters:
             return None
         now = float(updated.cluster_costs.sum())
         penalties = model.penalties(total.sums.sum(axis=0), float(total.counts.sum()))
-        pairs, changes = model.join_changes(
+        pairs, changes = model.merge_changes(
             total.sums, total.counts, updated.cluster_costs, penalties
         )
         first, second = pairs[np.argmin(changes)]

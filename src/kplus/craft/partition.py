@@ -1,19 +1,14 @@
-"""Partitions of rows in memory: how good they are, and how to cut a cluster in two."""
+"""Partitions of rows in memory: how good they are, and how to split a cluster."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.craft.kernels import (
-    Penalties,
-    add_up,
-    converge,
-    cross_sums,
-    distances_to,
-)
+from kplus.craft.kernels import Fitted, converge
+from kplus.craft.kernels_rows import add_up, cross_sums, distances_to
 from kplus.craft.layout import Rows
-from kplus.craft.model import CraftModel
+from kplus.craft.model import CraftModel, Penalties
 
 __all__ = [
     "Partition",
@@ -27,9 +22,10 @@ __all__ = [
 _MOST_PASSES = 100
 _WARM = 4  # rounds in which every feature counts, after a start at random
 _SEED = 20160509  # of the projection by which rows are sorted; any number will do
-_N_CUTS = 3  # cuts along single features that are tried in full
+_N_SPLITS = 3  # splits along single features that are tried in full
 _N_PAIRS = 3  # and pairs of rows
-_MOST_CUTS = 400  # categories that are tried
+_MOST_SPLITS = 400  # categories that are tried
+_MOST_SUMS = 2**20  # numbers in the sums of the splits that are compared at a time
 _LEAST_ROWS = 2
 
 
@@ -77,13 +73,17 @@ class Table:
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
     ) -> Partition:
         """Go to the nearest optimum; clusters that lose all rows are gone."""
-        model, layout = self.model, self.model.layout
+        layout, D = self.model.layout, self.model.n_features
         labels = labels.astype(np.int64)
         sums, counts = np.empty((K, layout.n_sums)), np.empty(K)
         cluster_costs = np.empty(K)
+        fitted = Fitted(
+            np.empty((K, D)), np.empty((K, D)), np.empty((K, D), np.uint8),
+            np.empty((layout.n_sums, K)), cluster_costs, np.empty((3, D)),
+        )  # fmt: skip
         converge(
-            self.rows.encoded, layout.sums, self.penalties, model.choice,
-            _WARM if warm else 0, most, labels, (sums, counts, cluster_costs),
+            self.rows.encoded, layout.sums, self.model.rules(self.penalties),
+            _WARM if warm else 0, most, labels, sums, counts, fitted,
         )  # fmt: skip
         alive = counts > 0.0
         if not alive.all():
@@ -101,8 +101,9 @@ class Table:
 
     def distances(self, row: int) -> Array:
         """How far all rows are from one of them."""
-        layout, out = self.model.layout, np.empty(len(self.rows))
-        distances_to(self.rows.encoded, layout.sums, row, out)
+        rows, layout, out = self.rows, self.model.layout, np.empty(len(self.rows))
+        missing = layout.starts + layout.widths
+        distances_to(row, rows.numbers, rows.codes, layout.scored, missing, out)
         return out
 
 
@@ -144,7 +145,7 @@ class Split:
 def best_split(
     table: Table, partition: Partition, k: int, rng: np.random.Generator
 ) -> Split | None:
-    """The best of several ways to cut a cluster, each converged within its rows."""
+    """The best of several ways to split a cluster, each converged within its rows."""
     rows = np.flatnonzero(partition.labels == k)
     if len(rows) < _LEAST_ROWS:
         return None
@@ -166,13 +167,13 @@ def best_split(
 def _beginnings(
     part: Table, sums: Array, count: float, rng: np.random.Generator
 ) -> list[tuple[IntArray, bool]]:
-    cuts = [(labels, False) for labels in _single_cuts(part, sums, count)]
+    splits = [(labels, False) for labels in _single_splits(part, sums, count)]
     pairs = [(spread_seeds(part, 2, rng), True) for _ in range(_N_PAIRS)]
-    return cuts + pairs
+    return splits + pairs
 
 
-def _single_cuts(part: Table, sums: Array, count: float) -> list[IntArray]:
-    """The most promising cuts along a single feature."""
+def _single_splits(part: Table, sums: Array, count: float) -> list[IntArray]:
+    """The most promising splits along a single feature."""
     layout, rows = part.model.layout, part.rows
     P, scored = layout.P, layout.scored
     middles = np.divide(
@@ -180,21 +181,29 @@ def _single_cuts(part: Table, sums: Array, count: float) -> list[IntArray]:
         out=np.zeros(scored), where=sums[:scored] > 0.0,
     )  # fmt: skip
     place = _places(part, sums, count)
-    n_cuts = scored + int(np.count_nonzero(place >= 0))
-    one, n_one = np.zeros((n_cuts, layout.n_sums)), np.zeros(n_cuts)
-    cross_sums(rows.encoded, layout.sums, middles, place, one, n_one)
-    useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
-    if not len(useful):
-        return []
-    one, n_one = one[useful], n_one[useful]
-    costs = part.cluster_costs(one, n_one)
-    costs += part.cluster_costs(sums - one, count - n_one)
-    first = useful[np.argsort(costs, kind="stable")[:_N_CUTS]]
-    return [_cut(part, int(cut), middles, place) for cut in first]
+    n_splits = scored + int(np.count_nonzero(place >= 0))
+    size = max(1, _MOST_SUMS // layout.n_sums)
+    tried, costs = [np.empty(0, np.int64)], [np.empty(0)]
+    for first in range(0, n_splits, size):
+        n_one = np.zeros(min(size, n_splits - first))
+        one = np.zeros((len(n_one), layout.n_sums))
+        cross_sums(
+            rows.numbers, rows.codes, rows.weights, middles, place, first, one, n_one
+        )
+        useful = np.flatnonzero((n_one > 0.0) & (n_one < count * (1.0 - 1e-12)))
+        one, n_one = one[useful], n_one[useful]
+        others = part.cluster_costs(sums - one, count - n_one)
+        tried.append(first + useful)
+        costs.append(part.cluster_costs(one, n_one) + others)
+    best = np.argsort(np.concatenate(costs), kind="stable")[:_N_SPLITS]
+    return [
+        _parts(part, int(split), middles, place)
+        for split in np.concatenate(tried)[best]
+    ]
 
 
 def _places(part: Table, sums: Array, count: float) -> IntArray:
-    """The number of the cut of each category, -1: none; the frequent ones first."""
+    """The number of the split of each category, -1: none; the frequent ones first."""
     layout = part.model.layout
     base = 3 * layout.P
     place = np.full(layout.n_sums - base, -1)
@@ -206,19 +215,19 @@ def _places(part: Table, sums: Array, count: float) -> IntArray:
         or [np.empty(0, np.int64)]
     ).astype(np.int64)
     there = codes[(sums[codes] > 0.0) & (sums[codes] < count * (1.0 - 1e-12))]
-    if len(there) > _MOST_CUTS:
-        there = there[np.argsort(-sums[there], kind="stable")[:_MOST_CUTS]]
+    if len(there) > _MOST_SPLITS:
+        there = there[np.argsort(-sums[there], kind="stable")[:_MOST_SPLITS]]
     place[there - base] = layout.scored + np.arange(len(there))
     return place
 
 
-def _cut(part: Table, cut: int, middles: Array, place: IntArray) -> IntArray:
+def _parts(part: Table, split: int, middles: Array, place: IntArray) -> IntArray:
     layout, rows = part.model.layout, part.rows
-    if cut < layout.scored:
-        there = rows.numbers[:, cut] > 0.0
-        side = there & (rows.numbers[:, layout.P + cut] > middles[cut])
+    if split < layout.scored:
+        there = rows.numbers[:, split] > 0.0
+        side = there & (rows.numbers[:, layout.P + split] > middles[split])
     else:
-        code = int(np.flatnonzero(place == cut)[0])
+        code = int(np.flatnonzero(place == split)[0])
         side = np.any(rows.codes == code, axis=1)
     labels: IntArray = side.astype(np.int64)
     return labels

@@ -130,7 +130,7 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
     """Features in which a cluster stands out against a background of clusters.
 
     The background of a feature is the cluster in which it is broadest and all those
-    that could be joined with that one, as far as the feature goes, at a loss below
+    that could be merged with that one, as far as the feature goes, at a loss below
     ½ p log N + log D. All other clusters have it. A background of one cluster that is
     hardly broader than the narrowest is none: then all clusters have the feature. And
     a feature must be worth its cost, or it says nothing about the cluster.
@@ -146,11 +146,11 @@ def agreeing_features(model: CraftModel, total: ClusterSums) -> NDArray[np.bool_
     broadest = np.argmax(profile.breadth, axis=0)
     narrowest = np.min(profile.breadth, axis=0)
     for b in np.unique(broadest):
-        joined = model.clusters(
+        merged = model.clusters(
             total.sums + total.sums[b], total.counts + total.counts[b], penalties
         ).gains
         mine = broadest == b
-        in_background = gains + gains[b] - joined < cost
+        in_background = gains + gains[b] - merged < cost
         in_background[b] = True
         alone = np.count_nonzero(in_background, axis=0) == 1
         narrow = profile.breadth[b] < _HARDLY_BROADER * narrowest

@@ -1,6 +1,6 @@
 """From a mixed table to clusters: search on rows in memory, then pass over all rows.
 
-`Search` decides how many clusters a sample has: it grows, joins and swaps. `fit` runs
+`Search` decides how many clusters a sample has: it splits, merges and swaps. `fit` runs
 it on a sample, and `fit_from` runs the loop over all rows from clusters that are known.
 """
 
@@ -16,14 +16,14 @@ from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import joined, without
 from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
-from kplus.craft.kernels import add_up, score_rows
+from kplus.craft.kernels_rows import add_up, score_rows
 from kplus.craft.layout import Layout
 from kplus.craft.model import (
     Clusters,
     ClusterSums,
     CraftModel,
     DropClusters,
-    JoinClusters,
+    MergeClusters,
     SortClusters,
     by_size,
 )
@@ -52,7 +52,7 @@ _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
-_N_TRIES = 3  # pairs to join, and clusters to cut, of which a swap tries all
+_N_TRIES = 3  # pairs to merge, and clusters to split, of which a swap tries all
 _SURE = 1e-9  # a change of the objective, relative to it, that is not rounding
 
 
@@ -168,7 +168,7 @@ def fit_from(
     """
     moves: list[Move] = [DropClusters()]
     if spec.n_clusters is None:
-        moves.append(JoinClusters())
+        moves.append(MergeClusters())
 
     def reported(info: PassInfo) -> PassInfo:
         return replace(info, params=PassParams(model, info.params))
@@ -237,14 +237,14 @@ class Search:
     # ------------------------------------------------------------ number unknown
 
     def grow(self) -> Partition:
-        """From one cluster: cut, join and swap as long as the objective falls."""
+        """From one cluster: split, merge and swap as long as the objective falls."""
         at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
         # Another way to as many clusters: often it ends lower, and may go on.
         other = self._improved(self.exactly(min(at.K, self.most))) if at.K > 1 else at
         return other if self._better(other, at) else at
 
     def _improved(self, at: Partition) -> Partition:
-        """Cut, join and swap until nothing lowers the objective."""
+        """Split, merge and swap until nothing lowers the objective."""
         while True:
             at = self._grown(at)
             better = self._swapped(at)
@@ -254,13 +254,13 @@ class Search:
 
     def _grown(self, at: Partition) -> Partition:
         while True:
-            better = self._cut_all(at) or self._joined(at)
+            better = self._split_all(at) or self._merged(at)
             if better is None:
                 return at
             at = better
 
-    def _cut_all(self, at: Partition) -> Partition | None:
-        """Cut all clusters whose cut lowers the objective, or the best alone."""
+    def _split_all(self, at: Partition) -> Partition | None:
+        """Split all clusters whose split lowers the objective, or the best alone."""
         splits = [s for s in self._all_splits(at) if s is not None and s.change < 0.0]
         splits = sorted(splits, key=lambda s: s.change)[: self.most - at.K]
         for chosen in (splits, splits[:1]):
@@ -274,13 +274,13 @@ class Search:
                 return new
         return None
 
-    def _joined(self, at: Partition) -> Partition | None:
-        """Join the two clusters that gain most by it."""
+    def _merged(self, at: Partition) -> Partition | None:
+        """Merge the two clusters that gain most by it."""
         if at.K < 2:
             return None
-        pairs, losses = self._joins(at)
+        pairs, losses = self._merges(at)
         first = int(np.argmin(losses))
-        new = self._note(self.table.converge(_join(at, *pairs[first]), at.K - 1))
+        new = self._note(self.table.converge(_merge(at, *pairs[first]), at.K - 1))
         return new if self._better(new, at) else None
 
     # -------------------------------------------------------------- number given
@@ -291,7 +291,7 @@ class Search:
             self.table.converge(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        starts.append(self.table.converge(self._one_cluster(), 1))  # cut step by step
+        starts.append(self.table.converge(self._one_cluster(), 1))  # split step by step
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
@@ -299,7 +299,7 @@ class Search:
         return at
 
     def _filled(self, at: Partition, K: int) -> Partition:
-        """Cut clusters until there are K, as long as any stays cut."""
+        """Split clusters until there are K, as long as any stays split."""
         while at.K < K:
             more = self._one_more(at)
             if more is None:
@@ -329,31 +329,31 @@ class Search:
     # --------------------------------------------------------------------- steps
 
     def _swapped(self, at: Partition) -> Partition | None:
-        """Join two clusters and cut another, if that is better."""
+        """Merge two clusters and split another, if that is better."""
         if at.K < 2:
             return None
-        pairs, losses = self._joins(at)
-        # Of two clusters, joined, there is no third to cut.
-        cuts = self._all_splits(at) if at.K > 2 else []
-        splits = [(k, s) for k, s in enumerate(cuts) if s is not None]
+        pairs, losses = self._merges(at)
+        # Of two clusters, merged, there is no third to split.
+        found = self._all_splits(at) if at.K > 2 else []
+        splits = [(k, s) for k, s in enumerate(found) if s is not None]
         splits = sorted(splits, key=lambda s: s[1].change)[:_N_TRIES]
         for pair in np.argsort(losses, kind="stable")[:_N_TRIES]:
             i, j = pairs[pair]
             for k, split in splits:
                 if k in (i, j):
                     continue
-                labels = _join(at, i, j)
+                labels = _merge(at, i, j)
                 labels[split.rows[split.parts == 1]] = at.K - 1
                 new = self.table.converge(labels, at.K)
                 if self._better(new, at) and new.K == at.K:
                     return self._note(new)
-            better = self._recut(at, i, j)
+            better = self._resplit(at, i, j)
             if better is not None:
                 return better
         return None
 
-    def _recut(self, at: Partition, i: int, j: int) -> Partition | None:
-        """Cut two clusters, taken together, in another way."""
+    def _resplit(self, at: Partition, i: int, j: int) -> Partition | None:
+        """Split two clusters, taken together, in another way."""
         rows = np.flatnonzero((at.labels == i) | (at.labels == j))
         part = self.table.part(rows)
         both = part.converge(np.zeros(len(rows), dtype=np.int64), 1, most=0)
@@ -371,15 +371,15 @@ class Search:
         return [self._split(at, k) for k in range(at.K)]
 
     def _split(self, at: Partition, k: int) -> Split | None:
-        """The best cut of a cluster, cached by its rows."""
+        """The best split of a cluster, cached by its rows."""
         key = np.packbits(at.labels == k).tobytes()
         if key not in self._splits:
             self._splits[key] = best_split(self.table, at, k, self.rng)
         return self._splits[key]
 
-    def _joins(self, at: Partition) -> tuple[IntArray, Array]:
+    def _merges(self, at: Partition) -> tuple[IntArray, Array]:
         model, penalties = self.table.model, self.table.penalties
-        return model.join_changes(at.sums, at.counts, at.cluster_costs, penalties)
+        return model.merge_changes(at.sums, at.counts, at.cluster_costs, penalties)
 
     def _one_cluster(self) -> IntArray:
         """Labels of all rows in one cluster."""
@@ -396,6 +396,6 @@ class Search:
         return partition
 
 
-def _join(at: Partition, i: int, j: int) -> IntArray:
+def _merge(at: Partition, i: int, j: int) -> IntArray:
     """Labels with clusters i < j made one; higher numbers than j move down."""
     return joined(at.K, i, j)[at.labels]
