@@ -276,8 +276,7 @@ class DPMeansModel:
                 : screen_rows(bounds, weights, drift, frame, out.removal_cost, rows)
             ]
         if len(rows):
-            X = block.read().view()
-            X.flags.writeable = False  # one compiled kernel serves read-only data too
+            X = block.read()
             costs = np.empty(len(rows))
             if new and not few:
                 moved = meet_rows(X, weights, drift, frame, bounds, sums, costs)

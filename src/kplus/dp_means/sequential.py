@@ -217,11 +217,9 @@ class SerialModel(_Sequential):
     ) -> tuple[Tally, Labels]:
         """Assign the rows of a block in order; return its statistics."""
         Y, weights = _rows(params, block)
-        K, room = params.K, _room(params.K, block, self.max_clusters)
-        centers = np.empty((room, Y.shape[1]))
-        centers[:K] = params.centers
+        centers = _with_room(params.centers, _room(params.K, block, self.max_clusters))
         labels = np.empty(block.n_rows, np.int32)
-        K = serial_pass(Y, weights, centers, K, self.penalty, room, labels)
+        K = serial_pass(Y, weights, centers, params.K, self.penalty, labels)
         born = centers[params.K : K]
         refs = np.concatenate([params.refs, born])
         tally = _tally(Y, weights, labels, refs, born)
