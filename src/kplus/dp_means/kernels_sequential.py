@@ -43,6 +43,28 @@ def _sq_dist(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
+def _sq_dists(
+    Y: cy.const[cy.double][:, ::1],
+    i: cy.Py_ssize_t,
+    C: cy.const[cy.double][:, ::1],
+    k: cy.Py_ssize_t,
+    j: cy.Py_ssize_t,
+) -> tuple[cy.double, cy.double]:
+    """‖y_i − c_k‖² and ‖y_i − c_j‖²: two sums at once take little longer than one."""
+    one: cy.double = 0.0
+    two: cy.double = 0.0
+    for d in range(Y.shape[1]):
+        y: cy.double = Y[i, d]
+        diff: cy.double = y - C[k, d]
+        other: cy.double = y - C[j, d]
+        one += diff * diff
+        two += other * other
+    return one, two
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
 def _nearest(
     Y: cy.const[cy.double][:, ::1],
     i: cy.Py_ssize_t,
@@ -50,12 +72,20 @@ def _nearest(
     K: cy.Py_ssize_t,
 ) -> tuple[cy.double, cy.Py_ssize_t]:
     """min and argmin_k ‖y − c_k‖² of the first K centres, ties to the lower number."""
-    best: cy.double = _sq_dist(Y, i, centers, 0)
     at: cy.Py_ssize_t = 0
-    for k in range(1, K):
-        d2 = _sq_dist(Y, i, centers, k)
-        if d2 < best:
-            best, at = d2, k
+    best: cy.double = _sq_dist(Y, i, centers, 0)
+    if Y.shape[1] < 32:
+        for k in range(1, K):
+            d2 = _sq_dist(Y, i, centers, k)
+            if d2 < best:
+                best, at = d2, k
+        return best, at
+    for k in range(1, K, 2):
+        one, two = _sq_dists(Y, i, centers, k, min(k + 1, K - 1))
+        if one < best:
+            best, at = one, k
+        if two < best:
+            best, at = two, k + 1
     return best, at
 
 
@@ -173,12 +203,16 @@ def _cheapest(
     """min and argmin_k n/(n + w) ‖y − mean_k‖² of the clusters other than a; -1: none."""
     best: cy.double = INF
     at: cy.Py_ssize_t = -1
-    for k in range(K):
-        if k != a and live.members[k] > 0:
-            n: cy.double = live.counts[k]
-            cost: cy.double = n / (n + w) * _sq_dist(Y, i, live.means, k)
-            if cost < best:
-                best, at = cost, k
+    for k in range(0, K, 2):
+        distances = _sq_dists(Y, i, live.means, k, min(k + 1, K - 1))
+        for j in range(k, min(k + 2, K)):
+            if j != a and live.members[j] > 0:
+                n: cy.double = live.counts[j]
+                cost: cy.double = n / (n + w) * (
+                    distances[0] if j == k else distances[1]
+                )
+                if cost < best:
+                    best, at = cost, j
     return best, at
 
 
