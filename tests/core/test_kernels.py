@@ -1,4 +1,4 @@
-"""Kernels: NaN is not compiled away; which of them run; uniform numbers by seed and row."""
+"""Kernels: NaN is not compiled away; which run; numbers by seed and row."""
 
 import os
 import subprocess
@@ -16,9 +16,16 @@ def test_a_row_that_is_not_a_number_shows():
     Y = np.random.default_rng(0).normal(size=(12, 5))
     Y[3, 2] = np.nan
     labels = (np.arange(12) % 2).astype(np.int32)
-    sums, squares = np.zeros((2, 5)), np.zeros(2)
+    refs, sums, squares = np.zeros((2, 5)), np.zeros((2, 5)), np.zeros(2)
     tally_rows(
-        Y, np.empty(0), labels, sums.copy(), np.zeros(2, int), np.zeros(2), sums, squares
+        Y,
+        np.empty(0),
+        labels,
+        refs,
+        np.zeros(2, int),
+        np.zeros(2),
+        sums,
+        squares,
     )
     assert np.isnan(sums).tolist() == [[False] * 5, [d == 2 for d in range(5)]]
     assert np.isnan(squares).tolist() == [False, True]

@@ -6,15 +6,13 @@ Distances are first taken in float32 through BLAS; where two centres are closer 
 the rounding error allows to tell, the row is decided in float64. Labels are
 therefore those of float64 differences, ties to the lower number, whatever the blocks.
 
-Each row knows its nearest and second nearest centre when last looked at, and bounds
-of its distances: from above to the first, from below to the second and to all others
-(after Hamerly 2010). `screen_rows` moves the bounds by the drift of the centres,
-without the data, and lists the rows that may not stay. `visit_rows` reads those: it
-measures the distance to their two centres and, where that does not decide a row,
-compares it with other centres. These are ranked by how far they drifted: one that
-drifted by no more than the margin between two bounds cannot have become nearer, so
-only the first few of the ranking count, rounded up to one of a few widths (tiers)
-that BLAS can work on, a tile of rows at a time.
+`meet_rows` reads rows never seen before. `visit_rows` reads those that, by their
+bounds, may not stay (`kernels_bounds`): it measures the distance to the two centres
+that they know and, where that does not decide a row, compares it with other centres.
+These are ranked by how far they drifted: one that drifted by no more than the margin
+between two bounds cannot have become nearer, so only the first few of the ranking
+count, rounded up to one of a few widths (tiers) that BLAS can work on, a tile of rows
+at a time.
 """
 
 import cython as cy
@@ -22,78 +20,27 @@ import numpy as np
 
 if cy.compiled:
     from cython.cimports.kplus.core.kernels_blas import row_products
-    from cython.cimports.kplus.dp_means.kernels_tiles import load_tile, scan
+    from cython.cimports.kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
+    from cython.cimports.kplus.dp_means.kernels_nearest import decide, two_nearest
+    from cython.cimports.kplus.dp_means.kernels_tiles import Top, load_tile, scan
     from cython.cimports.libc.math import isfinite, sqrt
 else:
     from numpy import isfinite, sqrt
 
     from kplus.core.kernels_blas import row_products
-    from kplus.dp_means.kernels_tiles import load_tile, scan
+    from kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
+    from kplus.dp_means.kernels_nearest import decide, two_nearest
+    from kplus.dp_means.kernels_tiles import Top, load_tile, scan
 
-__all__ = ["Bounds", "Drift", "Frame", "Sums", "meet_rows", "screen_rows", "visit_rows"]
+from kplus.dp_means.kernels_tiles import room_for
+
+__all__ = ["meet_rows", "visit_rows"]
 
 UP = cy.declare(cy.double, 1.0 + 2.0**-22)  # bounds are float32, rounded to be safe
 DOWN = cy.declare(cy.double, 1.0 - 2.0**-22)
 GONE = cy.declare(cy.double, -1e38)  # below any score
 HUGE = cy.declare(cy.double, 2.0**120)  # products beyond this may not fit into float32
 INF = cy.declare(cy.double, float("inf"))
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class Frame:
-    """The scaling and the centres for the kernels; K clusters, D columns."""
-
-    origin: cy.const[cy.double][::1]  # (D,)
-    inv: cy.double
-    centers: cy.const[cy.double][:, ::1]  # (K, D)
-    refs: cy.const[cy.double][:, ::1]  # (K, D), see `Sums`
-    halves: cy.const[cy.double][::1]  # (K,) half the way to the nearest other, or less
-    reach: cy.double  # rows farther than this want a cluster of their own
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class Drift:
-    """How the centres moved since a block was last visited."""
-
-    own: cy.const[cy.double][::1]  # (K,) how far each centre moved, 0 for those born since
-    others: cy.const[cy.double][::1]  # (K,) how far any other centre moved at the most
-    gaps: cy.const[cy.double][::1]  # (K,) distance to the nearest born since, or less
-    order: cy.const[cy.Py_ssize_t][::1]  # (K,) centres, farthest drifted first
-    rank: cy.const[cy.Py_ssize_t][::1]  # (K,) place of each centre in that order
-    narrow: cy.const[cy.float][:, ::1]  # (K, D) float32 centres in that order
-    half: cy.const[cy.float][::1]  # (K,) float32 |c|²/2 in that order
-    widest: cy.double  # largest norm of a centre
-    widths: cy.const[cy.Py_ssize_t][::1]  # (tiers,) how many a tier looks at, up to K
-    beyond: cy.const[cy.double][::1]  # (tiers,) how far the first not looked at moved
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class Bounds:
-    """Per-row state of a block."""
-
-    labels: cy.int[::1]  # (n,) nearest centre, -1 before the first visit
-    seconds: cy.int[::1]  # (n,) second nearest, -1 if there is none
-    upper: cy.float[::1]  # (n,) distance to the nearest or more
-    near: cy.float[::1]  # (n,) distance to the second or less
-    lower: cy.float[::1]  # (n,) distance to any other or less
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class Sums:
-    """Change of the statistics, taken about fixed points near each centre (refs)."""
-
-    counts: cy.double[::1]  # (K,)
-    sums: cy.double[:, ::1]  # (K, D)
-    squares: cy.double[::1]  # (K,)
-    removal_cost: cy.double[::1]  # (K,) rise of the squared distances without that one
 
 
 @cy.final
@@ -121,19 +68,6 @@ class Tiles:
     filled: cy.Py_ssize_t[::1]  # (tiers,) how many
 
 
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class Top:
-    """Scores of a tile's rows, a line for each centre, and the two best of each row."""
-
-    scores: cy.float[:, ::1]  # (K, T)
-    first: cy.int[::1]  # (T,) places of the best
-    second: cy.int[::1]
-    g1: cy.float[::1]  # (T,) their scores
-    g2: cy.float[::1]
-
-
 def _tiles(n_tiers: cy.Py_ssize_t, T: cy.Py_ssize_t, D: cy.Py_ssize_t) -> Tiles:
     return Tiles(
         np.empty((n_tiers * T, D)),
@@ -143,50 +77,6 @@ def _tiles(n_tiers: cy.Py_ssize_t, T: cy.Py_ssize_t, D: cy.Py_ssize_t) -> Tiles:
         np.empty(n_tiers * T, np.intp),
         np.zeros(n_tiers, np.intp),
     )
-
-
-def _top(K: cy.Py_ssize_t, T: cy.Py_ssize_t) -> Top:
-    ints, floats = np.empty((2, T), np.int32), np.empty((2, T), np.float32)
-    return Top(np.empty((K, T), np.float32), *ints, *floats)
-
-
-def screen_rows(
-    bounds: Bounds,
-    weights: cy.const[cy.double][::1],
-    drift: Drift,
-    frame: Frame,
-    removal_cost: cy.double[::1],
-    rows: cy.int[::1],
-) -> int:
-    """Move the bounds by the drift; list the rows that may move; return how many.
-
-    Not in the papers: bounds after Hamerly (2010) for the step of `visit_rows`.
-    """
-    labels, seconds, upper = bounds.labels, bounds.seconds, bounds.upper
-    near, lower = bounds.near, bounds.lower
-    own, others, gaps = drift.own, drift.others, drift.gaps
-    halves, reach = frame.halves, frame.reach
-    n: cy.Py_ssize_t = 0
-    with cy.nogil:
-        for i in range(labels.shape[0]):
-            a, b = labels[i], seconds[i]
-            if a < 0:
-                rows[n] = i
-                n += 1
-                continue
-            u: cy.double = (upper[i] + own[a]) * UP
-            close: cy.double = near[i] - own[b] if b >= 0 else lower[i]
-            low: cy.double = min(lower[i] - others[a], gaps[a] - u)
-            bound: cy.double = max(min(close, low) * DOWN, 0.0)
-            upper[i], near[i] = u, close * DOWN
-            if u < max(bound, halves[a]) and u <= reach:
-                lower[i] = low * DOWN
-                w: cy.double = weights[i] if weights.shape[0] else 1.0
-                removal_cost[a] += max(bound * bound - u * u, 0.0) * w
-            else:
-                rows[n] = i
-                n += 1
-    return n
 
 
 def meet_rows(
@@ -209,7 +99,7 @@ def meet_rows(
     Y: cy.double[:, ::1] = np.empty((T, D))
     Y32: cy.float[:, ::1] = np.empty((T, D), np.float32)
     norms: cy.double[::1] = np.empty(T)
-    top: Top = _top(K, T)
+    top: Top = room_for(K, T)
     bad: cy.Py_ssize_t = -1
     with cy.nogil:
         for tile in range((X.shape[0] + T - 1) // T):
@@ -220,10 +110,10 @@ def meet_rows(
                 bad += start
                 break
             row_products(drift.narrow, Y32, K, n, top.scores)
-            scan(
-                top.scores, drift.half, K, n, top.first, top.second, top.g1, top.g2
+            scan(top, drift.half, K, n)
+            _meet_tile(
+                start, n, Y, norms, top, weights, drift, frame, bounds, sums, costs
             )
-            _meet_tile(start, n, Y, norms, top, weights, drift, frame, bounds, sums, costs)
     return -1 - bad if bad >= 0 else X.shape[0]
 
 
@@ -262,7 +152,7 @@ def _meet_tile(
             rest2 = d2
         else:
             floor = g1 - error
-            k1, k2, d1, d2, rest2 = _decide(
+            k1, k2, d1, d2, rest2 = decide(
                 Y, t, top.scores, t, K, floor, -1, -1, drift, frame.centers
             )
             rest2 = min(rest2, norms[t] - 2.0 * floor - error)
@@ -298,7 +188,7 @@ def visit_rows(
     n_tiers = drift.widths.shape[0]
     T: cy.Py_ssize_t = max(16, min(128, 131072 // (K + 3 * D)))
     tiles: Tiles = _tiles(n_tiers, T, D)
-    top: Top = _top(K, T)
+    top: Top = room_for(K, T)
     listed: Listed = Listed(rows, weights, costs)
     y: cy.double[:, ::1] = np.empty((1, D))
     moved: cy.Py_ssize_t = 0
@@ -425,7 +315,8 @@ def _flush(
     The argmin of `visit_rows`.
     """
     moved: cy.Py_ssize_t = 0
-    n, width, first = tiles.filled[tier], drift.widths[tier], tier * tiles.narrow.shape[1]
+    n, width = tiles.filled[tier], drift.widths[tier]
+    first: cy.Py_ssize_t = tier * tiles.narrow.shape[1]
     row_products(drift.narrow, tiles.narrow[tier], width, n, top.scores)
     for t in range(n):
         r: cy.Py_ssize_t = listed.rows[tiles.at[first + t]]
@@ -435,7 +326,7 @@ def _flush(
             top.scores[drift.rank[a], t] = -3e38
         if b >= 0 and drift.rank[b] < width:
             top.scores[drift.rank[b], t] = -3e38
-    scan(top.scores, drift.half, width, n, top.first, top.second, top.g1, top.g2)
+    scan(top, drift.half, width, n)
     for t in range(n):
         moved += _compare(tier, t, tiles, top, listed, drift, frame, bounds, sums)
     tiles.filled[tier] = 0
@@ -479,12 +370,12 @@ def _compare(
         else:
             rest2 = first2
     else:
-        k1, k2, d1, d2, rest2 = _rank(
+        k1, k2, d1, d2, rest2 = two_nearest(
             tiles.wide, p, drift.order[top.first[t]], a, b, rest2, frame.centers
         )
         if not d1 < rest2:
             floor = 0.5 * (norm - d1) - error
-            k1, k2, d1, d2, rest2 = _decide(
+            k1, k2, d1, d2, rest2 = decide(
                 tiles.wide, p, top.scores, t, width, floor, a, b, drift, frame.centers
             )
             rest2 = min(rest2, norm - 2.0 * floor - error)
@@ -503,91 +394,6 @@ def _compare(
     _book(sums, k1, tiles.wide, p, frame.refs, w)
     bounds.labels[r] = k1
     return True
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _placed(
-    c: cy.Py_ssize_t,
-    dist: cy.double,
-    k1: cy.Py_ssize_t,
-    k2: cy.Py_ssize_t,
-    d1: cy.double,
-    d2: cy.double,
-    rest2: cy.double,
-) -> tuple[cy.Py_ssize_t, cy.Py_ssize_t, cy.double, cy.double, cy.double]:
-    """The two nearest of k1, k2 and c, and the least of all others (of ‖y − c‖²)."""
-    if dist < d1 or (dist == d1 and c < k1):
-        return c, k1, dist, d1, min(rest2, d2)
-    if dist < d2:
-        return k1, c, d1, dist, min(rest2, d2)
-    return k1, k2, d1, d2, min(rest2, dist)
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _rank(
-    Y: cy.const[cy.double][:, ::1],
-    i: cy.Py_ssize_t,
-    p: cy.Py_ssize_t,
-    a: cy.Py_ssize_t,
-    b: cy.Py_ssize_t,
-    rest2: cy.double,
-    centers: cy.const[cy.double][:, ::1],
-) -> tuple[cy.Py_ssize_t, cy.Py_ssize_t, cy.double, cy.double, cy.double]:
-    """The two nearest of centres p, a, b (-1: none), exactly; ties: lower number.
-
-    argmin_k ‖y − c_k‖² among three. The others join the rest, whose squared distance is
-    at least `rest2`.
-    """
-    k1: cy.Py_ssize_t = -1
-    k2: cy.Py_ssize_t = -1
-    d1: cy.double = INF
-    d2: cy.double = INF
-    for j in range(3):
-        c = p if j == 0 else (a if j == 1 else b)
-        if c < 0 or c == k1 or c == k2:
-            continue
-        dist = _sq_dist(Y, i, centers, c)
-        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
-    return k1, k2, d1, d2, rest2
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _decide(
-    Y: cy.const[cy.double][:, ::1],
-    i: cy.Py_ssize_t,
-    G: cy.const[cy.float][:, ::1],
-    t: cy.Py_ssize_t,
-    width: cy.Py_ssize_t,
-    floor: cy.double,
-    a: cy.Py_ssize_t,
-    b: cy.Py_ssize_t,
-    drift: Drift,
-    centers: cy.const[cy.double][:, ::1],
-) -> tuple[cy.Py_ssize_t, cy.Py_ssize_t, cy.double, cy.double, cy.double]:
-    """As `_rank`, among a, b and all centres whose score reaches `floor`.
-
-    argmin_k ‖y − c_k‖² in float64. A score that is not a number is looked at, not
-    skipped.
-    """
-    k1: cy.Py_ssize_t
-    k2: cy.Py_ssize_t
-    d1: cy.double
-    d2: cy.double
-    rest2: cy.double
-    k1, k2, d1, d2, rest2 = _rank(Y, i, -1, a, b, INF, centers)
-    for j in range(width):
-        c = drift.order[j]
-        if G[j, t] - drift.half[j] < floor or c == a or c == b:
-            continue
-        dist = _sq_dist(Y, i, centers, c)
-        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
-    return k1, k2, d1, d2, rest2
 
 
 @cy.cfunc

@@ -217,7 +217,7 @@ def _cheapest(
     a: cy.Py_ssize_t,
     d2: cy.double[::1],
 ) -> tuple[cy.double, cy.Py_ssize_t]:
-    """min and argmin_k n/(n + w) ‖y − mean_k‖² of the clusters other than a; -1: none."""
+    """min and argmin_k≠a n/(n + w) ‖y − mean_k‖², of clusters with rows; -1: none."""
     best: cy.double = INF
     at: cy.Py_ssize_t = -1
     _sq_dists(Y, i, live.means, K, d2)

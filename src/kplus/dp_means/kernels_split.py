@@ -174,7 +174,7 @@ def split_cluster(
     room: _Room = _room(Y.shape[0], Y.shape[1])
     with cy.nogil:
         gain = _split(Y, w, Y.shape[0], max_iter, first, second, room)
-    return gain
+    return gain  # noqa: RET504  with the lock of the interpreter
 
 
 @cy.cfunc
