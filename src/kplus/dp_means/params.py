@@ -137,8 +137,7 @@ class Centers:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was computed for the kernels: workers compute it, too."""
-        state = {f.name: getattr(self, f.name) for f in fields(self)}
-        return state | {"_latest": None}
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     @property
     def K(self) -> int:
