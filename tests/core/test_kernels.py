@@ -1,41 +1,70 @@
-"""Kernels: no fastmath that assumes finite numbers; random numbers by seed and row."""
+"""Kernels: NaN is not compiled away; which run; numbers by seed and row."""
 
-import importlib
-from pathlib import Path
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
-from numba.core.dispatcher import Dispatcher
 
-import kplus
 from kplus.core.kernels_uniform import uniform, uniform_of_rows
-from kplus.dp_means import kernels_sequential as sequential
-from kplus.dp_means import kernels_split as split
-
-PACKAGE = Path(kplus.__file__).parent
-MODULES = [
-    ".".join(("kplus", *path.relative_to(PACKAGE).with_suffix("").parts))
-    for path in sorted(PACKAGE.rglob("kernels*.py"))
-]
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_no_kernel_assumes_that_all_numbers_are_finite(name):
-    module = importlib.import_module(name)
-    for function in vars(module).values():
-        if isinstance(function, Dispatcher):
-            flags = function.targetoptions.get("fastmath", False)
-            assert flags is not True, function
-            assert not flags or not {"fast", "nnan", "ninf"} & flags, function
+from kplus.dp_means.kernels_sequential import tally_rows
+from kplus.dp_means.kernels_split import split_cluster
 
 
 def test_a_row_that_is_not_a_number_shows():
     Y = np.random.default_rng(0).normal(size=(12, 5))
     Y[3, 2] = np.nan
-    means = np.zeros((2, 5))
-    assert np.isnan(sequential._nearest(Y, 3, means, 2)[0])
+    labels = (np.arange(12) % 2).astype(np.int32)
+    refs, sums, squares = np.zeros((2, 5)), np.zeros((2, 5)), np.zeros(2)
+    tally_rows(
+        Y,
+        np.empty(0),
+        labels,
+        refs,
+        np.zeros(2, int),
+        np.zeros(2),
+        sums,
+        squares,
+    )
+    assert np.isnan(sums).tolist() == [[False] * 5, [d == 2 for d in range(5)]]
+    assert np.isnan(squares).tolist() == [False, True]
     first, second = np.zeros(5), np.zeros(5)
-    assert not split.split_cluster(Y, np.ones(12), 5, first, second) > 0.0
+    assert not split_cluster(Y, np.ones(12), 5, first, second) > 0.0
+
+
+SHOW = """
+from kplus.core.compiled import level
+from kplus.core import kernels_uniform
+
+print(level(), kernels_uniform.__file__)
+"""
+
+
+def run(kernels):
+    """What a new process runs when the environment asks for some kernels."""
+    environment = {k: v for k, v in os.environ.items() if k != "KPLUS_KERNELS"}
+    if kernels is not None:
+        environment["KPLUS_KERNELS"] = kernels
+    command = [sys.executable, "-c", SHOW]
+    return subprocess.run(command, env=environment, capture_output=True, text=True)
+
+
+def test_the_environment_chooses_the_kernels():
+    name, file = run("python").stdout.split()
+    assert name == "python"
+    assert file.endswith("kernels_uniform.py")
+    best, file = run(None).stdout.split()
+    if best == "python":
+        pytest.skip("kernels were not compiled")
+    assert file.split(os.sep)[-4:-1] == ["_compiled", best, "core"]
+    assert run(best).stdout.split() == [best, file]
+
+
+def test_kernels_that_were_not_built_are_refused():
+    refused = run("abacus")
+    assert refused.returncode != 0
+    assert "KPLUS_KERNELS is 'abacus'" in refused.stderr
 
 
 MASK = 2**64 - 1

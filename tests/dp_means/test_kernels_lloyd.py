@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import reference
-from kplus.dp_means import kernels_lloyd as lloyd
-from kplus.dp_means.kernels_lloyd import Sums, meet_rows, screen_rows, visit_rows
+from kplus.dp_means.kernels_bounds import Sums, screen_rows
+from kplus.dp_means.kernels_lloyd import meet_rows, visit_rows
+from kplus.dp_means.kernels_tiles import Top, scan
 from kplus.dp_means.model import DPMeansModel, RowState
 from kplus.dp_means.params import Centers, Scaling
 
@@ -24,8 +25,7 @@ class Visit:
         w = NO_WEIGHTS if weights is None else weights
         self.rows = np.arange(len(X), dtype=np.int32)
         if state is None:
-            drift = params.unknown_drift
-            frame = params.frame(reach, drift.own)
+            drift, frame = params.unknown_drift, params.frame(reach)
         else:
             drift = params.drift(state.travel)
             frame = params.frame(reach, params.halves)
@@ -34,8 +34,6 @@ class Visit:
             )
             self.rows = self.rows[:n]
         self.costs = np.empty(len(self.rows))
-        X = X.view()
-        X.flags.writeable = False
         bounds = self.state.bounds()
         if meet:
             self.moved = meet_rows(X, w, drift, frame, bounds, sums, self.costs)
@@ -210,7 +208,7 @@ def test_a_score_that_is_not_a_number_hides_no_other():
     G[rng.random(G.shape) < 0.3] = np.nan
     G[:, 0] = np.nan
     found = [np.empty(70, t) for t in (np.int32, np.int32, np.float32, np.float32)]
-    lloyd._scan(G, np.zeros(9, np.float32), *found)
+    scan(Top(G, *found), np.zeros(9, np.float32), 9, 70)
     ranked = np.sort(np.where(np.isnan(G), np.float32(-3e38), G), axis=0)
     np.testing.assert_array_equal(found[2], ranked[-1])
     np.testing.assert_array_equal(found[3], ranked[-2])

@@ -1,5 +1,7 @@
 """Scaling and centres: the bounds for the kernels must never promise too much."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,14 @@ def test_centres_renumbered_and_born():
     np.testing.assert_array_equal(after.refs, [[3.0], [1.0], [9.0]])
     assert after.travel[2] == 0.0
     assert np.all(after.travel[:2] >= 0.5)
+
+
+def test_centres_are_sent_without_what_the_kernels_computed():
+    params = Centers.start(PLAIN, np.eye(3))
+    assert params.drift(params.travel) is params.drift(params.travel)
+    assert params.unknown_drift is not None
+    assert params.halves.tolist() != [0.0] * 3
+    there = pickle.loads(pickle.dumps(params))
+    assert vars(there).keys() == vars(Centers.start(PLAIN, np.eye(3))).keys()
+    np.testing.assert_array_equal(there.centers, params.centers)
+    np.testing.assert_array_equal(there.halves, params.halves)

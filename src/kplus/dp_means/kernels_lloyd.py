@@ -6,186 +6,177 @@ Distances are first taken in float32 through BLAS; where two centres are closer 
 the rounding error allows to tell, the row is decided in float64. Labels are
 therefore those of float64 differences, ties to the lower number, whatever the blocks.
 
-Each row knows its nearest and second nearest centre when last looked at, and bounds
-of its distances: from above to the first, from below to the second and to all others
-(after Hamerly 2010). `screen_rows` moves the bounds by the drift of the centres,
-without the data, and lists the rows that may not stay. `visit_rows` reads those: it
-measures the distance to their two centres and, where that does not decide a row,
-compares it with other centres. These are ranked by how far they drifted: one that
-drifted by no more than the margin between two bounds cannot have become nearer, so
-only the first few of the ranking count, rounded up to one of a few widths (tiers)
-that BLAS can work on, a tile of rows at a time.
+`meet_rows` reads rows never seen before. `visit_rows` reads those that, by their
+bounds, may not stay (`kernels_bounds`): it measures the distance to the two centres
+that they know and, where that does not decide a row, compares it with other centres.
+These are ranked by how far they drifted: one that drifted by no more than the margin
+between two bounds cannot have become nearer, so only the first few of the ranking
+count, rounded up to one of a few widths (tiers) that BLAS can work on, a tile of rows
+at a time.
 """
 
-from typing import NamedTuple
-
+import cython as cy
 import numpy as np
 
-from kplus.core.kernels import fast_kernel, fast_nsz_kernel, inlined, kernel
-from kplus.linear.kernels_algebra import sq_dist
+if cy.compiled:
+    from cython.cimports.kplus.core.kernels_blas import row_products
+    from cython.cimports.kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
+    from cython.cimports.kplus.dp_means.kernels_nearest import decide, two_nearest
+    from cython.cimports.kplus.dp_means.kernels_tiles import Top, load_tile, scan
+    from cython.cimports.libc.math import isfinite, sqrt
+else:
+    from numpy import isfinite, sqrt
 
-__all__ = [
-    "Bounds",
-    "Drift",
-    "Frame",
-    "Sums",
-    "meet_rows",
-    "screen_rows",
-    "visit_rows",
-]
+    from kplus.core.kernels_blas import row_products
+    from kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
+    from kplus.dp_means.kernels_nearest import decide, two_nearest
+    from kplus.dp_means.kernels_tiles import Top, load_tile, scan
 
-UP = 1.0 + 2.0**-22  # bounds are float32 and rounded to the safe side
-DOWN = 1.0 - 2.0**-22
-NONE = np.int64(-1)  # typed, so that numba compiles each function once
-ZERO = np.int64(0)
-GONE = -1e38  # below any score
-HUGE = 2.0**120  # products and norms beyond this may not fit into float32
+from kplus.dp_means.kernels_tiles import room_for
 
+__all__ = ["meet_rows", "visit_rows"]
 
-class Frame(NamedTuple):
-    """The scaling and the centres for the kernels; K clusters, D columns."""
-
-    origin: np.ndarray  # (D,)
-    inv: float
-    centers: np.ndarray  # (K, D)
-    refs: np.ndarray  # (K, D), see `Sums`
-    halves: np.ndarray  # (K,) half the distance to the nearest other centre, or less
-    reach: float  # rows farther than this want a cluster of their own
+UP = cy.declare(cy.double, 1.0 + 2.0**-22)  # bounds are float32, rounded to be safe
+DOWN = cy.declare(cy.double, 1.0 - 2.0**-22)
+GONE = cy.declare(cy.double, -1e38)  # below any score
+HUGE = cy.declare(cy.double, 2.0**120)  # products beyond this may not fit into float32
+INF = cy.declare(cy.double, float("inf"))
 
 
-class Drift(NamedTuple):
-    """How the centres moved since a block was last visited."""
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class Listed:
+    """The rows to visit and what their visit finds."""
 
-    own: np.ndarray  # (K,) how far each centre moved, 0 for those born since
-    others: np.ndarray  # (K,) how far any other centre moved at the most
-    gaps: np.ndarray  # (K,) distance to the nearest centre born since, or less
-    order: np.ndarray  # (K,) centres, farthest drifted first
-    rank: np.ndarray  # (K,) place of each centre in that order
-    narrow: np.ndarray  # (K, D) float32 centres in that order
-    half: np.ndarray  # (K,) float32 |c|²/2 in that order
-    widest: float  # largest norm of a centre
-    widths: np.ndarray  # (tiers,) how many of them a tier looks at, ascending to K
-    beyond: np.ndarray  # (tiers,) how far the first centre not looked at moved
+    rows: cy.const[cy.int][::1]  # (n,) numbers of rows
+    weights: cy.const[cy.double][::1]  # of all rows, or empty
+    costs: cy.double[::1]  # (n,) see `visit_rows`
 
 
-class Bounds(NamedTuple):
-    """Per-row state of a block."""
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class Tiles:
+    """Rows waiting for comparison with the centres of their tier."""
 
-    labels: np.ndarray  # (n,) int32 nearest centre, -1 before the first visit
-    seconds: np.ndarray  # (n,) int32 second nearest, -1 if there is none
-    upper: np.ndarray  # (n,) float32, distance to the nearest or more
-    near: np.ndarray  # (n,) float32, distance to the second or less
-    lower: np.ndarray  # (n,) float32, distance to any other or less
-
-
-class Sums(NamedTuple):
-    """Change of the statistics, taken about fixed points near each centre (refs)."""
-
-    counts: np.ndarray  # (K,)
-    sums: np.ndarray  # (K, D)
-    squares: np.ndarray  # (K,)
-    removal_cost: np.ndarray  # (K,) rise of the squared distances without that cluster
+    wide: cy.double[:, ::1]  # (tiers T, D) rows as float64
+    narrow: cy.float[:, :, ::1]  # (tiers, T, D) rows as float32
+    norms: cy.double[::1]  # (tiers T,) squared norms
+    own: cy.double[::1]  # (tiers T,) squared distances to their own centre
+    at: cy.Py_ssize_t[::1]  # (tiers T,) their places in the list of rows
+    filled: cy.Py_ssize_t[::1]  # (tiers,) how many
 
 
-@kernel
-def screen_rows(bounds, weights, drift, frame, removal_cost, rows):
-    """Move the bounds by the drift; list the rows that may move; return how many.
-
-    Not in the papers: bounds after Hamerly (2010) for the step of `visit_rows`.
-    """
-    labels, seconds, upper, near, lower = bounds
-    n = 0
-    for i in range(labels.shape[0]):
-        a, b = labels[i], seconds[i]
-        if a < 0:
-            rows[n] = i
-            n += 1
-            continue
-        u = (upper[i] + drift.own[a]) * UP
-        close = near[i] - drift.own[b] if b >= 0 else lower[i]
-        low = min(lower[i] - drift.others[a], drift.gaps[a] - u)
-        bound = max(min(close, low) * DOWN, 0.0)
-        upper[i], near[i] = u, close * DOWN
-        if u < max(bound, frame.halves[a]) and u <= frame.reach:
-            lower[i] = low * DOWN
-            removal_cost[a] += max(bound * bound - u * u, 0.0) * (
-                weights[i] if weights.size else 1.0
-            )
-        else:
-            rows[n] = i
-            n += 1
-    return n
+def _tiles(n_tiers: cy.Py_ssize_t, T: cy.Py_ssize_t, D: cy.Py_ssize_t) -> Tiles:
+    return Tiles(
+        np.empty((n_tiers * T, D)),
+        np.empty((n_tiers, T, D), np.float32),
+        np.empty(n_tiers * T),
+        np.empty(n_tiers * T),
+        np.empty(n_tiers * T, np.intp),
+        np.zeros(n_tiers, np.intp),
+    )
 
 
-@kernel
-def meet_rows(X, weights, drift, frame, bounds, sums, costs):
+def meet_rows(
+    X: cy.const[cy.floating][:, ::1],
+    weights: cy.const[cy.double][::1],
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+    costs: cy.double[::1],
+) -> int:
     """Find the nearest centre of rows never seen before.
 
     MAD-Bayes Eq. 3 given μ: z_n = argmin_k ‖x_n − μ_k‖². As `visit_rows`, but every row
     is compared with every centre, and the two nearest are told apart from the rest by
     their scores alone.
     """
-    labels, seconds, upper, near, lower = bounds
-    K, D = frame.centers.shape
-    T = max(32, min(256, 65536 // (K + 3 * D)))
-    Y, Y32 = np.empty((T, D)), np.zeros((T, D), np.float32)
-    norms, G = np.empty(T), np.empty((K, T), np.float32)
-    first, second = np.empty(T, np.int32), np.empty(T, np.int32)
-    g1, g2 = np.empty(T, np.float32), np.empty(T, np.float32)
+    K, D = frame.centers.shape[0], frame.centers.shape[1]
+    T: cy.Py_ssize_t = max(32, min(256, 65536 // (K + 3 * D)))
+    Y: cy.double[:, ::1] = np.empty((T, D))
+    Y32: cy.float[:, ::1] = np.empty((T, D), np.float32)
+    norms: cy.double[::1] = np.empty(T)
+    top: Top = room_for(K, T)
+    bad: cy.Py_ssize_t = -1
+    with cy.nogil:
+        for tile in range((X.shape[0] + T - 1) // T):
+            start = tile * T
+            n = min(T, X.shape[0] - start)
+            bad = load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
+            if bad >= 0:
+                bad += start
+                break
+            row_products(drift.narrow, Y32, K, n, top.scores)
+            scan(top, drift.half, K, n)
+            _meet_tile(
+                start, n, Y, norms, top, weights, drift, frame, bounds, sums, costs
+            )
+    return -1 - bad if bad >= 0 else X.shape[0]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _meet_tile(
+    start: cy.Py_ssize_t,
+    n: cy.Py_ssize_t,
+    Y: cy.double[:, ::1],
+    norms: cy.double[::1],
+    top: Top,
+    weights: cy.const[cy.double][::1],
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+    costs: cy.double[::1],
+) -> cy.void:
+    """The argmin of `meet_rows` for a tile of rows."""
+    K, D = frame.centers.shape[0], frame.centers.shape[1]
+    d1: cy.double
+    d2: cy.double
+    rest2: cy.double
+    k1: cy.Py_ssize_t
+    k2: cy.Py_ssize_t
     far2 = frame.reach * frame.reach
-    for start in range(0, X.shape[0], T):
-        n = min(T, X.shape[0] - start)
-        _load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
-        bad = _first_not_finite(norms, n)
-        if bad >= 0:
-            return -1 - (start + bad)
-        np.dot(drift.narrow, Y32.T, G)  # the last tile may end in stale rows
-        _scan(G, drift.half, first, second, g1, g2)
-        for t in range(n):
-            error = _error(D, drift.widest, norms[t])
-            k1 = drift.order[first[t]]
-            k2 = drift.order[second[t]] if K > 1 else NONE
-            if g1[t] - g2[t] > error:
-                d1 = sq_dist(Y, t, frame.centers, k1)
-                d2 = norms[t] - 2.0 * g2[t] - error
-                rest2 = d2
-            else:
-                floor = g1[t] - error
-                k1, k2, d1, d2, rest2 = _decide(
-                    Y, t, G, floor, NONE, NONE, drift, frame.centers
-                )
-                rest2 = min(rest2, norms[t] - 2.0 * floor - error)
-            r = start + t
-            w = weights[r] if weights.size else 1.0
-            labels[r], seconds[r], upper[r] = k1, k2, np.sqrt(d1) * UP
-            near[r] = np.sqrt(max(d2, 0.0)) * DOWN
-            lower[r] = np.sqrt(max(rest2, 0.0)) * DOWN
-            sums.removal_cost[k1] += max(min(d2, rest2) - d1, 0.0) * w
-            costs[r] = d1 if d1 > far2 else 0.0
-            _book(sums, k1, Y, t, frame.refs, w)
-    return X.shape[0]
+    for t in range(n):
+        error = _error(D, drift.widest, norms[t])
+        g1, g2 = top.g1[t], top.g2[t]
+        k1 = drift.order[top.first[t]]
+        k2 = drift.order[top.second[t]] if K > 1 else -1
+        if g1 - g2 > error:
+            d1 = _sq_dist(Y, t, frame.centers, k1)
+            d2 = norms[t] - 2.0 * g2 - error
+            rest2 = d2
+        else:
+            floor = g1 - error
+            k1, k2, d1, d2, rest2 = decide(
+                Y, t, top.scores, t, K, floor, -1, -1, drift, frame.centers
+            )
+            rest2 = min(rest2, norms[t] - 2.0 * floor - error)
+        r = start + t
+        w: cy.double = weights[r] if weights.shape[0] else 1.0
+        bounds.labels[r], bounds.seconds[r] = k1, k2
+        bounds.upper[r] = sqrt(d1) * UP
+        bounds.near[r] = sqrt(max(d2, 0.0)) * DOWN
+        bounds.lower[r] = sqrt(max(rest2, 0.0)) * DOWN
+        sums.removal_cost[k1] += max(min(d2, rest2) - d1, 0.0) * w
+        costs[r] = d1 if d1 > far2 else 0.0
+        _book(sums, k1, Y, t, frame.refs, w)
 
 
-class Listed(NamedTuple):
-    """The rows to visit and what their visit finds."""
-
-    rows: np.ndarray  # (n,) numbers of rows
-    weights: np.ndarray  # of all rows, or empty
-    costs: np.ndarray  # (n,) see `visit_rows`
-
-
-class Tiles(NamedTuple):
-    """Rows waiting for comparison with the centres of their tier."""
-
-    wide: np.ndarray  # (tiers, T, D) rows as float64
-    narrow: np.ndarray  # (tiers, T, D) rows as float32
-    norms: np.ndarray  # (tiers, T) squared norms
-    own: np.ndarray  # (tiers, T) squared distances to their own centre
-    at: np.ndarray  # (tiers, T) their places in the list of rows
-
-
-@kernel
-def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
+def visit_rows(
+    X: cy.const[cy.floating][:, ::1],
+    weights: cy.const[cy.double][::1],
+    rows: cy.const[cy.int][::1],
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+    costs: cy.double[::1],
+) -> int:
     """Find the nearest centre of the listed rows; book the change of the statistics.
 
     MAD-Bayes Eq. 3 given μ: z_n = argmin_k ‖x_n − μ_k‖² (step of Kulis & Jordan 2012,
@@ -193,81 +184,109 @@ def visit_rows(X, weights, rows, drift, frame, bounds, sums, costs):
     `reach`, 0 for the others. Returns the number of rows that moved, or -1 - r when row
     r holds a value that is not finite.
     """
-    labels, seconds, upper, near, lower = bounds
-    K, D = frame.centers.shape
-    n_tiers, T = drift.widths.shape[0], max(16, min(128, 131072 // (K + 3 * D)))
-    tiles = Tiles(
-        np.empty((n_tiers, T, D)), np.empty((n_tiers, T, D), np.float32),
-        np.empty((n_tiers, T)), np.empty((n_tiers, T)),
-        np.empty((n_tiers, T), np.int64),
-    )  # fmt: skip
-    listed = Listed(rows, weights, costs)
-    filled = np.zeros(n_tiers, np.int64)
-    y = np.empty((1, D))
-    far2 = frame.reach * frame.reach
-    moved = 0
-    for i in range(rows.shape[0]):
-        r = rows[i]
-        a, b = np.int64(labels[r]), np.int64(seconds[r])
-        norm = _load(X, r, frame.origin, frame.inv, y)
-        if not np.isfinite(norm):
-            return -1 - r
-        tier = n_tiers - 1
-        d2 = np.inf
-        if a >= 0:
-            w = weights[r] if weights.size else 1.0
-            d2 = sq_dist(y, ZERO, frame.centers, a)
-            u = np.sqrt(d2) * UP
-            low = min(lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
-            stays = u < max(min(near[r], low), frame.halves[a])
-            if not stays and b >= 0:
-                other2 = sq_dist(y, ZERO, frame.centers, b)
-                if other2 < d2 or (other2 == d2 and b < a):
-                    _book(sums, a, y, ZERO, frame.refs, -w)
-                    _book(sums, b, y, ZERO, frame.refs, w)
-                    labels[r], seconds[r] = b, a
-                    a, d2, other2 = b, other2, d2
-                    u = np.sqrt(d2) * UP
-                    moved += 1
-                near[r] = np.sqrt(other2) * DOWN
-                stays = u < low
-            upper[r] = u
+    K, D = frame.centers.shape[0], frame.centers.shape[1]
+    n_tiers = drift.widths.shape[0]
+    T: cy.Py_ssize_t = max(16, min(128, 131072 // (K + 3 * D)))
+    tiles: Tiles = _tiles(n_tiers, T, D)
+    top: Top = room_for(K, T)
+    listed: Listed = Listed(rows, weights, costs)
+    y: cy.double[:, ::1] = np.empty((1, D))
+    moved: cy.Py_ssize_t = 0
+    stays: cy.bint
+    swapped: cy.bint
+    d2: cy.double
+    with cy.nogil:
+        for i in range(rows.shape[0]):
+            r: cy.Py_ssize_t = rows[i]
+            norm = _load(X, r, frame.origin, frame.inv, y)
+            if not isfinite(norm):
+                moved = -1 - r
+                break
+            stays, swapped, d2 = _look_again(i, y, listed, drift, frame, bounds, sums)
+            moved += swapped
             if stays:
-                lower[r] = low
-                bound = max(min(near[r], low), 0.0)
-                sums.removal_cost[a] += max(bound * bound - d2, 0.0) * w
-                costs[i] = d2 if d2 > far2 else 0.0
                 continue
-            tier = _tier(drift.beyond, 0.8 * (lower[r] - u))
-        t = filled[tier]
-        tiles.norms[tier, t], tiles.own[tier, t], tiles.at[tier, t] = norm, d2, i
-        _store(y, tiles.wide, tiles.narrow, tier, t)
-        filled[tier] += 1
-        if filled[tier] == T:
-            moved += _flush(tier, T, tiles, listed, drift, frame, bounds, sums)
-            filled[tier] = 0
-    for tier in range(n_tiers):
-        if filled[tier]:
-            n = filled[tier]
-            moved += _flush(tier, n, tiles, listed, drift, frame, bounds, sums)
+            tier = _tier(drift.beyond, 0.8 * (bounds.lower[r] - sqrt(d2) * UP))
+            t = tiles.filled[tier]
+            p = tier * T + t
+            tiles.norms[p], tiles.own[p], tiles.at[p] = norm, d2, i
+            _store(y, tiles, tier, t)
+            tiles.filled[tier] += 1
+            if t + 1 == T:
+                moved += _flush(tier, tiles, top, listed, drift, frame, bounds, sums)
+        if moved >= 0:
+            for tier in range(n_tiers):
+                moved += _flush(tier, tiles, top, listed, drift, frame, bounds, sums)
     return moved
 
 
-@kernel
-def _error(D, widest, norm):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _look_again(
+    i: cy.Py_ssize_t,
+    y: cy.double[:, ::1],
+    listed: Listed,
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+) -> tuple[cy.bint, cy.bint, cy.double]:
+    """Measure ‖y − c‖² of the two centres that listed row i knows.
+
+    Returns whether the nearer one is the nearest of all, whether they changed places,
+    and its squared distance; infinite where the row knows none.
+    """
+    r: cy.Py_ssize_t = listed.rows[i]
+    a: cy.Py_ssize_t = bounds.labels[r]
+    b: cy.Py_ssize_t = bounds.seconds[r]
+    if a < 0:
+        return False, False, INF
+    w: cy.double = listed.weights[r] if listed.weights.shape[0] else 1.0
+    swapped: cy.bint = False
+    d2: cy.double = _sq_dist(y, 0, frame.centers, a)
+    u: cy.double = sqrt(d2) * UP
+    low: cy.double = min(bounds.lower[r] - drift.others[a], drift.gaps[a] - u) * DOWN
+    stays: cy.bint = u < max(min(bounds.near[r], low), frame.halves[a])
+    if not stays and b >= 0:
+        other2: cy.double = _sq_dist(y, 0, frame.centers, b)
+        if other2 < d2 or (other2 == d2 and b < a):
+            _book(sums, a, y, 0, frame.refs, -w)
+            _book(sums, b, y, 0, frame.refs, w)
+            bounds.labels[r], bounds.seconds[r] = b, a
+            a, d2, other2 = b, other2, d2
+            u = sqrt(d2) * UP
+            swapped = True
+        bounds.near[r] = sqrt(other2) * DOWN
+        stays = u < low
+    bounds.upper[r] = u
+    if stays:
+        bounds.lower[r] = low
+        bound: cy.double = max(min(bounds.near[r], low), 0.0)
+        sums.removal_cost[a] += max(bound * bound - d2, 0.0) * w
+        listed.costs[i] = d2 if d2 > frame.reach * frame.reach else 0.0
+    return stays, swapped, d2
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _error(D: cy.Py_ssize_t, widest: cy.double, norm: cy.double) -> cy.double:
     """(D + 8) 2⁻²³ |c|(|y| + |c|): how far two float32 scores of a row may be off.
 
     Infinite where float32 may overflow: then scores may be no numbers, and every centre
     is compared in float64.
     """
-    reach = np.sqrt(norm) + widest
+    reach: cy.double = sqrt(norm) + widest
     if reach > HUGE or widest * reach > HUGE:
-        return np.inf
+        return INF
     return (D + 8) * 2.0**-23 * widest * reach
 
 
-@inlined
-def _tier(beyond, margin):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _tier(beyond: cy.const[cy.double][::1], margin: cy.double) -> cy.Py_ssize_t:
     """The narrowest tier that leaves out only centres which drifted less.
 
     Not in the papers.
@@ -278,195 +297,173 @@ def _tier(beyond, margin):
     return beyond.shape[0] - 1
 
 
-@kernel
-def _flush(tier, n, tiles, listed, drift, frame, bounds, sums):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _flush(
+    tier: cy.Py_ssize_t,
+    tiles: Tiles,
+    top: Top,
+    listed: Listed,
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+) -> cy.Py_ssize_t:
     """Compare a tile of rows with the centres of its tier; return how many moved.
 
     The argmin of `visit_rows`.
     """
-    labels, seconds, upper, near, lower = bounds
-    rows, weights, costs = listed
-    width, D = drift.widths[tier], frame.centers.shape[1]
-    Y = tiles.wide[tier]
-    G = np.empty((width, n), np.float32)
-    np.dot(drift.narrow[:width], tiles.narrow[tier, :n].T, G)
+    moved: cy.Py_ssize_t = 0
+    n, width = tiles.filled[tier], drift.widths[tier]
+    first: cy.Py_ssize_t = tier * tiles.narrow.shape[1]
+    row_products(drift.narrow, tiles.narrow[tier], width, n, top.scores)
     for t in range(n):
-        r = rows[tiles.at[tier, t]]
-        for c in (labels[r], seconds[r]):
-            if c >= 0 and drift.rank[c] < width:
-                G[drift.rank[c], t] = np.float32(-3e38)  # these two are known
-    first, second = np.empty(n, np.int32), np.empty(n, np.int32)
-    g1, g2 = np.empty(n, np.float32), np.empty(n, np.float32)
-    _scan(G, drift.half, first, second, g1, g2)
-    far2 = frame.reach * frame.reach
-    moved = 0
+        r: cy.Py_ssize_t = listed.rows[tiles.at[first + t]]
+        a: cy.Py_ssize_t = bounds.labels[r]
+        b: cy.Py_ssize_t = bounds.seconds[r]
+        if a >= 0 and drift.rank[a] < width:  # these two are known
+            top.scores[drift.rank[a], t] = -3e38
+        if b >= 0 and drift.rank[b] < width:
+            top.scores[drift.rank[b], t] = -3e38
+    scan(top, drift.half, width, n)
     for t in range(n):
-        r, norm = rows[tiles.at[tier, t]], tiles.norms[tier, t]
-        a, b = np.int64(labels[r]), np.int64(seconds[r])
-        error = _error(D, drift.widest, norm)
-        first2, rest2 = norm - 2.0 * g1[t] - error, norm - 2.0 * g2[t] - error
-        unseen = (
-            lower[r] - drift.beyond[tier] if width < drift.order.shape[0] else np.inf
-        )
-        d1, k1 = tiles.own[tier, t], a
-        if first2 > d1:
-            k2, d2 = b, near[r] * near[r]
-            if g1[t] < GONE:  # a and b were all there is
-                d2, rest2 = d2 if b >= 0 else np.inf, np.inf
-            elif b < 0 or d2 > first2:
-                k2, d2, rest2 = drift.order[first[t]], first2, min(rest2, d2)
-            else:
-                rest2 = first2
-        else:
-            k1, k2, d1, d2, rest2 = _rank(
-                Y, t, drift.order[first[t]], NONE, a, b, rest2, frame.centers
-            )
-            if not d1 < rest2:
-                floor = 0.5 * (norm - d1) - error
-                k1, k2, d1, d2, rest2 = _decide(
-                    Y, t, G, floor, a, b, drift, frame.centers
-                )
-                rest2 = min(rest2, norm - 2.0 * floor - error)
-        w = weights[r] if weights.size else 1.0
-        low = max(min(np.sqrt(max(rest2, 0.0)), unseen), 0.0)
-        seconds[r], upper[r] = k2, np.sqrt(d1) * UP
-        near[r], lower[r] = np.sqrt(d2) * DOWN, low * DOWN
-        sums.removal_cost[k1] += max(min(d2, low * low) - d1, 0.0) * w
-        costs[tiles.at[tier, t]] = d1 if d1 > far2 else 0.0
-        if k1 != a:
-            if a >= 0:
-                _book(sums, a, Y, t, frame.refs, -w)
-            _book(sums, k1, Y, t, frame.refs, w)
-            labels[r] = k1
-            moved += 1
+        moved += _compare(tier, t, tiles, top, listed, drift, frame, bounds, sums)
+    tiles.filled[tier] = 0
     return moved
 
 
-@kernel
-def _placed(c, dist, k1, k2, d1, d2, rest2):
-    """The two nearest of k1, k2 and c, and the least of all others (of ‖y − c‖²)."""
-    if dist < d1 or (dist == d1 and c < k1):
-        return c, k1, dist, d1, min(rest2, d2)
-    if dist < d2:
-        return k1, c, d1, dist, min(rest2, d2)
-    return k1, k2, d1, d2, min(rest2, dist)
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _compare(
+    tier: cy.Py_ssize_t,
+    t: cy.Py_ssize_t,
+    tiles: Tiles,
+    top: Top,
+    listed: Listed,
+    drift: Drift,
+    frame: Frame,
+    bounds: Bounds,
+    sums: Sums,
+) -> cy.bint:
+    """The argmin of `visit_rows` for row t of a tile; return whether it moved."""
+    k1: cy.Py_ssize_t
+    k2: cy.Py_ssize_t
+    d1: cy.double
+    d2: cy.double
+    rest2: cy.double
+    p = tier * tiles.narrow.shape[1] + t
+    r: cy.Py_ssize_t = listed.rows[tiles.at[p]]
+    a: cy.Py_ssize_t = bounds.labels[r]
+    b: cy.Py_ssize_t = bounds.seconds[r]
+    width, norm = drift.widths[tier], tiles.norms[p]
+    error = _error(tiles.wide.shape[1], drift.widest, norm)
+    first2: cy.double = norm - 2.0 * top.g1[t] - error
+    rest2 = norm - 2.0 * top.g2[t] - error
+    k1, k2, d1, d2 = a, b, tiles.own[p], bounds.near[r] * bounds.near[r]
+    if first2 > d1:
+        if top.g1[t] < GONE:  # a and b were all there is
+            d2, rest2 = d2 if b >= 0 else INF, INF
+        elif b < 0 or d2 > first2:
+            k2, d2, rest2 = drift.order[top.first[t]], first2, min(rest2, d2)
+        else:
+            rest2 = first2
+    else:
+        k1, k2, d1, d2, rest2 = two_nearest(
+            tiles.wide, p, drift.order[top.first[t]], a, b, rest2, frame.centers
+        )
+        if not d1 < rest2:
+            floor = 0.5 * (norm - d1) - error
+            k1, k2, d1, d2, rest2 = decide(
+                tiles.wide, p, top.scores, t, width, floor, a, b, drift, frame.centers
+            )
+            rest2 = min(rest2, norm - 2.0 * floor - error)
+    w: cy.double = listed.weights[r] if listed.weights.shape[0] else 1.0
+    low: cy.double = sqrt(max(rest2, 0.0))
+    if width < drift.order.shape[0]:
+        low = max(min(low, bounds.lower[r] - drift.beyond[tier]), 0.0)
+    bounds.seconds[r], bounds.upper[r] = k2, sqrt(d1) * UP
+    bounds.near[r], bounds.lower[r] = sqrt(d2) * DOWN, low * DOWN
+    sums.removal_cost[k1] += max(min(d2, low * low) - d1, 0.0) * w
+    listed.costs[tiles.at[p]] = d1 if d1 > frame.reach * frame.reach else 0.0
+    if k1 == a:
+        return False
+    if a >= 0:
+        _book(sums, a, tiles.wide, p, frame.refs, -w)
+    _book(sums, k1, tiles.wide, p, frame.refs, w)
+    bounds.labels[r] = k1
+    return True
 
 
-@kernel
-def _rank(Y, t, p, q, a, b, rest2, centers):
-    """The two nearest of centres p, q, a, b (-1: none), exactly; ties: lower number.
-
-    argmin_k ‖y − c_k‖² among four. The others join the rest, whose squared distance is
-    at least `rest2`.
-    """
-    k1, k2, d1, d2 = NONE, NONE, np.inf, np.inf
-    for j in range(4):
-        c = p if j == 0 else (q if j == 1 else (a if j == 2 else b))
-        if c < 0 or c in (k1, k2):
-            continue
-        dist = sq_dist(Y, t, centers, c)
-        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
-    return k1, k2, d1, d2, rest2
-
-
-@kernel
-def _decide(Y, t, G, floor, a, b, drift, centers):
-    """As `_rank`, among a, b and all centres whose score reaches `floor`.
-
-    argmin_k ‖y − c_k‖² in float64. A score that is not a number is looked at, not
-    skipped.
-    """
-    k1, k2, d1, d2, rest2 = _rank(Y, t, a, b, NONE, NONE, np.inf, centers)
-    for j in range(G.shape[0]):
-        c = drift.order[j]
-        if G[j, t] - drift.half[j] < floor or c in (a, b):
-            continue
-        dist = sq_dist(Y, t, centers, c)
-        k1, k2, d1, d2, rest2 = _placed(c, dist, k1, k2, d1, d2, rest2)
-    return k1, k2, d1, d2, rest2
-
-
-@fast_kernel
-def _load_tile(X, start, n, origin, inv, Y, Y32, norms):
-    """Centre rows into tiles, with their squared norms (y = (x − origin)·inv)."""
-    for t in range(n):
-        total = 0.0
-        for d in range(X.shape[1]):
-            v = (X[start + t, d] - origin[d]) * inv
-            Y[t, d] = v
-            Y32[t, d] = v
-            total += v * v
-        norms[t] = total
-
-
-@inlined
-def _first_not_finite(norms, n):
-    """min{t : norms_t is not finite}; -1: none."""
-    for t in range(n):
-        if not np.isfinite(norms[t]):
-            return t
-    return -1
-
-
-@fast_kernel
-def _load(X, r, origin, inv, y):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _load(
+    X: cy.const[cy.floating][:, ::1],
+    r: cy.Py_ssize_t,
+    origin: cy.const[cy.double][::1],
+    inv: cy.double,
+    y: cy.double[:, ::1],
+) -> cy.double:
     """Centre row r; return |y|² (y = (x − origin)·inv)."""
-    total = 0.0
+    total: cy.double = 0.0
     for d in range(X.shape[1]):
-        v = (X[r, d] - origin[d]) * inv
+        v: cy.double = (X[r, d] - origin[d]) * inv
         y[0, d] = v
         total += v * v
     return total
 
 
-@fast_nsz_kernel
-def _store(y, wide, narrow, tier, t):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _store(
+    y: cy.const[cy.double][:, ::1], tiles: Tiles, tier: cy.Py_ssize_t, t: cy.Py_ssize_t
+) -> cy.void:
     """wide_t = narrow_t = y: put a row into its tile."""
+    p = tier * tiles.narrow.shape[1] + t
     for d in range(y.shape[1]):
-        wide[tier, t, d] = y[0, d]
-        narrow[tier, t, d] = y[0, d]
+        tiles.wide[p, d] = y[0, d]
+        tiles.narrow[tier, t, d] = y[0, d]
 
 
-@fast_nsz_kernel
-def _scan(G, half, first, second, g1, g2):
-    """For each row, the two largest scores ``y·c - |c|²/2`` and their places.
-
-    G holds the products y·c, a centre a line: the inner loop runs over rows and has no
-    branches, so that it works on many rows at once.
-    """
-    K, n = G.shape
-    for t in range(n):
-        first[t], second[t] = 0, 0
-        g1[t], g2[t] = np.float32(-3e38), np.float32(-3e38)
-    for k in range(K):
-        h, place, line = half[k], np.int32(k), G[k]
-        for t in range(n):
-            v = line[t] - h
-            top, mid, leader = g1[t], g2[t], first[t]
-            leads, follows = v > top, v > mid
-            shifted = leader if leads else second[t]
-            second[t] = place if (follows and not leads) else shifted
-            first[t] = place if leads else leader
-            g2[t] = max(mid, min(v, top))
-            g1[t] = max(top, v)
-
-
-@fast_nsz_kernel
-def _add_row(sums, k, Y, t, refs, w):
-    """Σ w(y - ref) of cluster k with row t; return |y - ref|²."""
-    total = 0.0
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _sq_dist(
+    Y: cy.const[cy.double][:, ::1],
+    i: cy.Py_ssize_t,
+    C: cy.const[cy.double][:, ::1],
+    k: cy.Py_ssize_t,
+) -> cy.double:
+    """‖y_i − c_k‖²; in this file, where the compiler can put it into its callers."""
+    total: cy.double = 0.0
     for d in range(Y.shape[1]):
-        diff = Y[t, d] - refs[k, d]
-        sums[k, d] += w * diff
+        diff: cy.double = Y[i, d] - C[k, d]
         total += diff * diff
     return total
 
 
-@kernel
-def _book(sums, k, Y, t, refs, w):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _book(
+    sums: Sums,
+    k: cy.Py_ssize_t,
+    Y: cy.const[cy.double][:, ::1],
+    i: cy.Py_ssize_t,
+    refs: cy.const[cy.double][:, ::1],
+    w: cy.double,
+) -> cy.void:
     """Add a row of weight w (negative: take it away) to the sums of cluster k.
 
     n ± w, Σw(y − ref), Σw‖y − ref‖².
     """
+    total: cy.double = 0.0
+    for d in range(Y.shape[1]):
+        diff: cy.double = Y[i, d] - refs[k, d]
+        sums.sums[k, d] += w * diff
+        total += diff * diff
     sums.counts[k] += w
-    sums.squares[k] += w * _add_row(sums.sums, k, Y, t, refs, w)
+    sums.squares[k] += w * total

@@ -11,13 +11,8 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.group_sums import GroupSums
 from kplus.core.regroup import relabelled
 from kplus.core.types import Array, Block, IntArray
-from kplus.dp_means.kernels_lloyd import (
-    Bounds,
-    Sums,
-    meet_rows,
-    screen_rows,
-    visit_rows,
-)
+from kplus.dp_means.kernels_bounds import Bounds, Sums, screen_rows
+from kplus.dp_means.kernels_lloyd import meet_rows, visit_rows
 from kplus.dp_means.params import Centers
 
 __all__ = [
@@ -201,7 +196,7 @@ def errors_after(step: Array, counts: Array, sums: Array, squares: Array) -> Arr
 class RowState:
     """Per-row state of a block: nearest centres, and bounds of the distances.
 
-    See `kernels_lloyd.Bounds`; `travel` is that of the centres at the last visit, NaN
+    See `kernels_bounds.Bounds`; `travel` is that of the centres at the last visit, NaN
     for those born since.
     """
 
@@ -265,19 +260,17 @@ class DPMeansModel:
         bounds = local.bounds()
         sums = Sums(out.counts, out.sums, out.squares, out.removal_cost)
         rows = np.arange(block.n_rows, dtype=np.int32)
-        few = block.n_rows * params.K <= _FEW
+        few, reach = block.n_rows * params.K <= _FEW, self.reach(params)
         if few or new:
-            drift = params.unknown_drift
-            frame = params.frame(self.reach(params), drift.own)
+            drift, frame = params.unknown_drift, params.frame(reach)
         else:
             drift = params.drift(local.travel)
-            frame = params.frame(self.reach(params), params.halves)
+            frame = params.frame(reach, params.halves)
             rows = rows[
                 : screen_rows(bounds, weights, drift, frame, out.removal_cost, rows)
             ]
         if len(rows):
-            X = block.read().view()
-            X.flags.writeable = False  # one compiled kernel serves read-only data too
+            X = block.read()
             costs = np.empty(len(rows))
             if new and not few:
                 moved = meet_rows(X, weights, drift, frame, bounds, sums, costs)
@@ -286,7 +279,7 @@ class DPMeansModel:
             if moved < 0:
                 raise NotFiniteError(f"Row {block.start - 1 - moved}")
             out.moved = moved
-            if np.isfinite(frame.reach):
+            if np.isfinite(reach):
                 far = np.flatnonzero(costs)
                 if len(far):
                     out.candidates = self._candidates(

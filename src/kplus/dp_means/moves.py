@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 
 from kplus.core.regroup import without
 from kplus.core.types import Array, IntArray, Position, Proposal
-from kplus.dp_means.kernels_split import Splits, group_rows, split_clusters
+from kplus.dp_means.kernels_split import split_clusters
 from kplus.dp_means.model import ROUNDING, Candidates, ClusterSums, DPMeansModel
 from kplus.dp_means.params import Centers
 
@@ -207,13 +207,11 @@ def best_splits(
     Y: Array, weights: Array, labels: IntArray, centers: Array, wanted: IntArray
 ) -> tuple[Array, Array]:
     """Gain and the two centres of the best split of each wanted cluster."""
-    groups = group_rows(labels, len(centers))
-    pairs = np.zeros((len(wanted), 2, centers.shape[1]))
-    splits = Splits(np.zeros(len(wanted)), pairs)
-    split_clusters(
-        Y, weights, groups, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER, splits
+    labels = labels.astype(np.int32, copy=False)
+    gains, pairs = split_clusters(
+        Y, weights, labels, centers, wanted, _ENOUGH_ROWS, _SPLIT_ITER
     )
-    return splits.gains, splits.pairs
+    return gains, pairs
 
 
 class SplitClusters:

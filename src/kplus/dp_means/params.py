@@ -1,6 +1,6 @@
 """Centres of DP-means, their scaling, and how far they moved, for the kernels."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_means.kernels_lloyd import Drift, Frame
+from kplus.dp_means.kernels_bounds import Drift, Frame
 
 __all__ = ["Centers", "Scaling"]
 
@@ -135,6 +135,10 @@ class Centers:
         zeros = np.zeros(len(centers))
         return cls(scaling, centers, centers.copy(), zeros, zeros)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was computed for the kernels: workers compute it, too."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
     @property
     def K(self) -> int:
         return len(self.centers)
@@ -166,9 +170,11 @@ class Centers:
             halves = 0.5 * self.pairs.min(axis=1)
         return halves
 
-    def frame(self, reach: float, halves: Array) -> Frame:
-        """The centres for the kernels."""
+    def frame(self, reach: float, halves: Array | None = None) -> Frame:
+        """The centres for the kernels; without `halves` no row stays for being near."""
         origin, inv = self.scaling.origin, self.scaling.inv
+        if halves is None:
+            halves = np.zeros(self.K)
         return Frame(origin, inv, self.centers, self.refs, halves, reach)
 
     @cached_property

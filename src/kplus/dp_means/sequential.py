@@ -217,11 +217,10 @@ class SerialModel(_Sequential):
     ) -> tuple[Tally, Labels]:
         """Assign the rows of a block in order; return its statistics."""
         Y, weights = _rows(params, block)
-        K, capacity = params.K, _capacity(params.K, block, self.max_clusters)
-        centers = np.empty((capacity, Y.shape[1]))
-        centers[:K] = params.centers
+        capacity = _capacity(params.K, block, self.max_clusters)
+        centers = _with_capacity(params.centers, capacity)
         labels = np.empty(block.n_rows, np.int32)
-        K = serial_pass(Y, weights, centers, K, self.penalty, capacity, labels)
+        K = serial_pass(Y, weights, centers, params.K, self.penalty, labels)
         born = centers[params.K : K]
         refs = np.concatenate([params.refs, born])
         tally = _tally(Y, weights, labels, refs, born)
