@@ -162,7 +162,7 @@ def visit(
     params, errors = Features(A, exact), np.empty(len(rows.X))
     S, T = np.zeros((len(A), len(A))), np.zeros_like(A)
     changed = allocate_rows(
-        rows.X, rows.weights, params.factored, exact, params.most_steps,
+        rows.X, rows.weights, A, params.G, exact, params.most_steps,
         Allocated(Z, errors, S, T),
     )  # fmt: skip
     return float(errors @ rows.weights), changed, S, T
