@@ -11,13 +11,18 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.features.kernels_row import Search, decode, factor_into, flip, prepare
+    from cython.cimports.kplus.features.kernels_row import (
+        Search,
+        decode,
+        factor_into,
+        flip,
+        prepare,
+    )
     from cython.cimports.kplus.features.kernels_gemm import (
         add_product,
         add_product_of_rows,
         add_product_of_transposed,
     )
-    from cython.cimports.kplus.linear.kernels_products import row_dot
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
@@ -28,7 +33,6 @@ else:
         add_product_of_rows,
         add_product_of_transposed,
     )
-    from kplus.linear.kernels_products import row_dot
 
 __all__ = ["Allocated", "allocate_rows"]
 
@@ -62,15 +66,16 @@ class _Tile:
     ar: cy.double[:, ::1]  # (K, tile)
     y: cy.double[:, ::1]  # (K, tile)
     R: cy.double[:, ::1]  # (tile, D)
-    least: cy.double[::1]  # (tile,)
-    best: cy.double[::1]  # (tile,)
+    least: cy.double[:, ::1]  # (2, tile) from one and for the next feature
+    best: cy.double[:, ::1]  # (2, tile)
     lengths: cy.double[::1]  # (tile,)
     rows: cy.Py_ssize_t[::1]  # (tile,)
 
     def __init__(self, K: cy.Py_ssize_t, D: cy.Py_ssize_t) -> None:
         self.ones, self.ar, self.y = np.zeros((3, K, _TILE))
         self.R = np.zeros((_TILE, D))
-        self.least, self.best, self.lengths = np.zeros((3, _TILE))
+        self.least, self.best = np.zeros((2, 2, _TILE))
+        self.lengths = np.zeros(_TILE)
         self.rows = np.zeros(_TILE, np.intp)
 
 
@@ -80,28 +85,28 @@ class _Tile:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _best_flips(
-    tile: _Tile, m: cy.Py_ssize_t, search: Search
-) -> cy.Py_ssize_t:
+def _best_flips(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
     """For each row the flip that helps most; note and count the rows with one.
 
     MAD-Bayes Algorithm 1: Δ_k = G_kk − 2(±(Ar)_k).
     """
+    K = tile.ar.shape[0]
     for n in range(m):
-        tile.least[n] = 0.0
-        tile.best[n] = 0.0
-    for k in range(tile.ar.shape[0]):
+        tile.least[0, n] = 0.0
+        tile.best[0, n] = 0.0
+    for k in range(K):
+        now, then = k & 1, (k + 1) & 1  # in place, stores would depend on branches
         square: cy.double = search.squares[k]
         number: cy.double = k
         for n in range(m):
-            least: cy.double = tile.least[n]
+            least: cy.double = tile.least[now, n]
             change: cy.double = square - (2.0 - 4.0 * tile.ones[k, n]) * tile.ar[k, n]
-            tile.least[n] = change if change < least else least
-            tile.best[n] = number if change < least else tile.best[n]
+            tile.least[then, n] = change if change < least else least
+            tile.best[then, n] = number if change < least else tile.best[now, n]
     count: cy.Py_ssize_t = 0
     for n in range(m):
         tile.rows[count] = n
-        count += tile.least[n] < 0.0
+        count += tile.least[K & 1, n] < 0.0
     return count
 
 
@@ -129,9 +134,10 @@ def _put(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.void:
 @cy.exceptval(check=False)
 def _flip_once(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.bint:
     """Make the flip noted for a row, unless it is rounding (see `flip`)."""
-    k = cy.cast(cy.Py_ssize_t, tile.best[n])
+    last = search.G.shape[0] & 1
+    k = cy.cast(cy.Py_ssize_t, tile.best[last, n])
     norm: cy.double = search.norms[k]
-    if not tile.least[n] < -1e-14 * norm * (tile.lengths[n] + norm):
+    if not tile.least[last, n] < -1e-14 * norm * (tile.lengths[n] + norm):
         return False
     sign: cy.double = 1.0 - 2.0 * tile.ones[k, n]
     tile.ones[k, n] = 1.0 - tile.ones[k, n]
@@ -166,6 +172,17 @@ def _flip_rows(
         count = _best_flips(tile, m, search) if flipped else 0
 
 
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _length(x: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t) -> cy.double:
+    """‖x_n‖."""
+    total: cy.double = 0.0
+    for d in range(x.shape[1]):
+        total += x[n, d] * x[n, d]
+    return sqrt(total)
+
+
 # ------------------------------------------------------- the best of all patterns
 
 
@@ -179,8 +196,8 @@ def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
     (y_i ± R_ii)² instead of Σ_j≤i y_j². Where that is more for every i, none is flipped.
     """
     for n in range(m):
-        tile.least[n] = 0.0
-        tile.best[n] = 0.0
+        tile.least[0, n] = 0.0
+        tile.best[0, n] = 0.0
     for i in range(tile.ar.shape[0]):
         k = search.order[i]
         own: cy.double = search.R[i, i]
@@ -194,13 +211,13 @@ def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
         for n in range(m):
             y: cy.double = tile.y[i, n] * scale
             room: cy.double = own * (_CLEAR * own - (2.0 - 4.0 * tile.ones[k, n]) * y)
-            tile.best[n] = tile.best[n] if tile.least[n] < room else 1.0
-            tile.least[n] += y * y
+            tile.best[0, n] += 0.0 if tile.least[0, n] < room else 1.0
+            tile.least[0, n] += y * y
             tile.y[i, n] = y
     count: cy.Py_ssize_t = 0
     for n in range(m):
         tile.rows[count] = n
-        count += tile.best[n] > 0.0
+        count += tile.best[0, n] > 0.0
     return count
 
 
@@ -284,7 +301,7 @@ def _start_afresh(
         n = tile.rows[j]
         for d in range(D):
             some.R[j, d] = x[n, d]
-        some.lengths[j] = sqrt(row_dot(some.R, j, some.R, j))
+        some.lengths[j] = _length(x, n)
     for k in range(K):
         for j in range(count):
             some.ones[k, j] = 0.0
@@ -369,7 +386,7 @@ def _visit(
         count = _best_flips(tile, m, search)
         for i in range(count):
             n = tile.rows[i]
-            tile.lengths[n] = sqrt(row_dot(x, n, x, n))
+            tile.lengths[n] = _length(x, n)
         _flip_rows(tile, m, count, search)
     return _note_changes(tile, count, Z) if count > 0 else 0
 

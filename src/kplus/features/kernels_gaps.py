@@ -67,9 +67,7 @@ class _Row:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _look(
-    X: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t, row: _Row
-) -> cy.void:
+def _look(X: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t, row: _Row) -> cy.void:
     """What was observed of row n."""
     for d in range(X.shape[1]):
         x: cy.double = X[n, d]
