@@ -11,6 +11,11 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
+    from cython.cimports.kplus.features.kernels_gemm import (
+        add_product,
+        add_product_of_rows,
+        add_product_of_transposed,
+    )
     from cython.cimports.kplus.features.kernels_row import (
         Search,
         decode,
@@ -18,27 +23,22 @@ if cy.compiled:
         flip,
         prepare,
     )
-    from cython.cimports.kplus.features.kernels_gemm import (
-        add_product,
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
 
-    from kplus.features.kernels_row import Search, decode, factor_into, flip, prepare
     from kplus.features.kernels_gemm import (
         add_product,
         add_product_of_rows,
         add_product_of_transposed,
     )
+    from kplus.features.kernels_row import Search, decode, factor_into, flip, prepare
 
 __all__ = ["Allocated", "allocate_rows"]
 
-# Rows whose residuals stay in the cache; no power of two, as columns would collide there.
+# Rows whose residuals stay in the cache: no power of two, or columns would collide.
 _TILE = cy.declare(cy.Py_ssize_t, 120)
-_FEW = cy.declare(cy.Py_ssize_t, 16)  # search, for which rows are flipped side by side
+_FEW = cy.declare(cy.Py_ssize_t, 16)  # features: rows are flipped side by side
 _CLEAR = cy.declare(cy.double, 1.0 - 1e-6)  # what is certain is by so much no tie
 
 
@@ -143,8 +143,6 @@ def _flip_once(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.bint:
     tile.ones[k, n] = 1.0 - tile.ones[k, n]
     for j in range(search.G.shape[0]):
         tile.ar[j, n] -= sign * search.G[k, j]
-    for d in range(search.A.shape[1]):
-        tile.R[n, d] -= sign * search.A[k, d]
     return True
 
 
@@ -163,7 +161,7 @@ def _flip_rows(
             for i in range(count):
                 n = tile.rows[i]
                 _pick(tile, n, search)
-                flip(tile.lengths[n], search, tile.R, n)
+                flip(tile.lengths[n], search)
                 _put(tile, n, search)
             return
         flipped: cy.Py_ssize_t = 0
@@ -193,7 +191,7 @@ def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
     """Note and count the rows for which another z may be as good.
 
     With Rᵀy = Ar, as in `decode`: to flip bit i and keep those behind it costs at least
-    (y_i ± R_ii)² instead of Σ_j≤i y_j². Where that is more for every i, none is flipped.
+    (y_i ± R_ii)² instead of Σ_j≤i y_j². If that is more for every i, none is flipped.
     """
     for n in range(m):
         tile.least[0, n] = 0.0
@@ -224,25 +222,25 @@ def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _keep_better(
+def _is_worse(
     x: cy.const[cy.double][:, ::1],
-    i: cy.Py_ssize_t,
+    n: cy.Py_ssize_t,
     A: cy.const[cy.double][:, ::1],
     before: cy.uchar[:, ::1],
     search: Search,
 ) -> cy.bint:
-    """Whether the z from before a search that was cut short was better.
+    """Whether the z of a search that was cut short is worse than that from before it.
 
-    The lower ‖x − zA‖² of two, for row i.
+    The lower ‖x − zA‖² of two, for row n.
     """
     now: cy.double = 0.0
     then: cy.double = 0.0
     for d in range(A.shape[1]):
-        a: cy.double = x[i, d]
-        b: cy.double = x[i, d]
+        a: cy.double = x[n, d]
+        b: cy.double = x[n, d]
         for k in range(A.shape[0]):
             a -= (0.5 - 0.5 * search.signs[k]) * A[k, d]
-            b -= before[i, k] * A[k, d]
+            b -= before[n, k] * A[k, d]
         now += a * a
         then += b * b
     return then < now
@@ -251,52 +249,21 @@ def _keep_better(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _decode_row(
-    search: Search,
-    most_steps: cy.Py_ssize_t,
-    x: cy.const[cy.double][:, ::1],
-    before: cy.uchar[:, ::1],
-    i: cy.Py_ssize_t,
-    tile: _Tile,
-    n: cy.Py_ssize_t,
-) -> cy.void:
-    """The best z of all 2^K for row i, which is row n of a tile."""
-    K, D = search.A.shape[0], search.A.shape[1]
-    _pick(tile, n, search)
-    short = decode(search, most_steps)
-    for k in range(K):
-        if search.flips[k]:
-            sign: cy.double = search.signs[k]
-            search.signs[k] = -sign
-            for d in range(D):
-                tile.R[n, d] -= sign * search.A[k, d]
-    if short and _keep_better(x, i, search.A, before, search):
-        for d in range(D):
-            tile.R[n, d] = x[i, d]
-        for k in range(K):
-            search.signs[k] = 1.0 - 2.0 * before[i, k]
-            for d in range(D):
-                tile.R[n, d] -= before[i, k] * search.A[k, d]
-    _put(tile, n, search)
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
 def _start_afresh(
-    search: Search,
-    most_steps: cy.Py_ssize_t,
     x: cy.const[cy.double][:, ::1],
+    A: cy.const[cy.double][:, ::1],
+    most_steps: cy.Py_ssize_t,
     before: cy.uchar[:, ::1],
     tile: _Tile,
     count: cy.Py_ssize_t,
     some: _Tile,
+    search: Search,
 ) -> cy.void:
     """The best z of all 2^K for the open rows of a tile, by flips from nothing first.
 
     MAD-Bayes Algorithm 4, step 1. `some` is room for these rows.
     """
-    K, D = search.A.shape[0], search.A.shape[1]
+    K, D = A.shape[0], A.shape[1]
     for j in range(count):
         n = tile.rows[j]
         for d in range(D):
@@ -305,21 +272,29 @@ def _start_afresh(
     for k in range(K):
         for j in range(count):
             some.ones[k, j] = 0.0
-    add_product_of_rows(1.0, search.A, some.R, K, count, D, 0.0, some.ar)
+    add_product_of_rows(1.0, A, some.R, K, count, D, 0.0, some.ar)
     many = _best_flips(some, count, search)
     if many > 0:
         _flip_rows(some, count, many, search)
-        add_product_of_rows(1.0, search.A, some.R, K, count, D, 0.0, some.ar)
+        add_product_of_transposed(-1.0, some.ones, A, count, D, K, 1.0, some.R)
+        add_product_of_rows(1.0, A, some.R, K, count, D, 0.0, some.ar)
     still = _uncertain(some, count, search)
     for i in range(still):
         j = some.rows[i]
-        _decode_row(search, most_steps, x, before, tile.rows[j], some, j)
+        n = tile.rows[j]
+        _pick(some, j, search)
+        short = decode(search, most_steps)
+        for k in range(K):
+            if search.flips[k]:
+                search.signs[k] = -search.signs[k]
+        if short and _is_worse(x, n, A, before, search):
+            for k in range(K):
+                search.signs[k] = 1.0 - 2.0 * before[n, k]
+        _put(some, j, search)
     for j in range(count):
         n = tile.rows[j]
         for k in range(K):
             tile.ones[k, n] = some.ones[k, j]
-        for d in range(D):
-            tile.R[n, d] = some.R[j, d]
 
 
 # ------------------------------------------------------------------------- rows
@@ -328,29 +303,21 @@ def _start_afresh(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _residuals(
-    x: cy.const[cy.double][:, ::1],
-    Z: cy.uchar[:, ::1],
-    A: cy.const[cy.double][:, ::1],
-    tile: _Tile,
+def _subtract(
+    x: cy.const[cy.double][:, ::1], A: cy.const[cy.double][:, ::1], tile: _Tile
 ) -> cy.void:
-    """R = X − ZA and Ar for the rows of a tile."""
-    m, D, K = x.shape[0], A.shape[1], A.shape[0]
+    """R = X − ZA for the rows of a tile."""
+    m, D = x.shape[0], x.shape[1]
     for n in range(m):
         for d in range(D):
             tile.R[n, d] = x[n, d]
-        for k in range(K):
-            tile.ones[k, n] = Z[n, k]
-    add_product_of_transposed(-1.0, tile.ones, A, m, D, K, 1.0, tile.R)
-    add_product_of_rows(1.0, A, tile.R, K, m, D, 0.0, tile.ar)
+    add_product_of_transposed(-1.0, tile.ones, A, m, D, A.shape[0], 1.0, tile.R)
 
 
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _note_changes(
-    tile: _Tile, count: cy.Py_ssize_t, Z: cy.uchar[:, ::1]
-) -> cy.Py_ssize_t:
+def _note_changes(tile: _Tile, Z: cy.uchar[:, ::1]) -> cy.Py_ssize_t:
     """Write z of a tile's rows into Z; how many are new."""
     changed: cy.Py_ssize_t = 0
     for n in range(Z.shape[0]):
@@ -368,27 +335,35 @@ def _note_changes(
 @cy.exceptval(check=False)
 def _visit(
     x: cy.const[cy.double][:, ::1],
-    search: Search,
+    A: cy.const[cy.double][:, ::1],
     exact: cy.bint,
     most_steps: cy.Py_ssize_t,
     Z: cy.uchar[:, ::1],
     tile: _Tile,
     some: _Tile,
+    search: Search,
 ) -> cy.Py_ssize_t:
     """Choose z for the rows of a tile; how many are new."""
-    m = x.shape[0]
-    _residuals(x, Z, search.A, tile)
+    m, K, D = x.shape[0], A.shape[0], A.shape[1]
+    for n in range(m):
+        for k in range(K):
+            tile.ones[k, n] = Z[n, k]
+    _subtract(x, A, tile)
+    add_product_of_rows(1.0, A, tile.R, K, m, D, 0.0, tile.ar)
     if exact:
         count = _uncertain(tile, m, search)
         if count > 0:
-            _start_afresh(search, most_steps, x, Z, tile, count, some)
+            _start_afresh(x, A, most_steps, Z, tile, count, some, search)
     else:
         count = _best_flips(tile, m, search)
         for i in range(count):
             n = tile.rows[i]
             tile.lengths[n] = _length(x, n)
         _flip_rows(tile, m, count, search)
-    return _note_changes(tile, count, Z) if count > 0 else 0
+    changed = _note_changes(tile, Z) if count > 0 else 0
+    if changed > 0:
+        _subtract(x, A, tile)
+    return changed
 
 
 @cy.cfunc
@@ -433,7 +408,7 @@ def allocate_rows(
     """
     n_rows, D, K = X.shape[0], X.shape[1], A.shape[0]
     tile, some = _Tile(K, D), _Tile(K, D)
-    search = Search(A, G)
+    search = Search(G)
     prepare(search)
     if exact:
         factor_into(search)
@@ -443,7 +418,8 @@ def allocate_rows(
             start = t * _TILE
             stop = min(start + _TILE, n_rows)
             changed += _visit(
-                X[start:stop], search, exact, most_steps, out.Z[start:stop], tile, some
-            )
+                X[start:stop], A, exact, most_steps, out.Z[start:stop],
+                tile, some, search,
+            )  # fmt: skip
             _add_up(tile, weights[start:stop], out.errors[start:stop], out)
     return changed

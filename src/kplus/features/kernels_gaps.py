@@ -142,7 +142,8 @@ def _choose(
         return
     _gram(A, search, row)
     if helps:
-        flip(sqrt(row_dot(row.r, 1, row.r, 1)), search, row.r, 0)
+        flip(sqrt(row_dot(row.r, 1, row.r, 1)), search)
+        _residual(A, search, row)
         _products(A, search, row)
     if not exact:
         return
@@ -234,7 +235,7 @@ def allocate_gaps(
     """
     K, D = A.shape[0], A.shape[1]
     row = _Row(K, D)
-    search = Search(row.A, row.G)
+    search = Search(row.G)
     changed: cy.Py_ssize_t = 0
     with cy.nogil:
         for n in range(X.shape[0]):

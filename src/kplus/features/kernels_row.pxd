@@ -1,5 +1,4 @@
 cdef class Search:
-    cdef const double[:, ::1] A
     cdef const double[:, ::1] G
     cdef double[::1] ar
     cdef double[::1] signs
@@ -18,6 +17,6 @@ cdef class Search:
     cdef unsigned char[::1] trial
 
 cdef void prepare(Search search) noexcept nogil
-cdef void flip(double length, Search search, double[:, ::1] R, Py_ssize_t n) noexcept nogil
+cdef void flip(double length, Search search) noexcept nogil
 cdef void factor_into(Search search) noexcept nogil
 cdef bint decode(Search search, Py_ssize_t most_steps) noexcept nogil

@@ -14,7 +14,7 @@ __all__ = ["Search", "decode", "factor", "factor_into", "flip", "prepare"]
 @cy.final
 @cy.cclass
 class Search:
-    """Features A with G = AAᵀ, one row, and room for the search of its z.
+    """Products of features G = AAᵀ, one row, and room for the search of its z.
 
     ar: Ar, with the row's residual r = x − zA; signs: 1 − 2z; squares: G_kk; norms, the
     roots of these. For `flip`: slack, the least gain that is no rounding; changes.
@@ -25,9 +25,9 @@ class Search:
     given the bits behind.
     """
 
-    def __init__(self, A: object, G: object) -> None:
+    def __init__(self, G: object) -> None:
         K = len(G)
-        self.A, self.G = A, G
+        self.G = G
         self.ar, self.signs, self.squares, self.norms = np.zeros((4, K))
         self.slack, self.changes, self.ordered = np.zeros((3, K))
         self.order = np.arange(K, dtype=np.intp)
@@ -49,17 +49,12 @@ def prepare(search: Search) -> cy.void:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def flip(
-    length: cy.double,
-    search: Search,
-    R: cy.double[:, ::1],
-    n: cy.Py_ssize_t,
-) -> cy.void:
+def flip(length: cy.double, search: Search) -> cy.void:
     """Flip the bit that helps most until none does.
 
     MAD-Bayes Algorithm 1, "choose the optimal value of z_nk": Δ_k = G_kk − 2(±(Ar)_k).
-    Ar and the signs 1 − 2z follow as well as the residual r, row n of R. `length` is
-    ‖x‖: changes below its rounding do not count.
+    Ar and the signs 1 − 2z follow. `length` is ‖x‖: changes below its rounding do not
+    count.
     """
     K = search.G.shape[0]
     for k in range(K):
@@ -80,8 +75,6 @@ def flip(
         search.signs[best] = -sign
         for k in range(K):
             search.ar[k] -= sign * search.G[best, k]
-        for d in range(R.shape[1]):
-            R[n, d] -= sign * search.A[best, d]
 
 
 # ----------------------------------------------------------- the best of all 2^K
@@ -94,7 +87,7 @@ def factor(G: cy.const[cy.double][:, ::1]) -> tuple:
     which begins where a wrong bit costs most. Features that depend on others get a
     row of zeros.
     """
-    search = Search(np.zeros((len(G), 0)), G)
+    search = Search(G)
     factor_into(search)
     return np.array(search.order, np.int64), np.array(search.R)
 
