@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import feature_reference as obvious
-from kplus.features.kernels_columns import seed_columns
+from kplus.features.kernels_split import seed_columns
 from kplus.features.local_search import add_column, replace_columns
 
 

@@ -1,391 +1,425 @@
 """Which features does a row have? The best z for ‖x − zA‖², in Gram form.
 
 With b = Ax and G = AAᵀ the error is ‖x‖² − 2z·b + zGz: trying a flip costs O(1), making
-it O(K). Rows are handled one by one with the same arithmetic wherever they stand, so
-that z does not depend on how a table is cut.
+it O(K). Rows are handled with the same arithmetic wherever they stand, so that z does
+not depend on how a table is cut. They come in tiles, whose products BLAS computes, and
+then side by side: the rows whose z is the best as it stands, mostly nearly all, are
+found without a branch.
 """
 
-from typing import NamedTuple
-
+import cython as cy
 import numpy as np
 
-from kplus.core.kernels import fast_kernel, inlined, kernel
-from kplus.linear.kernels_algebra import dot
+if cy.compiled:
+    from cython.cimports.kplus.features.kernels_gemm import (
+        add_product,
+        add_product_of_rows,
+        add_product_of_transposed,
+    )
+    from cython.cimports.kplus.features.kernels_row import (
+        Search,
+        decode,
+        factor_into,
+        flip,
+        prepare,
+    )
+    from cython.cimports.libc.math import sqrt
+else:
+    from numpy import sqrt
 
-__all__ = ["Allocated", "Factored", "allocate_gaps", "allocate_rows", "factor"]
+    from kplus.features.kernels_gemm import (
+        add_product,
+        add_product_of_rows,
+        add_product_of_transposed,
+    )
+    from kplus.features.kernels_row import Search, decode, factor_into, flip, prepare
 
-_TILE = 128  # rows whose residuals stay in the cache
+__all__ = ["Allocated", "allocate_rows"]
+
+# Rows whose residuals stay in the cache: no power of two, or columns would collide.
+_TILE = cy.declare(cy.Py_ssize_t, 120)
+_FEW = cy.declare(cy.Py_ssize_t, 16)  # features: rows are flipped side by side
+_CLEAR = cy.declare(cy.double, 1.0 - 1e-6)  # what is certain is by so much no tie
 
 
-class Factored(NamedTuple):
-    """Features, G = AAᵀ, and what `factor` makes of it (empty if not exact)."""
-
-    A: np.ndarray  # (K, D)
-    G: np.ndarray  # (K, K)
-    order: np.ndarray  # (K,)
-    R: np.ndarray  # (K, K)
-
-
-class Allocated(NamedTuple):
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class Allocated:
     """What a visit of rows changes and adds up."""
 
-    Z: np.ndarray  # (n, K) uint8
-    errors: np.ndarray  # (n,) ‖x − zA‖²
-    S: np.ndarray  # (K, K) ZᵀWZ; with gaps (D, K, K), over the rows that have d
-    T: np.ndarray  # (K, D) ZᵀW(X − ZA)
+    Z: cy.uchar[:, ::1]  # (n, K)
+    errors: cy.double[::1]  # (n,) ‖x − zA‖²
+    S: cy.double[:, ::1]  # (K, K) ZᵀWZ
+    T: cy.double[:, ::1]  # (K, D) ZᵀW(X − ZA)
 
 
-class _Tree(NamedTuple):
-    """Room for the depth-first search of `_decode`."""
+@cy.final
+@cy.cclass
+class _Tile:
+    """Some rows side by side: of each feature z and Ar, then the residuals R = X − ZA.
 
-    work: np.ndarray  # (3, K + 1)
-    turns: np.ndarray  # (K + 1,)
-    trial: np.ndarray  # (K,)
-    flips: np.ndarray  # (K,)
-
-
-@inlined
-def _tree_for(K):
-    """An empty `_Tree` for K features."""
-    return _Tree(
-        np.empty((3, K + 1)),
-        np.empty(K + 1, np.int64),
-        np.empty(K, np.uint8),
-        np.empty(K, np.uint8),
-    )
-
-
-@fast_kernel
-def factor(G):
-    """Order features and factor G = RᵀR in that order; (order, R).
-
-    The feature with the least left over comes first: it is decided last by `_decode`,
-    which begins where a wrong bit costs most. Features that depend on others get a
-    row of zeros.
+    `rows` are the numbers of those whose z is open.
     """
-    K = G.shape[0]
-    order, left, R = np.empty(K, np.int64), np.empty(K), np.empty((K, K))
+
+    ones: cy.double[:, ::1]  # (K, tile) z
+    ar: cy.double[:, ::1]  # (K, tile)
+    y: cy.double[:, ::1]  # (K, tile)
+    R: cy.double[:, ::1]  # (tile, D)
+    least: cy.double[:, ::1]  # (2, tile) from one and for the next feature
+    best: cy.double[:, ::1]  # (2, tile)
+    lengths: cy.double[::1]  # (tile,)
+    rows: cy.Py_ssize_t[::1]  # (tile,)
+
+    def __init__(self, K: cy.Py_ssize_t, D: cy.Py_ssize_t) -> None:
+        self.ones, self.ar, self.y = np.zeros((3, K, _TILE))
+        self.R = np.zeros((_TILE, D))
+        self.least, self.best = np.zeros((2, 2, _TILE))
+        self.lengths = np.zeros(_TILE)
+        self.rows = np.zeros(_TILE, np.intp)
+
+
+# ------------------------------------------------------------------------- flips
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _best_flips(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
+    """For each row the flip that helps most; note and count the rows with one.
+
+    MAD-Bayes Algorithm 1: Δ_k = G_kk − 2(±(Ar)_k).
+    """
+    K = tile.ar.shape[0]
+    for n in range(m):
+        tile.least[0, n] = 0.0
+        tile.best[0, n] = 0.0
     for k in range(K):
-        order[k], left[k], R[k] = k, G[k, k], 0.0
-    for i in range(K):
-        least = i
-        for j in range(i + 1, K):
-            if left[j] < left[least]:
-                least = j
-        order[i], order[least] = order[least], order[i]
-        left[i], left[least] = left[least], left[i]
-        for m in range(i):
-            R[m, i], R[m, least] = R[m, least], R[m, i]
-        if left[i] <= 1e-12 * G[order[i], order[i]]:
-            continue
-        R[i, i] = np.sqrt(left[i])
-        for j in range(i + 1, K):
-            total = G[order[i], order[j]]
-            for m in range(i):
-                total -= R[m, i] * R[m, j]
-            R[i, j] = total / R[i, i]
-            left[j] -= R[i, j] * R[i, j]
-    return order, R
+        now, then = k & 1, (k + 1) & 1  # in place, stores would depend on branches
+        square: cy.double = search.squares[k]
+        number: cy.double = k
+        for n in range(m):
+            least: cy.double = tile.least[now, n]
+            change: cy.double = square - (2.0 - 4.0 * tile.ones[k, n]) * tile.ar[k, n]
+            tile.least[then, n] = change if change < least else least
+            tile.best[then, n] = number if change < least else tile.best[now, n]
+    count: cy.Py_ssize_t = 0
+    for n in range(m):
+        tile.rows[count] = n
+        count += tile.least[K & 1, n] < 0.0
+    return count
 
 
-@fast_kernel
-def _flip(ar, G, norms, length, z):
-    """Flip the bit that helps most until none does; True if any was flipped.
-
-    MAD-Bayes Algorithm 1, "choose the optimal value of z_nk": Δ_k = G_kk − 2(±(Ar)_k).
-    `ar` is Ar, with the residual r = x − zA; `length` is ‖x‖: changes below its
-    rounding do not count.
-    """
-    K = len(ar)
-    flipped = False
-    while True:
-        best, least = -1, 0.0
-        for k in range(K):
-            sign = 1.0 - 2.0 * z[k]
-            change = G[k, k] - 2.0 * sign * ar[k]
-            if change < least and change < -1e-14 * norms[k] * (length + norms[k]):
-                best, least = k, change
-        if best < 0:
-            return flipped
-        flipped = True
-        sign = 1.0 - 2.0 * z[best]
-        z[best] = 1 - z[best]
-        row = G[best]
-        for k in range(K):
-            ar[k] -= sign * row[k]
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _pick(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.void:
+    """Take Ar and the signs of a row out of a tile."""
+    for k in range(tile.ar.shape[0]):
+        search.ar[k] = tile.ar[k, n]
+        search.signs[k] = 1.0 - 2.0 * tile.ones[k, n]
 
 
-@fast_kernel
-def _decode(ar, order, R, most_steps, z, tree):
-    """Improve z to the best of all 2^K by depth-first search (sphere decoding).
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _put(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.void:
+    """Note the z of a row in a tile."""
+    for k in range(tile.ar.shape[0]):
+        tile.ones[k, n] = 0.5 - 0.5 * search.signs[k]
 
-    Not in the paper: argmin_z ‖x − zA‖², the step of MAD-Bayes Algorithm 4, over all z
-    at once. Bits to flip are sought, f, so that a large feature that stays costs no
-    digits: with signs s = 1 − 2z, ‖r − (f·s)A‖² is ‖y − R(f·s)‖² and a constant, where
-    Rᵀy = Ar, which is `ar`. Bits are decided from the last to the first, the likelier
-    value first; a branch ends where its part of the sum exceeds the best known whole.
-    After `most_steps` the best so far is kept. True if that was the end.
-    """
-    K = len(ar)
-    if K == 0:
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _flip_once(tile: _Tile, n: cy.Py_ssize_t, search: Search) -> cy.bint:
+    """Make the flip noted for a row, unless it is rounding (see `flip`)."""
+    last = search.G.shape[0] & 1
+    k = cy.cast(cy.Py_ssize_t, tile.best[last, n])
+    norm: cy.double = search.norms[k]
+    if not tile.least[last, n] < -1e-14 * norm * (tile.lengths[n] + norm):
         return False
-    work, turns, trial, flips = tree
-    y, signs, costs = work[0], work[1], work[2]
-    best = 0.0
-    for i in range(K):
-        total = ar[order[i]]
-        for m in range(i):
-            total -= R[m, i] * y[m]
-        y[i] = total / R[i, i] if R[i, i] > 0.0 else 0.0
-        signs[i] = 1.0 - 2.0 * z[order[i]]
-        best += y[i] * y[i]
-    best *= 1.0 - 1e-10
-    for i in range(K):
-        flips[i] = 0
-    level = K - 1
-    turns[level] = 0
-    costs[K] = 0.0
-    for _ in range(most_steps):
-        if level == K:
-            break
-        if turns[level] == 2:
-            level += 1
-            continue
-        gap = y[level]
-        row = R[level]
-        for j in range(level + 1, K):
-            if trial[j]:
-                gap -= signs[j] * row[j]
-        step = signs[level] * row[level]
-        likely = 1 if abs(gap - step) < abs(gap) else 0
-        trial[level] = likely if turns[level] == 0 else 1 - likely
-        turns[level] += 1
-        if trial[level]:
-            gap -= step
-        cost = costs[level + 1] + gap * gap
-        if cost >= best:
-            turns[level] = 2  # the other value costs more still
-        elif level > 0:
-            costs[level] = cost
-            level -= 1
-            turns[level] = 0
-        else:
-            best = cost
-            for i in range(K):
-                flips[i] = trial[i]
-    for i in range(K):
-        z[order[i]] ^= flips[i]
-    return level < K
+    sign: cy.double = 1.0 - 2.0 * tile.ones[k, n]
+    tile.ones[k, n] = 1.0 - tile.ones[k, n]
+    for j in range(search.G.shape[0]):
+        tile.ar[j, n] -= sign * search.G[k, j]
+    return True
 
 
-@kernel
-def _keep_better(x, A, before, z):
-    """Go back to the z from before a search that was cut short, if that was better.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _flip_rows(
+    tile: _Tile, m: cy.Py_ssize_t, count: cy.Py_ssize_t, search: Search
+) -> cy.void:
+    """Flip bits of a tile's rows until none helps, given their `_best_flips`.
 
-    The lower ‖x − zA‖² of two.
+    MAD-Bayes Algorithm 1, step 1. Rounds go over all rows as long as many change.
     """
-    now, then = 0.0, 0.0
-    for d in range(len(x)):
-        if np.isnan(x[d]):
-            continue
-        a, b = x[d], x[d]
-        for k in range(len(A)):
-            if z[k]:
-                a -= A[k, d]
-            if before[k]:
-                b -= A[k, d]
+    while count > 0:
+        if search.G.shape[0] > _FEW or 8 * count < m:
+            for i in range(count):
+                n = tile.rows[i]
+                _pick(tile, n, search)
+                flip(tile.lengths[n], search)
+                _put(tile, n, search)
+            return
+        flipped: cy.Py_ssize_t = 0
+        for i in range(count):
+            flipped += _flip_once(tile, tile.rows[i], search)
+        count = _best_flips(tile, m, search) if flipped else 0
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _length(x: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t) -> cy.double:
+    """‖x_n‖."""
+    total: cy.double = 0.0
+    for d in range(x.shape[1]):
+        total += x[n, d] * x[n, d]
+    return sqrt(total)
+
+
+# ------------------------------------------------------- the best of all patterns
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
+    """Note and count the rows for which another z may be as good.
+
+    With Rᵀy = Ar, as in `decode`: to flip bit i and keep those behind it costs at least
+    (y_i ± R_ii)² instead of Σ_j≤i y_j². If that is more for every i, none is flipped.
+    """
+    for n in range(m):
+        tile.least[0, n] = 0.0
+        tile.best[0, n] = 0.0
+    for i in range(tile.ar.shape[0]):
+        k = search.order[i]
+        own: cy.double = search.R[i, i]
+        scale: cy.double = 1.0 / own if own > 0.0 else 0.0
+        for n in range(m):
+            tile.y[i, n] = tile.ar[k, n]
+        for j in range(i):
+            f: cy.double = search.R[j, i]
+            for n in range(m):
+                tile.y[i, n] -= f * tile.y[j, n]
+        for n in range(m):
+            y: cy.double = tile.y[i, n] * scale
+            room: cy.double = own * (_CLEAR * own - (2.0 - 4.0 * tile.ones[k, n]) * y)
+            tile.best[0, n] += 0.0 if tile.least[0, n] < room else 1.0
+            tile.least[0, n] += y * y
+            tile.y[i, n] = y
+    count: cy.Py_ssize_t = 0
+    for n in range(m):
+        tile.rows[count] = n
+        count += tile.best[0, n] > 0.0
+    return count
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _is_worse(
+    x: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    A: cy.const[cy.double][:, ::1],
+    before: cy.uchar[:, ::1],
+    search: Search,
+) -> cy.bint:
+    """Whether the z of a search that was cut short is worse than that from before it.
+
+    The lower ‖x − zA‖² of two, for row n.
+    """
+    now: cy.double = 0.0
+    then: cy.double = 0.0
+    for d in range(A.shape[1]):
+        a: cy.double = x[n, d]
+        b: cy.double = x[n, d]
+        for k in range(A.shape[0]):
+            a -= (0.5 - 0.5 * search.signs[k]) * A[k, d]
+            b -= before[n, k] * A[k, d]
         now += a * a
         then += b * b
-    if then < now:
-        for k in range(len(A)):
-            z[k] = before[k]
+    return then < now
 
 
-@fast_kernel
-def _residuals(X, A, Z, ones, R):
-    """`ones` = Z as numbers, R = X − ZA."""
-    n_rows, K = Z.shape
-    for n in range(n_rows):
-        for k in range(K):
-            ones[n, k] = Z[n, k]
-    np.dot(ones, A, R)
-    for n in range(n_rows):
-        x, r = X[n], R[n]
-        for d in range(len(x)):
-            r[d] = x[d] - r[d]
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _start_afresh(
+    x: cy.const[cy.double][:, ::1],
+    A: cy.const[cy.double][:, ::1],
+    most_steps: cy.Py_ssize_t,
+    before: cy.uchar[:, ::1],
+    tile: _Tile,
+    count: cy.Py_ssize_t,
+    some: _Tile,
+    search: Search,
+) -> cy.void:
+    """The best z of all 2^K for the open rows of a tile, by flips from nothing first.
 
-
-@fast_kernel
-def _row_norm(x):
-    """‖x‖."""
-    return np.sqrt(dot(x, x))
-
-
-@inlined
-def _flip_tile(X, At, G, norms, R, tile_ar, Z):
-    """Flip bits of a tile's rows, given their residuals R; count rows changed.
-
-    `_flip` on b = AR.
+    MAD-Bayes Algorithm 4, step 1. `some` is room for these rows.
     """
-    np.dot(R, At, tile_ar)
-    changed = 0
-    for n in range(len(X)):
-        changed += _flip(tile_ar[n], G, norms, _row_norm(X[n]), Z[n])
+    K, D = A.shape[0], A.shape[1]
+    for j in range(count):
+        n = tile.rows[j]
+        for d in range(D):
+            some.R[j, d] = x[n, d]
+        some.lengths[j] = _length(x, n)
+    for k in range(K):
+        for j in range(count):
+            some.ones[k, j] = 0.0
+    add_product_of_rows(1.0, A, some.R, K, count, D, 0.0, some.ar)
+    many = _best_flips(some, count, search)
+    if many > 0:
+        _flip_rows(some, count, many, search)
+        add_product_of_transposed(-1.0, some.ones, A, count, D, K, 1.0, some.R)
+        add_product_of_rows(1.0, A, some.R, K, count, D, 0.0, some.ar)
+    still = _uncertain(some, count, search)
+    for i in range(still):
+        j = some.rows[i]
+        n = tile.rows[j]
+        _pick(some, j, search)
+        short = decode(search, most_steps)
+        for k in range(K):
+            if search.flips[k]:
+                search.signs[k] = -search.signs[k]
+        if short and _is_worse(x, n, A, before, search):
+            for k in range(K):
+                search.signs[k] = 1.0 - 2.0 * before[n, k]
+        _put(some, j, search)
+    for j in range(count):
+        n = tile.rows[j]
+        for k in range(K):
+            tile.ones[k, n] = some.ones[k, j]
+
+
+# ------------------------------------------------------------------------- rows
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _subtract(
+    x: cy.const[cy.double][:, ::1], A: cy.const[cy.double][:, ::1], tile: _Tile
+) -> cy.void:
+    """R = X − ZA for the rows of a tile."""
+    m, D = x.shape[0], x.shape[1]
+    for n in range(m):
+        for d in range(D):
+            tile.R[n, d] = x[n, d]
+    add_product_of_transposed(-1.0, tile.ones, A, m, D, A.shape[0], 1.0, tile.R)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _note_changes(tile: _Tile, Z: cy.uchar[:, ::1]) -> cy.Py_ssize_t:
+    """Write z of a tile's rows into Z; how many are new."""
+    changed: cy.Py_ssize_t = 0
+    for n in range(Z.shape[0]):
+        differs: cy.bint = False
+        for k in range(Z.shape[1]):
+            z: cy.uchar = cy.cast(cy.uchar, tile.ones[k, n])
+            differs |= z != Z[n, k]
+            Z[n, k] = z
+        changed += differs
     return changed
 
 
-@inlined
-def _decode_tile(X, features, At, most_steps, before, R, tile_ar, Z):
-    """The best z of all 2^K for rows, given their residuals R.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _visit(
+    x: cy.const[cy.double][:, ::1],
+    A: cy.const[cy.double][:, ::1],
+    exact: cy.bint,
+    most_steps: cy.Py_ssize_t,
+    Z: cy.uchar[:, ::1],
+    tile: _Tile,
+    some: _Tile,
+    search: Search,
+) -> cy.Py_ssize_t:
+    """Choose z for the rows of a tile; how many are new."""
+    m, K, D = x.shape[0], A.shape[0], A.shape[1]
+    for n in range(m):
+        for k in range(K):
+            tile.ones[k, n] = Z[n, k]
+    _subtract(x, A, tile)
+    add_product_of_rows(1.0, A, tile.R, K, m, D, 0.0, tile.ar)
+    if exact:
+        count = _uncertain(tile, m, search)
+        if count > 0:
+            _start_afresh(x, A, most_steps, Z, tile, count, some, search)
+    else:
+        count = _best_flips(tile, m, search)
+        for i in range(count):
+            n = tile.rows[i]
+            tile.lengths[n] = _length(x, n)
+        _flip_rows(tile, m, count, search)
+    changed = _note_changes(tile, Z) if count > 0 else 0
+    if changed > 0:
+        _subtract(x, A, tile)
+    return changed
 
-    MAD-Bayes Algorithm 4, step 1.
-    """
-    np.dot(R, At, tile_ar)
-    tree = _tree_for(Z.shape[1])
-    for n in range(len(Z)):
-        if _decode(tile_ar[n], features.order, features.R, most_steps, Z[n], tree):
-            _keep_better(X[n], features.A, before[n], Z[n])
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _add_up(
+    tile: _Tile,
+    weights: cy.const[cy.double][::1],
+    errors: cy.double[::1],
+    out: Allocated,
+) -> cy.void:
+    """S += ZᵀWZ and T += ZᵀWR of a tile, and the errors of its rows."""
+    m, K, D = errors.shape[0], tile.ones.shape[0], tile.R.shape[1]
+    for n in range(m):
+        error: cy.double = 0.0
+        for d in range(D):
+            error += tile.R[n, d] * tile.R[n, d]
+        errors[n] = error
+    for k in range(K):
+        for n in range(m):
+            tile.ar[k, n] = weights[n] * tile.ones[k, n]
+    add_product_of_rows(1.0, tile.ar, tile.ones, K, K, m, 1.0, out.S)
+    add_product(1.0, tile.ar, tile.R, K, D, m, 1.0, out.T)
 
 
-@fast_kernel
-def allocate_rows(X, weights, features, exact, most_steps, out):
+def allocate_rows(
+    X: cy.const[cy.double][:, ::1],
+    weights: cy.const[cy.double][::1],
+    A: cy.const[cy.double][:, ::1],
+    G: cy.const[cy.double][:, ::1],
+    exact: cy.bint,
+    most_steps: cy.Py_ssize_t,
+    out: Allocated,
+) -> int:
     """Choose z for each row and add up S += ZᵀWZ, T += ZᵀW(X − ZA); count rows changed.
 
     Step 1 of MAD-Bayes Algorithms 1 and 4: z = argmin ‖x − zA‖²; A = (ZᵀWZ)⁻¹ZᵀWX of
     step 2 follows from S and T. `errors` becomes ‖x − zA‖². Flips start from Z as it
     stands. With `exact` they start from nothing, so that equal rows get equal z
     whatever came before, and the best of all patterns follows, if `most_steps` suffice
-    to prove it so.
+    to prove it so; rows whose z is certainly the only best one keep it. G is AAᵀ.
     """
-    A, G = features.A, features.G
-    Z, errors, S, T = out
-    n_rows, D = X.shape
-    K = len(A)
-    At = np.empty((D, K))
-    ones, tile_ar, R = np.empty((_TILE, K)), np.empty((_TILE, K)), np.empty((_TILE, D))
-    SS, TT, norms = np.empty((K, K)), np.empty((K, D)), np.empty(K)
-    before = np.empty((_TILE, K), np.uint8)
-    for k in range(K):
-        norms[k] = np.sqrt(G[k, k])
-        for d in range(D):
-            At[d, k] = A[k, d]
-    changed = 0
-    for start in range(0, n_rows, _TILE):
-        stop = min(start + _TILE, n_rows)
-        m = stop - start
-        x, z, r, one, ar = X[start:stop], Z[start:stop], R[:m], ones[:m], tile_ar[:m]
-        for n in range(m):
-            for k in range(K):
-                before[n, k] = z[n, k]
-                z[n, k] = 0 if exact else z[n, k]
-        _residuals(x, A, z, one, r)
-        if _flip_tile(x, At, G, norms, r, ar, z) > 0:
-            _residuals(x, A, z, one, r)
-        if exact:
-            _decode_tile(x, features, At, most_steps, before[:m], r, ar, z)
-            _residuals(x, A, z, one, r)
-        for n in range(m):
-            errors[start + n] = _row_norm(r[n]) ** 2
-            differs = False
-            for k in range(K):
-                differs |= z[n, k] != before[n, k]
-                ar[n, k] = weights[start + n] * one[n, k]
-            changed += differs
-        np.dot(ar.T, one, SS)
-        np.dot(ar.T, r, TT)
-        for k in range(K):
-            for j in range(K):
-                S[k, j] += SS[k, j]
-            for d in range(D):
-                T[k, d] += TT[k, d]
+    n_rows, D, K = X.shape[0], X.shape[1], A.shape[0]
+    tile, some = _Tile(K, D), _Tile(K, D)
+    search = Search(G)
+    prepare(search)
+    if exact:
+        factor_into(search)
+    changed: cy.Py_ssize_t = 0
+    with cy.nogil:
+        for t in range((n_rows + _TILE - 1) // _TILE):
+            start = t * _TILE
+            stop = min(start + _TILE, n_rows)
+            changed += _visit(
+                X[start:stop], A, exact, most_steps, out.Z[start:stop],
+                tile, some, search,
+            )  # fmt: skip
+            _add_up(tile, weights[start:stop], out.errors[start:stop], out)
     return changed
-
-
-@kernel
-def allocate_gaps(X, weights, A, exact, most_steps, out):
-    """As `allocate_rows` where entries are missing (NaN).
-
-    z = argmin Σ_d ∈ observed (x − zA)_d². Each row is solved on its observed columns,
-    hence with a Gram matrix of its own; S[d] sums over the rows that have column d.
-    """
-    Z, errors, S, T = out
-    n_rows, K = Z.shape
-    ar, norms, G = np.empty(K), np.empty(K), np.empty((K, K))
-    tree = _tree_for(K)
-    z = np.empty(K, np.uint8)
-    changed = 0
-    for n in range(n_rows):
-        x = X[n]
-        for k in range(K):
-            z[k] = 0 if exact else Z[n, k]
-        _observed_products(x, A, z, ar, G)
-        length = _row_norm(x[~np.isnan(x)])
-        for k in range(K):
-            norms[k] = np.sqrt(G[k, k])
-        _flip(ar, G, norms, length, z)
-        if exact:
-            order, R = factor(G)
-            _observed_products(x, A, z, ar, G)
-            if _decode(ar, order, R, most_steps, z, tree):
-                _keep_better(x, A, Z[n], z)
-        differs = False
-        for k in range(K):
-            differs |= z[k] != Z[n, k]
-            Z[n, k] = z[k]
-        changed += differs
-        errors[n] = _add_observed(x, A, z, weights[n], S, T)
-    return changed
-
-
-@kernel
-def _residual_at(x, A, z, d):
-    """(x − zA)_d."""
-    left = x[d]
-    for k in range(len(A)):
-        if z[k]:
-            left -= A[k, d]
-    return left
-
-
-@kernel
-def _observed_products(x, A, z, ar, G):
-    """ar = A(x − zA) and G = AAᵀ over the columns that x has."""
-    K, D = A.shape
-    for i in range(K):
-        ar[i] = 0.0
-        for j in range(K):
-            G[i, j] = 0.0
-    for d in range(D):
-        if np.isnan(x[d]):
-            continue
-        left = _residual_at(x, A, z, d)
-        for i in range(K):
-            a = A[i, d]
-            ar[i] += a * left
-            for j in range(i + 1):
-                G[i, j] += a * A[j, d]
-    for i in range(K):
-        for j in range(i):
-            G[j, i] = G[i, j]
-
-
-@kernel
-def _add_observed(x, A, z, weight, S, T):
-    """Add the sums of a row with gaps and return its error.
-
-    S_d += w zᵀz, T_d += w z(x − zA)_d.
-    """
-    K, D = A.shape
-    error = 0.0
-    for d in range(D):
-        if np.isnan(x[d]):
-            continue
-        left = _residual_at(x, A, z, d)
-        error += left * left
-        for i in range(K):
-            if z[i]:
-                T[i, d] += weight * left
-                for j in range(K):
-                    if z[j]:
-                        S[d, i, j] += weight
-    return error

@@ -7,339 +7,399 @@ G = AAᵀ follow by rank-one updates: O(KD + K²) per row, O(1) per flip tried.
 The first `locked` columns of Z are ones for every row and stay so (a base feature).
 """
 
-from typing import NamedTuple
-
+import cython as cy
 import numpy as np
 
-from kplus.core.kernels import fast_kernel, inlined, kernel
-from kplus.features.kernels_columns import Fit, refit, residual
-from kplus.linear.kernels_algebra import dot, times_bits
+if cy.compiled:
+    from cython.cimports.kplus.features.kernels_columns import Fit, fit_to
+    from cython.cimports.kplus.features.kernels_gemm import (
+        add_product,
+        add_product_of_rows,
+    )
+    from cython.cimports.kplus.features.kernels_patterns import (
+        Work,
+        choose_by_flips,
+        choose_by_pairs,
+        choose_of_all,
+        clearly_below,
+        times,
+    )
+else:
+    from kplus.features.kernels_columns import Fit, fit_to
+    from kplus.features.kernels_gemm import add_product, add_product_of_rows
+    from kplus.features.kernels_patterns import (
+        Work,
+        choose_by_flips,
+        choose_by_pairs,
+        choose_of_all,
+        clearly_below,
+        times,
+    )
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve"]
 
 # How many bits of a row are changed at once.
-# Typed, so that numba compiles each function once.
-SINGLE, PAIRS, ALL = np.int64(0), np.int64(1), np.int64(2)
-NONE = np.int64(-1)
+SINGLE, PAIRS, ALL = 0, 1, 2
+_SINGLE = cy.declare(cy.int, 0)
+_PAIRS = cy.declare(cy.int, 1)
 
-_ALONE = 1e-5  # a row that alone holds up a feature has less room than that
-
-
-class _Work(NamedTuple):
-    """What belongs to one row that is taken out."""
-
-    h: np.ndarray  # (K,) Hz
-    b: np.ndarray  # (K,) A₋x
-    ar: np.ndarray  # (K,) Ar
-    gz: np.ndarray  # (K,) G₋z
-    hz: np.ndarray  # (K,) H₋z
-    r: np.ndarray  # (D,) x − zA
-    H: np.ndarray  # (K, K) H₋
-    G: np.ndarray  # (K, K) G₋
+_ALONE = cy.declare(
+    cy.double, 1e-5
+)  # a row that alone holds up a feature has less room
+_NEVER = cy.declare(cy.double, -float("inf"))
+_CHUNK = cy.declare(cy.Py_ssize_t, 120)  # the most rows looked at together
+_CALM = cy.declare(cy.Py_ssize_t, 8)  # so many rows stayed: look at some together
 
 
-@fast_kernel
-def _step(k, z, b, G, H, gz, hz):
-    """How zGz − 2z·b and zHz change when bit k flips (±2((Gz)_k − b_k) + G_kk)."""
-    sign = 1.0 - 2.0 * z[k]
-    return (
-        G[k, k] + 2.0 * sign * (gz[k] - b[k]),
-        H[k, k] + 2.0 * sign * hz[k],
-    )
+@cy.final
+@cy.cclass
+class _Chunk:
+    """Rows looked at together; for each feature and row z, b = Ax, Gz and Hz."""
+
+    ones: cy.double[:, ::1]  # (K, chunk)
+    b: cy.double[:, ::1]
+    gz: cy.double[:, ::1]
+    hz: cy.double[:, ::1]
+    held: cy.double[::1]  # (chunk,) zHz, then 1/(1 − w zHz)
+    rr: cy.double[::1]  # (chunk,) ‖r‖²
+    least: cy.double[::1]  # (chunk,) a cost below it is lower
+    helps: cy.double[::1]  # (chunk,) how many flips help
+
+    def __init__(self, K: cy.Py_ssize_t) -> None:
+        self.ones, self.b, self.gz, self.hz = np.zeros((4, K, _CHUNK))
+        self.held, self.rr, self.least, self.helps = np.zeros((4, _CHUNK))
 
 
-@inlined
-def _take(k, z, G, H, gz, hz):
-    """Flip bit k: Gz ± G_k, Hz ± H_k."""
-    sign = 1.0 - 2.0 * z[k]
-    z[k] = 1 - z[k]
-    g, h = G[k], H[k]
-    for i in range(len(z)):
-        gz[i] += sign * g[i]
-        hz[i] += sign * h[i]
+# --------------------------------------------------------------------- one row
 
 
-@fast_kernel
-def _clearly_below(cost, xx):
-    """What a cost must fall below to be lower by more than rounding.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _take_out(
+    X: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t, fit: Fit, work: Work
+) -> cy.bint:
+    """What row n leaves when it is taken out; False if it alone holds up a feature.
 
-    Costs are differences of numbers as large as ‖x‖²: near zero they are noise, by
-    which bits could be flipped back and forth forever.
+    Given z, weight and ‖x‖²: h = Hz, b = A₋x and ar = Ar, with the row's residual r;
+    H₋ = H + scale hhᵀ.
     """
-    return cost - 1e-10 * abs(cost) - 1e-12 * xx
-
-
-@fast_kernel
-def _choose_by_flips(z, work, xx, weight, locked):
-    """Flip the bit that lowers the row's cost most until none does.
-
-    MAD-Bayes Algorithm 3: lower w‖x − zA₋‖²/(1 + w zH₋z).
-    """
-    b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
-    K = len(z)
-    bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
-    top = xx + times_bits(G, z, len(G), gz)
-    for k in range(K):
-        if z[k]:
-            top -= 2.0 * b[k]
-    while True:
-        best, least = NONE, _clearly_below(top / bottom, xx)
-        for k in range(locked, K):
-            up, down = _step(k, z, b, G, H, gz, hz)
-            cost = (top + up) / (bottom + weight * down)
-            if cost < least:
-                best, least = k, cost
-        if best < 0:
-            return
-        up, down = _step(best, z, b, G, H, gz, hz)
-        top += up
-        bottom += weight * down
-        _take(best, z, G, H, gz, hz)
-
-
-@inlined
-def _choose_by_pairs(z, work, xx, weight, locked):
-    """Flip two bits at once as long as that helps, then single ones.
-
-    Not in the paper.
-    """
-    b, G, H, gz, hz = work.b, work.G, work.H, work.gz, work.hz
-    K = len(z)
-    while True:
-        _choose_by_flips(z, work, xx, weight, locked)
-        bottom = 1.0 + weight * times_bits(H, z, len(H), hz)
-        top = xx + times_bits(G, z, len(G), gz)
-        for k in range(K):
-            if z[k]:
-                top -= 2.0 * b[k]
-        first, second, least = -1, -1, _clearly_below(top / bottom, xx)
-        for i in range(locked, K):
-            up_i, down_i = _step(i, z, b, G, H, gz, hz)
-            for j in range(i + 1, K):
-                up_j, down_j = _step(j, z, b, G, H, gz, hz)
-                sign = 2.0 if z[i] == z[j] else -2.0
-                up = up_i + up_j + sign * G[i, j]
-                down = down_i + down_j + sign * H[i, j]
-                cost = (top + up) / (bottom + weight * down)
-                if cost < least:
-                    first, second, least = i, j, cost
-        if first < 0:
-            return
-        z[first], z[second] = 1 - z[first], 1 - z[second]
-
-
-@fast_kernel
-def _double(costs, cross, matrix, k, locked, own):
-    """Extend zMz from patterns of the bits before k to those with bit k.
-
-    ZMz over 2^k patterns in O(1) each. `cross` holds Σ_j z_j M_kj of the patterns,
-    doubled up bit by bit as well; `own` is what bit k costs by itself.
-    """
-    row = matrix[k]
-    start = 0.0
-    for j in range(locked):
-        start += row[j]
-    cross[0] = start
-    for j in range(locked, k):
-        half = 1 << (j - locked)
-        upper = cross[half : 2 * half]
-        for p in range(half):
-            upper[p] = cross[p] + row[j]
-    half = 1 << (k - locked)
-    upper = costs[half : 2 * half]
-    for p in range(half):
-        upper[p] = costs[p] + 2.0 * cross[p] + own
-
-
-@inlined
-def _choose_of_all(z, work, xx, weight, locked, tables):
-    """The best of all patterns of the bits that are not locked.
-
-    MAD-Bayes Algorithm 3, exactly.
-    """
-    b, G, H = work.b, work.G, work.H
-    tops, bottoms, cross = tables
-    K = len(z)
-    top, bottom = xx, 0.0
-    now = 0
-    for i in range(locked):
-        top -= 2.0 * b[i]
-        for j in range(locked):
-            top += G[i, j]
-            bottom += H[i, j]
-    tops[0], bottoms[0] = top, bottom
-    for k in range(locked, K):
-        _double(tops, cross, G, k, locked, G[k, k] - 2.0 * b[k])
-        _double(bottoms, cross, H, k, locked, H[k, k])
-        now += z[k] << (k - locked)
-    n_patterns = 1 << (K - locked)
-    for p in range(n_patterns):
-        cross[p] = tops[p] / (1.0 + weight * bottoms[p])
-    best, least = now, _clearly_below(cross[now], xx)
-    for p in range(n_patterns):
-        if cross[p] < least:
-            best, least = p, cross[p]
-    for k in range(locked, K):
-        z[k] = (best >> (k - locked)) & 1
-
-
-@inlined
-def _take_out(x, z, xx, weight, fit, work):
-    """What a row leaves when it is taken out: (scale, ‖r‖², ‖x − zA₋‖²).
-
-    Fills h = Hz, b = A₋x and ar = Ar, with the row's residual r; H₋ = H + scale hhᵀ.
-    The scale is -1 where the row alone holds up a feature.
-    """
-    H, A, G = fit
-    h, b, ar = work.h, work.b, work.ar
-    K = len(A)
-    held = times_bits(H, z, len(H), h)
-    room = 1.0 - weight * held
+    K, D = fit.A.shape[0], fit.A.shape[1]
+    room: cy.double = 1.0 - work.weight * times(fit.H, work.z, work.h)
     if room < _ALONE:
-        return -1.0, 0.0, 0.0
-    scale = weight / room
-    times_bits(G, z, len(G), ar)
-    along, rr = xx, xx  # r·x and ‖r‖²
+        return False
+    times(fit.G, work.z, work.ar)
+    along: cy.double = work.xx  # r·x
+    rr: cy.double = work.xx
     for i in range(K):
-        b[i] = dot(A[i], x)
-        ar[i] = b[i] - ar[i]
-        if z[i]:
-            along -= b[i]
-            rr -= b[i] + ar[i]
-    rr = max(rr, 0.0)
+        b: cy.double = 0.0
+        for d in range(D):
+            b += fit.A[i, d] * X[n, d]
+        work.b[i] = b
+        work.ar[i] = b - work.ar[i]
+        along -= work.z[i] * b
+        rr -= work.z[i] * (b + work.ar[i])
+    work.scale = work.weight / room
+    work.rr = max(rr, 0.0)
+    work.bottom = 1.0 / room
     for i in range(K):
-        b[i] -= scale * h[i] * along
-    return scale, rr, rr / room**2
-
-
-@inlined
-def _stays(z, xx, weight, locked, out, fit, work):
-    """Whether no flip of a single bit lowers the row's cost.
-
-    With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
-    building H₋ and G₋: a row that stays costs O(K) beyond its products with A.
-    """
-    scale, rr, top = out
-    H, G, h, ar, gap = fit.H, fit.G, work.h, work.ar, work.gz
-    K = len(z)
-    held = 0.0
-    for k in range(K):
-        if z[k]:
-            held += h[k]
-    room = 1.0 - weight * held
-    bottom = 1.0 / room  # 1 + w zH₋z
-    least = _clearly_below(top / bottom, xx)
-    for k in range(K):
-        gap[k] = (ar[k] - scale * h[k] * rr) / room  # A₋r₋
-    for k in range(locked, K):
-        sign = 1.0 - 2.0 * z[k]
-        g = G[k, k] - 2.0 * scale * ar[k] * h[k] + scale * scale * rr * h[k] * h[k]
-        up = g - 2.0 * sign * gap[k]
-        down = H[k, k] + scale * h[k] * h[k] + 2.0 * sign * h[k] / room
-        if top + up < least * (bottom + weight * down):
-            return False
+        work.b[i] -= work.scale * work.h[i] * along
     return True
 
 
-@inlined
-def _build(scale, rr, fit, work):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _stays(locked: cy.Py_ssize_t, fit: Fit, work: Work) -> cy.bint:
+    """Whether no flip of a single bit lowers the row's cost.
+
+    With r₋ = x − zA₋ = r/room and A₋r₋, all that a flip changes is known without
+    building H₋ and G₋: a row that stays costs O(K) beyond its products with A. Here
+    `bottom` is 1/room, which is 1 + w zH₋z.
+    """
+    more: cy.double = work.bottom
+    rr: cy.double = work.rr
+    scale: cy.double = work.scale
+    top: cy.double = rr * more * more
+    least: cy.double = clearly_below(rr * more, work.xx)
+    moves: cy.double = 0.0
+    for k in range(locked, fit.G.shape[0]):
+        sign: cy.double = 2.0 - 4.0 * work.z[k]
+        h: cy.double = work.h[k]
+        gap: cy.double = (work.ar[k] - scale * h * rr) * more  # A₋r₋
+        g: cy.double = fit.G[k, k] - scale * h * (2.0 * work.ar[k] - scale * rr * h)
+        up: cy.double = g - sign * gap
+        down: cy.double = fit.H[k, k] + h * (scale * h + sign * more)
+        moves += 1.0 if top + up < least * (more + work.weight * down) else 0.0
+    return moves == 0.0
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _build(fit: Fit, work: Work) -> cy.void:
     """H₋ = H + s hhᵀ and G₋ = A₋A₋ᵀ, with A₋ = A − s h rᵀ."""
-    H, G, h, ar, H_less, G_less = fit.H, fit.G, work.h, work.ar, work.H, work.G
-    K = len(h)
+    K = fit.G.shape[0]
     for i in range(K):
+        h: cy.double = work.scale * work.h[i]
+        f: cy.double = work.scale * work.ar[i] - work.scale * work.rr * h
         for j in range(K):
-            hh = scale * h[i] * h[j]
-            H_less[i, j] = H[i, j] + hh
-            G_less[i, j] = (
-                G[i, j] - scale * (ar[i] * h[j] + h[i] * ar[j]) + scale * rr * hh
-            )
+            work.H[i, j] = fit.H[i, j] + h * work.h[j]
+            work.G[i, j] = fit.G[i, j] - f * work.h[j] - h * work.ar[j]
 
 
-@inlined
-def _put_back(x, old, new, weight, scale, fit, work):
-    """Let H, A and G follow a row from z = `old` to `new`.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _put_back(
+    X: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    Z: cy.uchar[:, ::1],
+    fit: Fit,
+    work: Work,
+) -> cy.void:
+    """Let H, A and G follow row n from its z in Z to that in `work`.
 
     H = H₋ − s hhᵀ, A = A₋ + s h rᵀ.
     """
-    H, A, G = fit
-    h, ar, r, H_less, G_less = work.h, work.ar, work.r, work.H, work.G
-    K, D = A.shape
-    residual(x, A, old, len(A), r)
-    for i in range(K):
-        a, f = A[i], scale * h[i]
+    K, D = fit.A.shape[0], fit.A.shape[1]
+    for d in range(D):
+        work.r[d] = X[n, d]
+    for k in range(K):
+        if Z[n, k]:
+            for d in range(D):
+                work.r[d] -= fit.A[k, d]
+    for k in range(K):
+        f: cy.double = work.scale * work.h[k]
         for d in range(D):
-            a[d] -= f * r[d]
-    residual(x, A, new, len(A), r)
-    scale = weight / (1.0 + weight * times_bits(H_less, new, len(H_less), h))
-    rr = dot(r, r)
-    for i in range(K):
-        ar[i] = dot(A[i], r)
-    for i in range(K):
-        a, f = A[i], scale * h[i]
+            fit.A[k, d] -= f * work.r[d]
+    for d in range(D):
+        work.r[d] = X[n, d]
+    for k in range(K):
+        if work.z[k] > 0.0:
+            for d in range(D):
+                work.r[d] -= fit.A[k, d]
+    held: cy.double = times(work.H, work.z, work.h)
+    scale: cy.double = work.weight / (1.0 + work.weight * held)
+    rr: cy.double = 0.0
+    for d in range(D):
+        rr += work.r[d] * work.r[d]
+    for k in range(K):
+        ar: cy.double = 0.0
         for d in range(D):
-            a[d] += f * r[d]
+            ar += fit.A[k, d] * work.r[d]
+        work.ar[k] = ar
+    for k in range(K):
+        f = scale * work.h[k]
+        g: cy.double = scale * work.ar[k] + scale * rr * f
+        for d in range(D):
+            fit.A[k, d] += f * work.r[d]
         for j in range(K):
-            hh = scale * h[i] * h[j]
-            H[i, j] = H_less[i, j] - hh
-            G[i, j] = (
-                G_less[i, j] + scale * (ar[i] * h[j] + h[i] * ar[j]) + scale * rr * hh
+            fit.H[k, j] = work.H[k, j] - f * work.h[j]
+            fit.G[k, j] = work.G[k, j] + g * work.h[j] + f * work.ar[j]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _move(
+    X: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    Z: cy.uchar[:, ::1],
+    locked: cy.Py_ssize_t,
+    flips: cy.int,
+    fit: Fit,
+    work: Work,
+) -> cy.bint:
+    """Give row n the best z there is, and let the fit follow; whether it is new."""
+    K = Z.shape[1]
+    for k in range(K):
+        work.z[k] = Z[n, k]
+    if work.weight == 0.0 or not _take_out(X, n, fit, work):
+        return False
+    if flips == _SINGLE and _stays(locked, fit, work):
+        return False
+    _build(fit, work)
+    if flips == _SINGLE:
+        choose_by_flips(work, locked)
+    elif flips == _PAIRS:
+        choose_by_pairs(work, locked)
+    else:
+        choose_of_all(work, locked)
+    differs: cy.bint = False
+    for k in range(K):
+        differs |= work.z[k] != Z[n, k]
+    if differs:
+        _put_back(X, n, Z, fit, work)
+        for k in range(K):
+            Z[n, k] = cy.cast(cy.uchar, work.z[k])
+    return differs
+
+
+# ------------------------------------------------------------ rows looked at together
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _multiply(
+    x: cy.const[cy.double][:, ::1], Z: cy.uchar[:, ::1], fit: Fit, chunk: _Chunk
+) -> cy.void:
+    """Ax, Gz and Hz of some rows."""
+    m, K, D = x.shape[0], fit.A.shape[0], fit.A.shape[1]
+    for n in range(m):
+        for k in range(K):
+            chunk.ones[k, n] = Z[n, k]
+    add_product_of_rows(1.0, fit.A, x, K, m, D, 0.0, chunk.b)
+    add_product(1.0, fit.G, chunk.ones, K, m, K, 0.0, chunk.gz)
+    add_product(1.0, fit.H, chunk.ones, K, m, K, 0.0, chunk.hz)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _take_out_each(
+    weights: cy.const[cy.double][::1],
+    squares: cy.const[cy.double][::1],
+    chunk: _Chunk,
+) -> cy.void:
+    """What `_take_out` says of single rows, of several: 1/room, ‖r‖², and costs."""
+    m = weights.shape[0]
+    for n in range(m):
+        chunk.held[n] = 0.0
+        chunk.rr[n] = squares[n]
+        chunk.helps[n] = 0.0
+    for k in range(chunk.ones.shape[0]):
+        for n in range(m):
+            z: cy.double = chunk.ones[k, n]
+            chunk.held[n] += z * chunk.hz[k, n]
+            chunk.rr[n] -= z * (2.0 * chunk.b[k, n] - chunk.gz[k, n])
+    for n in range(m):
+        more: cy.double = 1.0 / (1.0 - weights[n] * chunk.held[n])
+        rr: cy.double = chunk.rr[n] if chunk.rr[n] > 0.0 else 0.0
+        chunk.held[n] = more
+        chunk.rr[n] = rr
+        chunk.least[n] = clearly_below(rr * more, squares[n])
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _count_flips(
+    weights: cy.const[cy.double][::1],
+    locked: cy.Py_ssize_t,
+    fit: Fit,
+    chunk: _Chunk,
+) -> cy.void:
+    """How many flips help each row, see `_stays`."""
+    for k in range(locked, fit.G.shape[0]):
+        square: cy.double = fit.G[k, k]
+        own: cy.double = fit.H[k, k]
+        for n in range(weights.shape[0]):
+            more: cy.double = chunk.held[n]
+            rr: cy.double = chunk.rr[n]
+            scale: cy.double = weights[n] * more
+            sign: cy.double = 2.0 - 4.0 * chunk.ones[k, n]
+            h: cy.double = chunk.hz[k, n]
+            ar: cy.double = chunk.b[k, n] - chunk.gz[k, n]
+            up: cy.double = (
+                square
+                - scale * h * (2.0 * ar - scale * rr * h)
+                - sign * (ar - scale * h * rr) * more
             )
+            down: cy.double = own + h * (scale * h + sign * more)
+            bar: cy.double = chunk.least[n] * (more + weights[n] * down)
+            chunk.helps[n] += 1.0 if rr * more * more + up < bar else 0.0
 
 
-@fast_kernel
-def _sweep(X, weights, squares, Z, locked, flips, fit):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _look(
+    x: cy.const[cy.double][:, ::1],
+    weights: cy.const[cy.double][::1],
+    squares: cy.const[cy.double][::1],
+    Z: cy.uchar[:, ::1],
+    locked: cy.Py_ssize_t,
+    fit: Fit,
+    chunk: _Chunk,
+) -> cy.Py_ssize_t:
+    """The first of some rows for which a flip helps, or their number."""
+    _multiply(x, Z, fit, chunk)
+    _take_out_each(weights, squares, chunk)
+    _count_flips(weights, locked, fit, chunk)
+    for n in range(x.shape[0]):
+        if chunk.helps[n] > 0.0:
+            return n
+    return x.shape[0]
+
+
+# ----------------------------------------------------------------------- sweeps
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _sweep(
+    X: cy.const[cy.double][:, ::1],
+    weights: cy.const[cy.double][::1],
+    squares: cy.const[cy.double][::1],
+    Z: cy.uchar[:, ::1],
+    locked: cy.Py_ssize_t,
+    flips: cy.int,
+    fit: Fit,
+    work: Work,
+    chunk: _Chunk,
+) -> cy.Py_ssize_t:
     """Visit every row once; return how many changed.
 
-    One round of MAD-Bayes Algorithm 3.
+    One round of MAD-Bayes Algorithm 3. Where rows stayed lately, the next ones are
+    looked at together: all that stay as the fit is now are left behind at once.
     """
-    N, D = X.shape
-    K = len(fit.A)
-    h, b, ar, gz, hz = np.empty((5, K))
-    square = np.empty((2, K, K))
-    work = _Work(h, b, ar, gz, hz, np.empty(D), square[0], square[1])
-    z = np.empty(K, np.uint8)
-    tables = np.empty((3, 1 << (K - locked) if flips == ALL else 0))
-    changed = 0
-    for n in range(N):
-        x, xx, weight = X[n], squares[n], weights[n]
-        if weight == 0.0:
-            continue
-        scale, rr, top = _take_out(x, Z[n], xx, weight, fit, work)
-        if scale < 0.0:
-            continue
-        stays = _stays(Z[n], xx, weight, locked, (scale, rr, top), fit, work)
-        if stays and flips == SINGLE:
-            continue
-        _build(scale, rr, fit, work)
-        for k in range(K):
-            z[k] = Z[n, k]
-        if flips == ALL:
-            _choose_of_all(z, work, xx, weight, locked, tables)
-        elif flips == PAIRS:
-            _choose_by_pairs(z, work, xx, weight, locked)
-        else:
-            _choose_by_flips(z, work, xx, weight, locked)
-        differs = False
-        for k in range(K):
-            differs |= z[k] != Z[n, k]
-        if differs:
-            _put_back(x, Z[n], z, weight, scale, fit, work)
-            for k in range(K):
-                Z[n, k] = z[k]
-            changed += 1
+    N = X.shape[0]
+    changed: cy.Py_ssize_t = 0
+    calm: cy.Py_ssize_t = 0  # rows that stayed since the last change
+    n: cy.Py_ssize_t = 0
+    while n < N:
+        if calm >= _CALM and flips == _SINGLE:
+            stop = min(n + min(2 * calm, _CHUNK), N)
+            stayed = _look(
+                X[n:stop], weights[n:stop], squares[n:stop], Z[n:stop],
+                locked, fit, chunk,
+            )  # fmt: skip
+            calm += stayed
+            n += stayed
+            if n == stop:
+                continue
+        work.weight = weights[n]
+        work.xx = squares[n]
+        differs = _move(X, n, Z, locked, flips, fit, work)
+        calm = 0 if differs else calm + 1
+        changed += differs
+        n += 1
     return changed
 
 
-@kernel
-def _copy(Z, to):
-    """to = Z."""
-    for n in range(len(Z)):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _copy(Z: cy.uchar[:, ::1], to: cy.uchar[:, ::1]) -> cy.void:
+    """To = Z."""
+    for n in range(Z.shape[0]):
         for k in range(Z.shape[1]):
             to[n, k] = Z[n, k]
 
 
-@fast_kernel
-def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
+def improve(
+    X: cy.const[cy.double][:, ::1],
+    weights: cy.const[cy.double][::1],
+    squares: cy.const[cy.double][::1],
+    Z: cy.uchar[:, ::1],
+    locked: cy.Py_ssize_t,
+    flips: cy.int,
+    max_sweeps: cy.Py_ssize_t,
+    target: cy.double,
+) -> float:
     """Sweep until no row changes; return the error, infinite where Z is singular.
 
     MAD-Bayes Algorithm 3 for a given K: a local minimum of Eq. 10, tr X'(I −
@@ -350,25 +410,29 @@ def improve(X, weights, squares, Z, locked, flips, max_sweeps, target):
     the last would leave the error above `target`.
     """
     K, D = Z.shape[1], X.shape[1]
-    fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
-    before = np.empty_like(Z)
-    total = dot(weights, squares)
-    explained = refit(X, weights, Z, K, fit)
-    for _ in range(max_sweeps):
-        if explained == -np.inf:
-            break
-        _copy(Z, before)
-        changed = _sweep(X, weights, squares, Z, locked, SINGLE, fit)
-        if flips != SINGLE and changed == 0:
-            changed = _sweep(X, weights, squares, Z, locked, flips, fit)
-        if changed == 0:
-            break
-        after = refit(X, weights, Z, K, fit)
-        if not after > explained:
-            _copy(before, Z)
-            break
-        gain = after - explained
-        explained = after
-        if total - explained - 2.0 * gain > target:
-            break
+    fit, chunk = Fit(K, D), _Chunk(K)
+    work = Work(K, D, 1 << (K - locked) if flips == ALL else K)
+    before: cy.uchar[:, ::1] = np.empty((Z.shape[0], K), np.uint8)
+    total: cy.double = np.dot(weights, squares)
+    with cy.nogil:
+        explained = fit_to(X, weights, Z, K, fit)
+        for _ in range(max_sweeps):
+            if explained == _NEVER:
+                break
+            _copy(Z, before)
+            changed = _sweep(X, weights, squares, Z, locked, _SINGLE, fit, work, chunk)
+            if flips != _SINGLE and changed == 0:
+                changed = _sweep(
+                    X, weights, squares, Z, locked, flips, fit, work, chunk
+                )
+            if changed == 0:
+                break
+            after = fit_to(X, weights, Z, K, fit)
+            if not after > explained:
+                _copy(before, Z)
+                break
+            gain = after - explained
+            explained = after
+            if total - explained - 2.0 * gain > target:
+                break
     return total - explained

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kplus.core.types import Array, IntArray
 from kplus.features.kernels_allocate import Allocated, allocate_rows
 from kplus.features.kernels_collapsed import SINGLE, improve
-from kplus.features.kernels_columns import seed_columns
+from kplus.features.kernels_split import seed_columns
 from kplus.features.model import EXACT_FEATURES, Features
 from kplus.features.rows import MAX_SWEEPS, Bits, Rows, Solution
 from kplus.linear.pursuit import binary_columns
@@ -162,7 +162,7 @@ def visit(
     params, errors = Features(A, exact), np.empty(len(rows.X))
     S, T = np.zeros((len(A), len(A))), np.zeros_like(A)
     changed = allocate_rows(
-        rows.X, rows.weights, params.factored, exact, params.most_steps,
+        rows.X, rows.weights, A, params.G, exact, params.most_steps,
         Allocated(Z, errors, S, T),
     )  # fmt: skip
     return float(errors @ rows.weights), changed, S, T

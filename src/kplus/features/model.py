@@ -9,13 +9,8 @@ from numpy.typing import NDArray
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, Block, IntArray
-from kplus.features.kernels_allocate import (
-    Allocated,
-    Factored,
-    allocate_gaps,
-    allocate_rows,
-    factor,
-)
+from kplus.features.kernels_allocate import Allocated, allocate_rows
+from kplus.features.kernels_gaps import AllocatedGaps, allocate_gaps
 from kplus.linear.bits import Allocation
 from kplus.linear.sums import LinearSums, as_groups
 
@@ -61,14 +56,6 @@ class Features:
         """AAᵀ."""
         gram: Array = np.ascontiguousarray(self.A @ self.A.T)
         return gram
-
-    @cached_property
-    def factored(self) -> Factored:
-        """A and G, with the order and the factor that an exact search uses."""
-        order, R = np.empty(0, np.int64), np.empty((0, 0))
-        if self.exact:
-            order, R = factor(self.G)
-        return Factored(self.A, self.G, order, R)
 
 
 @dataclass
@@ -147,16 +134,16 @@ class FeatureModel:
             errors = np.nansum(X * X, axis=1)
         elif np.isnan(X).any():
             S = np.zeros((D, params.K, params.K))
-            out = Allocated(Z, errors, S, T)
             changed = allocate_gaps(
-                X, weights, params.A, params.exact, params.most_steps, out
-            )
+                X, weights, params.A, params.exact, params.most_steps,
+                AllocatedGaps(Z, errors, S, T),
+            )  # fmt: skip
         else:
             S = np.zeros((params.K, params.K))
-            out = Allocated(Z, errors, S, T)
             changed = allocate_rows(
-                X, weights, params.factored, params.exact, params.most_steps, out
-            )
+                X, weights, params.A, params.G, params.exact, params.most_steps,
+                Allocated(Z, errors, S, T),
+            )  # fmt: skip
         error = float(errors @ weights)
         if not np.isfinite(error):
             raise NotFiniteError("A row")

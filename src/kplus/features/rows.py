@@ -10,7 +10,7 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.job import Job, draw
 from kplus.core.types import Array
 from kplus.features.kernels_collapsed import ALL, PAIRS, improve
-from kplus.features.kernels_columns import Fit, fill_residuals, refit
+from kplus.features.kernels_columns import refit, residuals
 from kplus.linear.pursuit import fill_gaps, strengths
 from kplus.linear.sums import solve
 
@@ -39,17 +39,15 @@ class View:
 
     def fitted(self, Z: Bits) -> tuple[Array, Array]:
         """The best features for Z and (ZᵀWZ)⁻¹, infinite where that does not exist."""
-        K, D = Z.shape[1], self.X.shape[1]
-        fit = Fit(np.empty((K, K)), np.empty((K, D)), np.empty((K, K)))
-        if refit(self.X, self.weights, Z, K, fit) == -np.inf:
+        explained, H, A, _ = refit(self.X, self.weights, Z)
+        if explained == -np.inf:
             Zw = (Z * self.weights[:, None]).T
-            return solve(Zw @ Z, Zw @ self.X), np.full((K, K), np.inf)
-        return fit.A, fit.H
+            return solve(Zw @ Z, Zw @ self.X), np.full(H.shape, np.inf)
+        return A, H
 
     def residuals(self, Z: Bits, A: Array) -> Array:
-        R = np.empty_like(self.X)
-        fill_residuals(self.X, Z, Z.shape[1], A, R)
-        return R
+        left: Array = residuals(self.X, Z, A)
+        return left
 
 
 @dataclass(frozen=True)
