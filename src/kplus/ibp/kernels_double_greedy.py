@@ -57,7 +57,7 @@ def _squeeze(
     for k in range(z.shape[0]):
         low[k] = f.lin[k]
         high[k] = f.lin[k] - f.sums[k]
-        c_high += f.fresh[k]
+        c_high += 1 if f.fresh[k] else 0
     for k in range(z.shape[0]):
         a: cy.double = low[k]
         b: cy.double = -high[k]
@@ -71,11 +71,11 @@ def _squeeze(
         else:
             z[k] = a >= b
         if z[k]:
-            c_low += f.fresh[k]
+            c_low += 1 if f.fresh[k] else 0
             for j in range(z.shape[0]):
                 low[j] -= f.Q[k, j]
         else:
-            c_high -= f.fresh[k]
+            c_high -= 1 if f.fresh[k] else 0
             for j in range(z.shape[0]):
                 high[j] += f.Q[k, j]
 
@@ -100,7 +100,9 @@ def random_double_greedy(f: Objective, seed: uint64_t, row: uint64_t) -> cy.doub
 
     Buchbinder et al. 2012.
     """
-    start: uint64_t = scramble(seed + scramble(row))
+    start: uint64_t = scramble(
+        cy.cast(uint64_t, seed) + scramble(cy.cast(uint64_t, row))
+    )
     _squeeze(f, True, start, f.z, f.free, f.held)
     return value(f, f.z)
 
@@ -134,8 +136,6 @@ def rows_double_greedy(
                 f.sums = sums[p]
                 last = p
             take_row(f, B, n, linear, p)
-            f_z: cy.double = random_double_greedy(
-                f, seed, cy.cast(uint64_t, numbers[n])
-            )
+            f_z: cy.double = random_double_greedy(f, seed, numbers[n])
             changed += keep_better(f, f_z, Z, n) > 0
     return changed

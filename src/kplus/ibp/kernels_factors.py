@@ -22,7 +22,7 @@ _ROOT_2_PI = cy.declare(cy.double, (2.0 / np.pi) ** 0.5)
 # Chebyshev points in 40 digits; relative error below 1e-15.
 _TAIL = cy.declare(
     cy.double[24],
-    (
+    [
         1.2530080582697296,
         -0.13562110612458117,
         -0.04756229435342038,
@@ -47,7 +47,7 @@ _TAIL = cy.declare(
         -1.3312919661038687e-08,
         -3.1813541434969274e-09,
         9.862533510345587e-10,
-    ),
+    ],
 )
 
 

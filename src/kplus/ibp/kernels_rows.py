@@ -415,8 +415,8 @@ def _account(
         if not table.observed[table.pattern[n], g]:
             continue
         for k in range(K):
-            now: cy.double = Z[n, k]
-            before: cy.double = was[k]
+            now: cy.double = float(Z[n, k])
+            before: cy.double = float(was[k])
             for j in range(K):
                 sums.S[g, k, j] += now * Z[n, j] - before * was[j]
 
