@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 
 from ibp_truth import factors_given
-from kplus.ibp.kernels_submodular import (
-    Objective,
-    double_greedy,
-    local_search,
-    random_double_greedy,
-    row_slack,
-    rows_local_search,
-    sums_beside_diagonal,
-)
+from kplus.ibp.kernels_double_greedy import double_greedy, random_double_greedy
+from kplus.ibp.kernels_objective import Objective, objective
+from kplus.ibp.kernels_submodular import local_search, rows_local_search
 
 Arguments = dict[str, Any]
 Facts = dict[str, Any]
@@ -125,20 +119,15 @@ def solve(U: np.ndarray, Q: np.ndarray, search: Search) -> np.ndarray:
     return np.array([search(row, Q, n) for n, row in enumerate(lin)], dtype=float)
 
 
-def _buffers(Q: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Sums beside the diagonal, no fresh features, z, and two further buffers."""
-    K = len(Q)
-    sums = np.empty(K)
-    sums_beside_diagonal(Q, sums)
-    fresh, z = np.zeros(K, np.uint8), np.empty(K, np.uint8)
-    return sums, fresh, z, np.empty(K), np.empty(K)
+def _objective(lin: np.ndarray, Q: np.ndarray) -> Objective:
+    """f of a row without fresh features."""
+    return objective(lin, Q, np.zeros(len(Q), np.uint8), 0)
 
 
 def by_local_search(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
-    sums, fresh, z, free, held = _buffers(Q)
-    objective = Objective(lin, Q, sums, fresh, 0)
-    local_search(objective, row_slack(lin, Q), z, free, held)
-    return z
+    f = _objective(lin, Q)
+    local_search(f)
+    return np.asarray(f.z)
 
 
 def by_exchanges(U: np.ndarray, Q: np.ndarray) -> np.ndarray:
@@ -150,15 +139,15 @@ def by_exchanges(U: np.ndarray, Q: np.ndarray) -> np.ndarray:
 
 
 def by_double_greedy(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
-    sums, fresh, z, w, high = _buffers(Q)
-    double_greedy(Objective(lin, Q, sums, fresh, 0), z, w, high)
-    return z
+    f = _objective(lin, Q)
+    double_greedy(f)
+    return np.asarray(f.z)
 
 
 def by_random_double_greedy(lin: np.ndarray, Q: np.ndarray, row: int) -> np.ndarray:
-    sums, fresh, z, w, high = _buffers(Q)
-    random_double_greedy(Objective(lin, Q, sums, fresh, 0), 0, row, z, w, high)
-    return z
+    f = _objective(lin, Q)
+    random_double_greedy(f, 0, row)
+    return np.asarray(f.z)
 
 
 def row_flips(X: None, arguments: Arguments) -> Facts:

@@ -7,6 +7,9 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import norm
 
+from kplus.ibp.kernels_objective import value
+from kplus.ibp.kernels_rows import row_objective
+
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
@@ -116,7 +119,7 @@ def bounds_of_rows(X, Z, n, *rest, **more):
 
 
 def set_function(lin, Q, fresh, base):
-    """f of `ibp/kernels_submodular.py` for all 2^K sets."""
+    """f of `ibp/kernels_objective.py` for all 2^K sets."""
     off = Q - np.diag(np.diag(Q))
     found = []
     for z in all_bits(len(lin)):
@@ -157,16 +160,8 @@ def some_factors(K, D, seed, kernel, nonnegative=True, scale=0.1):
     return kernel.Factors(mu, width, np.array(mean), np.array(variance))
 
 
-def row_values(kernel, value, table, Z, n, sums, factors, model):
-    """Eq. 19 for each of the 2^K rows in place of row n, by the kernels."""
-    K = Z.shape[1]
-    grams = kernel.make_grams(len(table.observed), K)
-    s = kernel.gram_of(table.pattern[n], table, factors, model.noise, grams)
-    lin, fresh = np.empty(K), np.empty(K, np.uint8)
-    Q = grams.Q[s]
-    gram = kernel.Gram(Q, grams.widths[s], grams.eta)
-    base = kernel.row_objective(
-        table.X[n], Z[n], len(Z), sums.counts, factors, model, gram, (lin, fresh)
-    )
-    found = [value(lin, Q, fresh, base, z, np.empty(K)) for z in all_bits(K)]
-    return np.array(found), (lin, Q.copy(), fresh, base)
+def row_values(table, Z, n, sums, factors, model):
+    """Eq. 19 for each of the 2^K rows in place of row n, by the kernels; and itself."""
+    f = row_objective(n, table, Z, sums.counts, factors, model)
+    found = np.array([value(f, z) for z in all_bits(Z.shape[1])])
+    return found, (np.array(f.lin), np.array(f.Q), np.array(f.fresh), f.base)

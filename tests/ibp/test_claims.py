@@ -10,7 +10,9 @@ import feature_reference
 import ibp_reference as obvious
 from kplus.ibp import kernels_factors as tails
 from kplus.ibp import kernels_rows as ibp_sweep
-from kplus.ibp import kernels_submodular as submodular
+from kplus.ibp.kernels_double_greedy import random_double_greedy
+from kplus.ibp.kernels_objective import objective
+from kplus.ibp.kernels_submodular import local_search
 from kplus.ibp.meibp_rows import RowSettings, fit_rows, start_at_random
 from kplus.ibp.prior import log_prior, log_prior_left_ordered
 
@@ -119,9 +121,7 @@ def row_problem(seed, N=6, D=4, K=5, spread=0.1):
 
 
 def eq_19(n, table, Z, sums, factors, model):
-    return obvious.row_values(
-        ibp_sweep, submodular.value, table, Z, n, sums, factors, model
-    )
+    return obvious.row_values(table, Z, n, sums, factors, model)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -210,20 +210,11 @@ def objectives(N, D, K, seed, converged, rows):
 
 
 def searched(lin, Q, fresh, base):
-    K = len(lin)
-    sums, z, (free, held) = np.empty(K), np.empty(K, np.uint8), np.empty((2, K))
-    submodular.sums_beside_diagonal(Q, sums)
-    slack = submodular.row_slack(lin, Q)
-    objective = submodular.Objective(lin, Q, sums, fresh, base)
-    return submodular.local_search(objective, slack, z, free, held)
+    return local_search(objective(lin, Q, fresh, base))
 
 
 def drawn(lin, Q, fresh, base, seed):
-    K = len(lin)
-    sums, z, (w, high) = np.empty(K), np.empty(K, np.uint8), np.empty((2, K))
-    submodular.sums_beside_diagonal(Q, sums)
-    objective = submodular.Objective(lin, Q, sums, fresh, base)
-    return submodular.random_double_greedy(objective, seed, 0, z, w, high)
+    return random_double_greedy(objective(lin, Q, fresh, base), seed, 0)
 
 
 @pytest.mark.parametrize("converged", [False, True])

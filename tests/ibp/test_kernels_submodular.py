@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ibp_reference as obvious
-from kplus.ibp import kernels_submodular as kernel
+from kplus.ibp.kernels_double_greedy import (
+    double_greedy,
+    random_double_greedy,
+    rows_double_greedy,
+)
+from kplus.ibp.kernels_objective import objective, value
+from kplus.ibp.kernels_submodular import local_search, rows_local_search
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -23,31 +29,19 @@ def instance(seed, K, signed=False, fresh_share=0.3):
     return lin, Q, fresh, int(rng.integers(0, 5))
 
 
-def besides(Q):
-    sums = np.empty(len(Q))
-    kernel.sums_beside_diagonal(Q, sums)
-    return sums
+def by_local_search(*row):
+    f = objective(*row)
+    return local_search(f), np.array(f.z)
 
 
-def by_local_search(lin, Q, fresh, base):
-    z, (free, held) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
-    slack = kernel.row_slack(lin, Q)
-    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
-    found = kernel.local_search(objective, slack, z, free, held)
-    return found, z
+def by_double_greedy(*row):
+    f = objective(*row)
+    return double_greedy(f), np.array(f.z)
 
 
-def by_double_greedy(lin, Q, fresh, base):
-    z, (w, high) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
-    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
-    return kernel.double_greedy(objective, z, w, high), z
-
-
-def by_chance(lin, Q, fresh, base, seed, row=0):
-    z, (w, high) = np.empty(len(lin), np.uint8), np.empty((2, len(lin)))
-    objective = kernel.Objective(lin, Q, besides(Q), fresh, base)
-    found = kernel.random_double_greedy(objective, seed, row, z, w, high)
-    return found, z
+def by_chance(*row, seed, number=0):
+    f = objective(*row)
+    return random_double_greedy(f, seed, number), np.array(f.z)
 
 
 def index(z):
@@ -60,9 +54,9 @@ def index(z):
 def test_value_of_every_set(seed, K, signed):
     lin, Q, fresh, base = instance(seed, K, signed)
     expected = obvious.set_function(lin, Q, fresh, base)
+    f = objective(lin, Q, fresh, base)
     for z, truth in zip(obvious.all_bits(K), expected, strict=True):
-        found = kernel.value(lin, Q, fresh, base, z, np.empty(K))
-        assert found == pytest.approx(truth, rel=1e-12, abs=1e-12)
+        assert value(f, z) == pytest.approx(truth, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("way", [by_local_search, by_double_greedy])
@@ -107,7 +101,7 @@ def test_half_of_the_range_is_reached_on_average(seed, K):
     values = obvious.set_function(lin, Q, fresh, base)
     shares = np.array(
         [
-            obvious.share_of_range(by_chance(lin, Q, fresh, base, s)[0], values)
+            obvious.share_of_range(by_chance(lin, Q, fresh, base, seed=s)[0], values)
             for s in range(300)
         ]
     )
@@ -145,7 +139,7 @@ def test_draws_of_the_double_greedy_are_uniform():
     """lin = 1 and a conflict of 2: either is taken with probability 1/2."""
     lin, Q = np.ones(2), np.array([[0.0, 2.0], [2.0, 0.0]])
     fresh = np.zeros(2, np.uint8)
-    taken = [by_chance(lin, Q, fresh, 0, 3, row)[1][0] for row in range(4000)]
+    taken = [by_chance(lin, Q, fresh, 0, seed=3, number=n)[1][0] for n in range(4000)]
     assert abs(np.mean(taken) - 0.5) < 0.03
     pairs = np.array(taken[:-1]) == np.array(taken[1:])
     assert abs(pairs.mean() - 0.5) < 0.03
@@ -165,17 +159,15 @@ def block(seed, N=40, K=6, signed=False):
     return (X * seen[pattern]) @ A.T, linear, Qs, pattern
 
 
-def objective(B, linear, Qs, pattern, Z):
+def values_of(B, linear, Qs, pattern, Z):
     bits = Z.astype(float)
     quadratic = np.einsum("nk,nkj,nj->n", bits, Qs[pattern], bits)
     return np.sum(bits * (B + linear[pattern]), axis=1) - 0.5 * quadratic
 
 
 WAYS = {
-    "local": kernel.rows_local_search,
-    "greedy": lambda *args: kernel.rows_double_greedy(
-        *args, 7, np.arange(len(args[0]))
-    ),
+    "local": rows_local_search,
+    "greedy": lambda *args: rows_double_greedy(*args, 7, np.arange(len(args[0]))),
 }
 
 
@@ -185,9 +177,9 @@ WAYS = {
 def test_no_row_gets_worse_and_changes_are_counted(seed, signed, way):
     args = block(seed, signed=signed)
     Z = np.random.default_rng(seed).integers(0, 2, (40, 6), dtype=np.uint8)
-    before, old = objective(*args, Z), Z.copy()
+    before, old = values_of(*args, Z), Z.copy()
     changed = WAYS[way](*args, Z)
-    after = objective(*args, Z)
+    after = values_of(*args, Z)
     moved = np.any(old != Z, axis=1)
     assert changed == np.count_nonzero(moved) > 0
     assert np.all(after[moved] > before[moved])
@@ -198,7 +190,7 @@ def test_no_row_gets_worse_and_changes_are_counted(seed, signed, way):
 def test_the_best_bits_are_kept(seed):
     args = block(seed)
     bits = obvious.all_bits(6)
-    every = np.array([objective(*args, np.tile(z, (40, 1))) for z in bits])
+    every = np.array([values_of(*args, np.tile(z, (40, 1))) for z in bits])
     best = bits[np.argmax(every, axis=0)]
     Z = best.copy()
     for way in WAYS.values():
@@ -209,15 +201,15 @@ def test_the_best_bits_are_kept(seed):
 def test_rows_do_not_depend_on_how_they_are_cut():
     B, linear, Qs, pattern = block(0)
     whole, parts = np.zeros((40, 6), np.uint8), np.zeros((40, 6), np.uint8)
-    kernel.rows_double_greedy(B, linear, Qs, pattern, whole, 5, 100 + np.arange(40))
+    rows_double_greedy(B, linear, Qs, pattern, whole, 5, 100 + np.arange(40))
     for start in range(0, 40, 7):
         own = slice(start, start + 7)
-        kernel.rows_double_greedy(
+        rows_double_greedy(
             B[own], linear, Qs, pattern[own], parts[own], 5, 100 + np.arange(40)[own]
         )
     np.testing.assert_array_equal(whole, parts)
     other = np.zeros((40, 6), np.uint8)
-    kernel.rows_double_greedy(B, linear, Qs, pattern, other, 6, 100 + np.arange(40))
+    rows_double_greedy(B, linear, Qs, pattern, other, 6, 100 + np.arange(40))
     assert np.any(other != whole)
 
 
@@ -227,8 +219,8 @@ def test_equal_features_do_not_flip_for_ever():
     B, linear = np.repeat(B, 2, axis=1), np.repeat(linear, 2, axis=1)
     Qs = np.repeat(np.repeat(Qs, 2, axis=1), 2, axis=2)
     Z = np.zeros((40, 12), np.uint8)
-    kernel.rows_local_search(B, linear, Qs, pattern, Z)
+    rows_local_search(B, linear, Qs, pattern, Z)
     swapped = Z.reshape(40, 6, 2)[:, :, ::-1].reshape(40, 12).copy()
     kept = swapped.copy()
-    assert kernel.rows_local_search(B, linear, Qs, pattern, swapped) == 0
+    assert rows_local_search(B, linear, Qs, pattern, swapped) == 0
     np.testing.assert_array_equal(swapped, kept)

@@ -14,7 +14,9 @@ In reading order:
 - `variational`: the estimator IBPVariational.
 - `variational_search`: from a table to a variational posterior.
 - `variational_model`: parameters, sums and model of the loop.
-- `kernels_submodular`: maximisers of the objective of a row.
+- `kernels_objective`: the objective of a row.
+- `kernels_submodular`: its maximisation by local search.
+- `kernels_double_greedy`: the same by the double greedy.
 - `kernels_rows`: sweeps of the paper's own algorithm.
 - `kernels_factors`: moments and updates of nonnegative factors.
 - `kernels_marginals`: probabilities of the bits of a row.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr
 
 from kplus.core.types import Array, IntArray
-from kplus.ibp.kernels_factors import Moments, refresh
+from kplus.ibp.kernels_factors import refresh
 from kplus.linear.gaps import columns_of
 from kplus.linear.sums import LinearSums, by_columns
 
@@ -131,12 +131,10 @@ class TruncatedFactors:
         starts = np.append(0, np.cumsum(np.bincount(sums.group)))
         mean, T = self.mean.take(order, axis=1), sums.T.take(order, axis=1)
         mu, variance = np.empty_like(mean), np.empty_like(mean)
-        step = np.empty(mean.shape[1])
         # While many rows change their features, precise factors are of no use.
         far_off = sums.changed > _FEW * sums.weight
         for _ in range(_FIRST_ROUNDS if far_off else _MAX_ROUNDS):
-            moments = Moments(mu, variance, mean)
-            moved = refresh(sums.S, starts, T, noise, spread, moments, step)
+            moved = refresh(sums.S, starts, T, noise, spread, mu, variance, mean)
             if moved < _CONVERGED:
                 break
         back = np.argsort(order, kind="stable")

@@ -9,42 +9,54 @@ Missing entries: columns come sorted into groups of equal gaps, each with a Zᵀ
 rows, and rows with equal gaps share a pattern, hence a Gram matrix.
 """
 
-import math
 from collections import namedtuple
 
+import cython as cy
 import numpy as np
 
-from kplus.core.kernels import fast_kernel, kernel
-from kplus.ibp.kernels_factors import entropy_cut, truncated
-from kplus.ibp.kernels_submodular import (
-    Objective,
-    double_greedy,
-    keep_better,
-    local_search,
-    random_double_greedy,
-    row_slack,
-    sums_beside_diagonal,
-)
+if cy.compiled:
+    from cython.cimports.kplus.ibp.kernels_double_greedy import (
+        double_greedy,
+        random_double_greedy,
+    )
+    from cython.cimports.kplus.ibp.kernels_factors import entropy_cut, truncated
+    from cython.cimports.kplus.ibp.kernels_objective import (
+        Objective,
+        keep_better,
+        row_slack,
+        sums_beside_diagonal,
+    )
+    from cython.cimports.kplus.ibp.kernels_submodular import local_search
+    from cython.cimports.libc.math import NAN, log, sqrt
+else:
+    from numpy import log, sqrt
+    from numpy import nan as NAN
+
+    from kplus.ibp.kernels_double_greedy import double_greedy, random_double_greedy
+    from kplus.ibp.kernels_factors import entropy_cut, truncated
+    from kplus.ibp.kernels_objective import (
+        Objective,
+        keep_better,
+        row_slack,
+        sums_beside_diagonal,
+    )
+    from kplus.ibp.kernels_submodular import local_search
 
 __all__ = [
     "DOUBLE_GREEDY",
     "LOCAL_SEARCH",
     "RANDOM_DOUBLE_GREEDY",
     "Factors",
-    "Gram",
     "Model",
     "Schedule",
     "Sums",
     "Table",
     "evidence_of_factors",
-    "gram_of",
-    "make_grams",
     "row_objective",
     "sweep",
     "update_factors",
 ]
 
-ZERO = np.int64(0)  # typed, so that numba compiles each function once
 LOCAL_SEARCH, DOUBLE_GREEDY, RANDOM_DOUBLE_GREEDY = 0, 1, 2
 
 # X (N, D), 0 where missing; pattern (N,); observed (P, G); starts (G + 1,) of groups
@@ -59,28 +71,98 @@ Model = namedtuple("Model", "noise spread alpha nonnegative")
 # How rows are visited: by which maximizer, factors after how many changed rows
 Schedule = namedtuple("Schedule", "maximizer refresh seed")
 
-# Gram matrices of patterns, as far as there is room, and how recent their rows are
-_Grams = namedtuple("_Grams", "Q widths beside owner seen version eta")
-# That of one pattern
-Gram = namedtuple("Gram", "Q widths eta")
-# What a row needs for a moment
-_Scratch = namedtuple("_Scratch", "lin w other z was fresh")
-_Work = namedtuple("_Work", "grams scratch")
-
-_LOG_2PIE = math.log(2.0 * math.pi * math.e)
-_SLOTS = 2**23  # numbers kept in Gram matrices: 64 MB
+_LOG_2PI = cy.declare(cy.double, np.log(2.0 * np.pi))
+_ROOM = 2**23  # numbers kept in Gram matrices: 64 MB
 
 
-@kernel
-def _take_moments(k, start, stop, scale, nonnegative, factors):
+# --------------------------------------------------------- the same, as kernels take it
+
+
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Table:
+    X: cy.const[cy.double][:, ::1]
+    pattern: cy.const[cy.longlong][::1]
+    observed: cy.const[cy.uchar][:, ::1]
+    starts: cy.const[cy.longlong][::1]
+
+
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Sums:
+    T: cy.double[:, ::1]
+    S: cy.double[:, :, ::1]
+    counts: cy.double[::1]
+
+
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Factors:
+    """`Factors` and their `Model`."""
+
+    mu: cy.double[:, ::1]
+    scale: cy.double[:, ::1]
+    mean: cy.double[:, ::1]
+    variance: cy.double[:, ::1]
+    noise: cy.double
+    spread: cy.double
+    alpha: cy.double
+    nonnegative: cy.bint
+
+
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Grams:
+    """Gram matrices of patterns in slots, and how recent their features are."""
+
+    Q: cy.double[:, :, ::1]
+    widths: cy.double[:, ::1]
+    beside: cy.double[:, ::1]
+    owner: cy.longlong[::1]  # pattern of each slot
+    seen: cy.longlong[:, ::1]  # versions of features in each slot
+    version: cy.longlong[::1]  # of each feature
+    eta: cy.double[::1]  # of each feature, NaN where it is to be computed
+
+
+def _make_grams(P: int, K: int, room: int) -> _Grams:
+    """Empty Gram matrices for P patterns, as far as there is room."""
+    slots = max(1, min(P, room // (K * K)))
+    return _Grams(
+        np.empty((slots, K, K)),
+        np.empty((slots, K)),
+        np.empty((slots, K)),
+        np.full(slots, -1, np.int64),
+        np.zeros((slots, K), np.int64),
+        np.ones(K, np.int64),
+        np.full(K, np.nan),
+    )
+
+
+# -------------------------------------------------------------------------- the factors
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _take_moments(
+    k: cy.Py_ssize_t,
+    start: cy.Py_ssize_t,
+    stop: cy.Py_ssize_t,
+    scale: cy.double,
+    factors: _Factors,
+) -> cy.void:
     """Means and variances of the factors of one group of columns.
 
     MEIBP Eqs. 16 and 17.
     """
-    sigma = math.sqrt(scale)
+    sigma: cy.double = sqrt(scale)
     for d in range(start, stop):
         factors.scale[k, d] = scale
-        if nonnegative:
+        if factors.nonnegative:
             mean, variance = truncated(-factors.mu[k, d] / sigma)
             factors.mean[k, d] = sigma * mean
             factors.variance[k, d] = scale * variance
@@ -89,237 +171,293 @@ def _take_moments(k, start, stop, scale, nonnegative, factors):
             factors.variance[k, d] = scale
 
 
-@fast_kernel
-def _update_factor(k, sums, starts, factors, model):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _update_factor(
+    k: cy.Py_ssize_t,
+    sums: _Sums,
+    starts: cy.const[cy.longlong][::1],
+    factors: _Factors,
+) -> cy.void:
     """Eqs. 14 and 15 for feature k, group by group of the columns."""
-    mu, mean = factors.mu, factors.mean
-    for g in range(len(starts) - 1):
-        start, stop = starts[g], starts[g + 1]
+    for g in range(starts.shape[0] - 1):
+        start: cy.Py_ssize_t = starts[g]
+        stop: cy.Py_ssize_t = starts[g + 1]
         for d in range(start, stop):
-            mu[k, d] = sums.T[k, d]
-        for j in range(len(mu)):
-            shared = sums.S[g, k, j]
+            factors.mu[k, d] = sums.T[k, d]
+        for j in range(sums.counts.shape[0]):
+            shared: cy.double = sums.S[g, k, j]
             if j != k and shared != 0.0:
                 for d in range(start, stop):
-                    mu[k, d] -= shared * mean[j, d]
-        rho = 1.0 / (sums.S[g, k, k] + model.noise / model.spread)
+                    factors.mu[k, d] -= shared * factors.mean[j, d]
+        rho: cy.double = 1.0 / (sums.S[g, k, k] + factors.noise / factors.spread)
         for d in range(start, stop):
-            mu[k, d] *= rho
-        _take_moments(k, start, stop, rho * model.noise, model.nonnegative, factors)
+            factors.mu[k, d] *= rho
+        _take_moments(k, start, stop, rho * factors.noise, factors)
 
 
-@kernel
-def update_factors(sums, starts, factors, model):
+def update_factors(
+    sums: Sums, starts: cy.const[cy.longlong][::1], factors: Factors, model: Model
+) -> None:
     """One coordinate pass of q(A) over the features that some row has.
 
     MEIBP Eqs. 14 to 17.
     """
-    for k in range(len(sums.counts)):
-        if sums.counts[k] > 0.0:
-            _update_factor(k, sums, starts, factors, model)
+    own, of_rows = _Factors(*factors, *model), _Sums(*sums)
+    with cy.nogil:
+        for k in range(of_rows.counts.shape[0]):
+            if of_rows.counts[k] > 0.0:
+                _update_factor(k, of_rows, starts, own)
 
 
-@kernel
-def _evidence_of_factor(k, factors, model):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _evidence_of_factor(k: cy.Py_ssize_t, factors: _Factors) -> cy.double:
     """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
-    constant = 0.5 * _LOG_2PIE - 0.5 * math.log(2.0 * math.pi * model.spread)
-    if model.nonnegative:
-        constant += math.log(2.0)
-    total = 0.0
+    constant: cy.double = 0.5 - 0.5 * log(factors.spread)
+    if factors.nonnegative:
+        constant += log(2.0)
+    total: cy.double = 0.0
     for d in range(factors.mu.shape[1]):
-        mu, scale = factors.mu[k, d], factors.scale[k, d]
-        mean = factors.mean[k, d]
-        square = mean * mean + factors.variance[k, d]
-        total += constant + 0.5 * (math.log(scale) - square / model.spread)
-        if model.nonnegative:
-            sigma = math.sqrt(scale)
-            total += entropy_cut(-mu / sigma, mean / sigma)
+        scale: cy.double = factors.scale[k, d]
+        mean: cy.double = factors.mean[k, d]
+        square: cy.double = mean * mean + factors.variance[k, d]
+        total += constant + 0.5 * (log(scale) - square / factors.spread)
+        if factors.nonnegative:
+            sigma: cy.double = sqrt(scale)
+            total += entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
     return total
 
 
-@kernel
-def evidence_of_factors(factors, model):
+def evidence_of_factors(factors: Factors, model: Model) -> float:
     """Σ_kd E[ln p(a_kd)] + H(q(a_kd)).
 
     Σ η_k of MEIBP Eqs. 10 and 12, without ln α.
     """
-    total = 0.0
-    for k in range(len(factors.mu)):
-        total += _evidence_of_factor(k, factors, model)
+    own = _Factors(*factors, *model)
+    total: cy.double = 0.0
+    with cy.nogil:
+        for k in range(own.mu.shape[0]):
+            total += _evidence_of_factor(k, own)
     return total
 
 
-# ----------------------------------------------------------------------------- the rows
+# ------------------------------------------------------------------- what rows maximise
 
 
-@fast_kernel
-def _dot(a, b, start, stop):
-    """Σ_d a_d b_d over start ≤ d < stop."""
-    total = 0.0
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _dot(
+    A: cy.const[cy.double][:, ::1],
+    k: cy.Py_ssize_t,
+    B: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    start: cy.Py_ssize_t,
+    stop: cy.Py_ssize_t,
+) -> cy.double:
+    """Σ_d a_kd b_nd over start ≤ d < stop."""
+    total: cy.double = 0.0
     for d in range(start, stop):
-        total += a[d] * b[d]
+        total += A[k, d] * B[n, d]
     return total
 
 
-@kernel
-def make_grams(P, K):
-    """Empty Gram matrices for P patterns, as far as there is room."""
-    slots = max(1, min(P, _SLOTS // (K * K)))
-    return _Grams(
-        np.empty((slots, K, K)),
-        np.empty((slots, K)),
-        np.empty((slots, K)),
-        np.full(slots, -1),
-        np.zeros((slots, K), np.int64),
-        np.ones(K, np.int64),
-        np.full(K, np.nan),
-    )
-
-
-@kernel
-def _make_scratch(K):
-    """Empty `_Scratch` for K features."""
-    bits = np.empty((3, K), np.uint8)
-    return _Scratch(np.empty(K), np.empty(K), np.empty(K), bits[0], bits[1], bits[2])
-
-
-@fast_kernel
-def _renew_feature(k, p, table, factors, noise, Q, widths):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _renew_feature(
+    k: cy.Py_ssize_t,
+    s: cy.Py_ssize_t,
+    table: _Table,
+    factors: _Factors,
+    grams: _Grams,
+) -> cy.void:
     """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ².
 
-    MEIBP Eqs. 11 and 19.
+    MEIBP Eqs. 11 and 19. Features before k that are to be renewed, too, have been.
     """
-    K = len(Q)
-    widths[k] = 0.0
-    for j in range(K):
-        Q[k, j] = 0.0
+    p = grams.owner[s]
+    grams.widths[s, k] = 0.0
     for g in range(table.observed.shape[1]):
         if table.observed[p, g]:
-            start, stop = table.starts[g], table.starts[g + 1]
-            for d in range(start, stop):
-                widths[k] += factors.variance[k, d] / noise
-            for j in range(K):
-                Q[k, j] += _dot(factors.mean[k], factors.mean[j], start, stop) / noise
-    for j in range(K):
-        Q[j, k] = Q[k, j]
+            for d in range(table.starts[g], table.starts[g + 1]):
+                grams.widths[s, k] += factors.variance[k, d] / factors.noise
+    for j in range(grams.version.shape[0]):
+        if j < k and grams.seen[s, j] != grams.version[j]:
+            continue
+        total: cy.double = 0.0
+        for g in range(table.observed.shape[1]):
+            if table.observed[p, g]:
+                start: cy.Py_ssize_t = table.starts[g]
+                stop: cy.Py_ssize_t = table.starts[g + 1]
+                total += _dot(factors.mean, k, factors.mean, j, start, stop)
+        grams.Q[s, k, j] = total / factors.noise
+        grams.Q[s, j, k] = total / factors.noise
 
 
-@kernel
-def gram_of(p, table, factors, noise, grams):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _gram_of(
+    p: cy.Py_ssize_t, table: _Table, factors: _Factors, grams: _Grams
+) -> cy.Py_ssize_t:
     """Bring the Gram matrix of a pattern up to date; return in which slot it is.
 
     ΦΦᵀ/σ² of MEIBP Eq. 19.
     """
-    s = p % len(grams.owner)
+    K = grams.version.shape[0]
+    s: cy.Py_ssize_t = p % grams.owner.shape[0]
     if grams.owner[s] != p:
         grams.owner[s] = p
-        grams.seen[s] = 0
-    stale = False
-    for k in range(len(grams.version)):
+        for k in range(K):
+            grams.seen[s, k] = 0
+    stale: cy.bint = False
+    for k in range(K):
         if grams.seen[s, k] != grams.version[k]:
-            _renew_feature(k, p, table, factors, noise, grams.Q[s], grams.widths[s])
-            grams.seen[s, k] = grams.version[k]
+            _renew_feature(k, s, table, factors, grams)
             stale = True
     if stale:
+        for k in range(K):
+            grams.seen[s, k] = grams.version[k]
         sums_beside_diagonal(grams.Q[s], grams.beside[s])
     return s
 
 
-@fast_kernel
-def row_objective(x, z, N, counts, factors, model, gram, out):
-    """Fill lin and fresh for a row; return the number of others' features.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _fill_objective(
+    f: Objective,
+    n: cy.Py_ssize_t,
+    table: _Table,
+    Z: cy.const[cy.uchar][:, ::1],
+    counts: cy.const[cy.double][::1],
+    factors: _Factors,
+    grams: _Grams,
+) -> cy.void:
+    """The objective of row n given all else.
 
     MEIBP Eq. 19: lin = ω − ½diag Q.
     """
-    Q, widths, eta = gram
-    lin, fresh = out
-    base = 0
-    for k in range(len(z)):
-        others = counts[k] - z[k]
-        fresh[k] = others <= 0.0
-        if fresh[k]:
-            if math.isnan(eta[k]):
-                eta[k] = _evidence_of_factor(k, factors, model)
-            prior = math.log(model.alpha / N) + eta[k]
+    s = _gram_of(table.pattern[n], table, factors, grams)
+    f.Q = grams.Q[s]
+    f.sums = grams.beside[s]
+    f.base = 0
+    N: cy.double = Z.shape[0]
+    for k in range(Z.shape[1]):
+        others: cy.double = counts[k] - Z[n, k]
+        prior: cy.double
+        if others <= 0.0:
+            f.fresh[k] = 1
+            if grams.eta[k] != grams.eta[k]:
+                grams.eta[k] = _evidence_of_factor(k, factors)
+            prior = log(factors.alpha / N) + grams.eta[k]
         else:
-            prior = math.log(others / (N - others))
-            base += 1
-        product = _dot(factors.mean[k], x, ZERO, len(x)) / model.noise
-        lin[k] = product - 0.5 * (widths[k] + Q[k, k]) + prior
-    return base
+            f.fresh[k] = 0
+            prior = log(others / (N - others))
+            f.base += 1
+        product: cy.double = _dot(factors.mean, k, table.X, n, 0, table.X.shape[1])
+        own: cy.double = grams.widths[s, k] + grams.Q[s, k, k]
+        f.lin[k] = product / factors.noise - 0.5 * own + prior
+    f.slack = row_slack(f.lin, f.Q)
 
 
-@kernel
-def _visit(n, table, Z, counts, factors, model, schedule, work):
-    """Find better bits for row n; return how many changed. `was` has the old ones.
+def row_objective(
+    n: cy.Py_ssize_t,
+    table: Table,
+    Z: cy.const[cy.uchar][:, ::1],
+    counts: cy.const[cy.double][::1],
+    factors: Factors,
+    model: Model,
+) -> Objective:
+    """The objective of row n given all else.
 
-    MEIBP section 3.6: argmax F(Z_n).
+    MEIBP Eq. 19.
     """
-    grams = work.grams
-    lin, w, other, z, was, fresh = work.scratch
-    s = gram_of(table.pattern[n], table, factors, model.noise, grams)
-    Q = grams.Q[s]
-    gram = Gram(Q, grams.widths[s], grams.eta)
-    for k in range(len(was)):
-        was[k] = Z[n, k]
-    base = row_objective(
-        table.X[n], was, len(Z), counts, factors, model, gram, (lin, fresh)
-    )
-    objective = Objective(lin, Q, grams.beside[s], fresh, base)
-    slack = row_slack(lin, Q)
-    if schedule.maximizer == LOCAL_SEARCH:
-        f_z = local_search(objective, slack, z, w, other)
-    elif schedule.maximizer == DOUBLE_GREEDY:
-        f_z = double_greedy(objective, z, w, other)
-    else:
-        f_z = random_double_greedy(objective, schedule.seed, n, z, w, other)
-    return keep_better(objective, slack, z, f_z, Z[n], w)
+    f = Objective(Z.shape[1])
+    grams: _Grams = _make_grams(1, Z.shape[1], _ROOM)
+    own = _Factors(*factors, *model)
+    _fill_objective(f, n, _Table(*table), Z, counts, own, grams)
+    return f
 
 
-@fast_kernel
-def _account(n, was, z, table, sums, touched):
+# ---------------------------------------------------------------------------- the sweep
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _account(
+    n: cy.Py_ssize_t,
+    was: cy.const[cy.uchar][::1],
+    Z: cy.const[cy.uchar][:, ::1],
+    table: _Table,
+    sums: _Sums,
+    touched: cy.uchar[::1],
+) -> cy.void:
     """Let the sums follow a change of row n's bits; note which features it touches.
 
     T = ZᵀX, S = ZᵀZ, m = Zᵀ1.
     """
-    K = len(z)
-    x = table.X[n]
+    K = Z.shape[1]
     for k in range(K):
-        if z[k] == was[k]:
+        if Z[n, k] == was[k]:
             continue
-        sign = 1.0 if z[k] else -1.0
+        sign: cy.double = 1.0 if Z[n, k] else -1.0
         sums.counts[k] += sign
         touched[k] = 1
-        for d in range(len(x)):
-            sums.T[k, d] += sign * x[d]
+        for d in range(table.X.shape[1]):
+            sums.T[k, d] += sign * table.X[n, d]
     for g in range(table.observed.shape[1]):
         if not table.observed[table.pattern[n], g]:
             continue
         for k in range(K):
+            now: cy.double = float(Z[n, k])
+            before: cy.double = float(was[k])
             for j in range(K):
-                sums.S[g, k, j] += float(z[k] & z[j]) - float(was[k] & was[j])
+                sums.S[g, k, j] += now * Z[n, j] - before * was[j]
 
 
-@kernel
-def _refresh(touched, sums, starts, factors, model, grams):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _refresh(
+    touched: cy.uchar[::1],
+    sums: _Sums,
+    starts: cy.const[cy.longlong][::1],
+    factors: _Factors,
+    grams: _Grams,
+) -> cy.void:
     """Update the factors of touched features, unless no row has them any more.
 
     MEIBP Eqs. 14 to 17.
     """
-    for k in range(len(touched)):
+    for k in range(touched.shape[0]):
         if touched[k] and sums.counts[k] > 0.0:
-            _update_factor(k, sums, starts, factors, model)
+            _update_factor(k, sums, starts, factors)
             grams.version[k] += 1
-            grams.eta[k] = np.nan
+            grams.eta[k] = NAN
         touched[k] = 0
 
 
-@kernel
-def sweep(table, order, Z, sums, factors, model, schedule):
+def sweep(
+    table: Table,
+    order: cy.const[cy.longlong][::1],
+    Z: cy.uchar[:, ::1],
+    sums: Sums,
+    factors: Factors,
+    model: Model,
+    schedule: Schedule,
+    room: int = _ROOM,
+) -> int:
     """Visit the rows in order; Z, sums and factors follow at once.
 
-    MEIBP sections 3.3 and 3.6, row by row. Features that lose their last row stay as
-    they are: a later row may take them up.
+    MEIBP sections 3.3 and 3.6, row by row: argmax F(Z_n). Features that lose their last
+    row stay as they are: a later row may take them up. `room` is for how many numbers
+    in Gram matrices.
 
     Returns
     -------
@@ -327,18 +465,37 @@ def sweep(table, order, Z, sums, factors, model, schedule):
         Number of bits of Z that changed.
     """
     K = Z.shape[1]
-    grams, scratch = make_grams(len(table.observed), K), _make_scratch(K)
-    work = _Work(grams, scratch)
-    touched = np.zeros(K, np.uint8)
-    total, waiting = 0, 0
-    for n in order:
-        bits = _visit(n, table, Z, sums.counts, factors, model, schedule, work)
-        if bits:
-            _account(n, scratch.was, Z[n], table, sums, touched)
-            total += bits
-            waiting += 1
-        if waiting == schedule.refresh:
-            _refresh(touched, sums, table.starts, factors, model, grams)
-            waiting = 0
-    _refresh(touched, sums, table.starts, factors, model, grams)
+    rows, of_rows, own = _Table(*table), _Sums(*sums), _Factors(*factors, *model)
+    grams: _Grams = _make_grams(len(table.observed), K, room)
+    f = Objective(K)
+    was: cy.uchar[::1] = np.empty(K, np.uint8)
+    touched: cy.uchar[::1] = np.zeros(K, np.uint8)
+    searches: cy.bint = schedule.maximizer == LOCAL_SEARCH
+    draws: cy.bint = schedule.maximizer == RANDOM_DOUBLE_GREEDY
+    seed: cy.ulonglong = schedule.seed
+    most_waiting: cy.Py_ssize_t = schedule.refresh
+    total: cy.Py_ssize_t = 0
+    waiting: cy.Py_ssize_t = 0
+    with cy.nogil:
+        for i in range(order.shape[0]):
+            n: cy.Py_ssize_t = order[i]
+            for k in range(K):
+                was[k] = Z[n, k]
+            _fill_objective(f, n, rows, Z, of_rows.counts, own, grams)
+            f_z: cy.double
+            if searches:
+                f_z = local_search(f)
+            elif draws:
+                f_z = random_double_greedy(f, seed, n)
+            else:
+                f_z = double_greedy(f)
+            bits = keep_better(f, f_z, Z, n)
+            if bits:
+                _account(n, was, Z, rows, of_rows, touched)
+                total += bits
+                waiting += 1
+            if waiting == most_waiting:
+                _refresh(touched, of_rows, rows.starts, own, grams)
+                waiting = 0
+        _refresh(touched, of_rows, rows.starts, own, grams)
     return total

@@ -10,7 +10,8 @@ from scipy.special import gammaln
 from kplus.core.regroup import without
 from kplus.core.types import Array, Block, IntArray, Position, Proposal
 from kplus.ibp.factors import Factors, IBPSums
-from kplus.ibp.kernels_submodular import rows_double_greedy, rows_local_search
+from kplus.ibp.kernels_double_greedy import rows_double_greedy
+from kplus.ibp.kernels_submodular import rows_local_search
 from kplus.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.linear.bits import Allocation
 from kplus.linear.gaps import Gaps, whole

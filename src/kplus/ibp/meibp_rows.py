@@ -139,7 +139,7 @@ def start_from_features(X: Array, A: Array, noise_scale: float) -> RowStart:
     gaps = Gaps.of(missing)
     seen = gaps.known[:, gaps.group]
     Qs = np.einsum("kd,pd,jd->pkj", A, seen, A, optimize=True) / noise_scale**2
-    Qs = np.ascontiguousarray(Qs)  # for which the kernel is compiled
+    Qs = np.ascontiguousarray(Qs)
     B = np.where(missing, 0.0, X) @ A.T / noise_scale**2
     Z = np.zeros(B.shape, np.uint8)
     rows_local_search(B, np.zeros(Qs.shape[:2]), Qs, gaps.pattern, Z)

@@ -1,0 +1,3 @@
+from kplus.ibp.kernels_objective cimport Objective
+
+cpdef double local_search(Objective f) noexcept nogil
