@@ -43,8 +43,7 @@ LEVELS = ["bounds"] if BOUNDS else ["baseline", "avx2"] if IS_X86 else ["baselin
 # not fused with sums, which would change bits and gains nothing.
 UNIX = "-O3 -g0 -fno-math-errno -fno-trapping-math -ffp-contract=off".split()
 SUMS = ["-fassociative-math", "-fno-signed-zeros"]
-# Kernels whose sums are added up in the order of the source.
-EXACT = {"kplus.dp_mixture.kernels_responsibilities"}
+EXACT: set[str] = set()  # kernels whose sums are added up in the order of the source
 # Kernels are inlined into their wrapper behind its checks, and would count as cold there
 # and get no SIMD. Sums must not depend on where in memory an array begins.
 GCC = (

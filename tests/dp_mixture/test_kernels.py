@@ -196,6 +196,16 @@ def test_logarithms_near_0_keep_their_digits():
         assert removal_cost[1] == pytest.approx(without, rel=1e-14)
 
 
+@pytest.mark.parametrize("n_active", [None, 3])
+def test_what_all_scores_have_in_common_costs_no_digits(n_active):
+    """Differences of these scores are exact, however large they are."""
+    scores = np.round(some_scores(5, 50, 8)[0] * 64.0) / 64.0
+    near = share_out(scores, np.zeros(8), n_active=n_active)
+    far = share_out(scores - 2.0**45, np.zeros(8), n_active=n_active)
+    for one, other in zip(near, far, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_huge_and_tiny_scores_stay_finite():
     scores = np.array([[1e6, -1e6, 1e6], [-1e9, -1e9 + 1.0, -2e9]])
     R, *_, entropy, pairs, removal_cost = share_out(

@@ -5,9 +5,9 @@ import numpy as np
 
 if cy.compiled:
     from cython.cimports.libc.math import INFINITY as INF
-    from cython.cimports.libc.math import exp, fabs, log
+    from cython.cimports.libc.math import exp, fabs, log, log1p
 else:
-    from numpy import exp, fabs, log
+    from numpy import exp, fabs, log, log1p
     from numpy import inf as INF
 
 __all__ = ["Notes", "Shares", "responsibilities"]
@@ -39,11 +39,10 @@ class Notes:
 @cy.dataclasses.dataclass(eq=False, repr=False)
 @cy.cclass
 class _Row:
-    """What is known of one row; C slots, of which some are near the best."""
+    """Slots of one row that are near the best; room for all."""
 
-    logs: cy.double[::1]  # (C,) log r up to a constant; 0 is the best
-    near: cy.longlong[::1]  # (C,) slots that are near, the best one first
-    log_r: cy.double[::1]  # (C,) of the near ones, in their order
+    slots: cy.longlong[::1]
+    logs: cy.double[::1]  # log r up to a constant: 0 is the best
 
 
 def responsibilities(
@@ -66,7 +65,7 @@ def responsibilities(
     component. Without `candidates` every component has a slot.
     """
     C = scores.shape[1]
-    row = _Row(np.empty(C), np.empty(C, np.int64), np.empty(C))
+    row = _Row(np.empty(C, np.int64), np.empty(C))
     at: cy.Py_ssize_t = 0
     with cy.nogil:
         for n in range(scores.shape[0]):
@@ -74,7 +73,9 @@ def responsibilities(
             n_near = _find_near(scores, candidates, log_weights, n, least, row)
             n_kept = _lead_first(row, n_near, n_active)
             if n_kept > 0:
-                _share_out(row, n_kept, candidates, n, weights[n], least, shares, notes)
+                _share_out(
+                    row, n_near, n_kept, candidates, n, weights[n], least, shares, notes
+                )
                 at += n_kept
         shares.starts[scores.shape[0]] = at
 
@@ -109,8 +110,8 @@ def _find_near(
             highest = total if total > highest else highest
     for c in range(C):
         total = row.logs[c] - highest
-        row.logs[c] = total
-        row.near[n_near] = c
+        row.logs[n_near] = total
+        row.slots[n_near] = c
         n_near += total > least
     return n_near
 
@@ -127,13 +128,17 @@ def _lead_first(
     """
     n_sorted = min(1, n_near) if n_near <= n_active else n_active
     for i in range(n_sorted):
-        best = i
-        for j in range(i + 1, n_near):
-            if row.logs[row.near[j]] > row.logs[row.near[best]]:
-                best = j
-        slot = row.near[i]
-        row.near[i] = row.near[best]
-        row.near[best] = slot
+        best: cy.Py_ssize_t = i
+        highest: cy.double = row.logs[i]
+        for j in range(i + 1, n_near):  # without branches, which nobody could predict
+            value: cy.double = row.logs[j]
+            best += (j - best) * (value > highest)
+            highest = value if value > highest else highest
+        slot = row.slots[i]
+        row.slots[i] = row.slots[best]
+        row.slots[best] = slot
+        row.logs[best] = row.logs[i]
+        row.logs[i] = highest
     return min(n_near, n_active)
 
 
@@ -142,6 +147,7 @@ def _lead_first(
 @cy.exceptval(check=False)
 def _share_out(
     row: _Row,
+    n_near: cy.Py_ssize_t,
     n_kept: cy.Py_ssize_t,
     candidates: cy.const[cy.int][:, ::1],
     n: cy.Py_ssize_t,
@@ -154,28 +160,26 @@ def _share_out(
     at: cy.Py_ssize_t = shares.starts[n]
     mass: cy.double = 0.0
     k: cy.Py_ssize_t
+    # Those ruled out beforehand are farther off than `least` at any rate.
+    second: cy.double = least
+    for i in range(1, n_near):
+        second = row.logs[i] if row.logs[i] > second else second
     for i in range(n_kept):
-        share: cy.double = exp(row.logs[row.near[i]])
+        share: cy.double = exp(row.logs[i])
         shares.r[at + i] = share
         mass += share
     log_mass: cy.double = log(mass)
     for i in range(n_kept):
-        c = row.near[i]
+        c = row.slots[i]
         k = c if candidates.shape[0] == 0 else candidates[n, c]
         share = shares.r[at + i] / mass
-        row.log_r[i] = row.logs[c] - log_mass
         shares.support[at + i] = k
         shares.r[at + i] = share
-        notes.entropy[k] -= w * share * row.log_r[i]
+        notes.entropy[k] -= w * share * (row.logs[i] - log_mass)
         if i > 0:
-            notes.removal_cost[k] -= w * _log1p(-share)
+            notes.removal_cost[k] -= w * log1p(-share)
     for i in range(n_kept):
         _note_pairs(row, i, n_kept, at, w, shares, notes)
-    # Those ruled out beforehand are farther off than `least` at any rate.
-    second: cy.double = least
-    for c in range(row.logs.shape[0]):
-        if c != row.near[0] and row.logs[c] > second:
-            second = row.logs[c]
     notes.removal_cost[shares.support[at]] += w * (log_mass - second)
 
 
@@ -194,7 +198,6 @@ def _note_pairs(
     """With t = rb/ra ≤ 1, what is lost is ra ((1 + t) log(1 + t) - t log t).
 
     The part of H_ab (Memoized, section 3.2) that a merge loses; a is kept number i.
-    With u = 1 + t rounded, u log u less what it was rounded by is (1 + t) log(1 + t).
     """
     for j in range(i + 1, n_kept):
         large: cy.double = max(shares.r[at + i], shares.r[at + j])
@@ -202,18 +205,7 @@ def _note_pairs(
         if small < 1e-13:
             continue
         t: cy.double = small / large
-        u: cy.double = 1.0 + t
-        lost: cy.double = u * log(u) - ((u - 1.0) - t)
-        lost += t * fabs(row.log_r[i] - row.log_r[j])
+        lost: cy.double = (1.0 + t) * log1p(t) + t * fabs(row.logs[i] - row.logs[j])
         a = min(shares.support[at + i], shares.support[at + j])
         b = max(shares.support[at + i], shares.support[at + j])
         notes.pairs[a, b] += w * large * lost
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _log1p(x: cy.double) -> cy.double:
-    """log(1 + x) for x ≥ -½: log u less what u = 1 + x was rounded by, over u."""
-    u: cy.double = 1.0 + x
-    return log(u) - ((u - 1.0) - x) / u
