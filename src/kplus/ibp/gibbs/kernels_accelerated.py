@@ -2,7 +2,8 @@
 
 A is integrated out, but only over what the other rows say of it: with row n taken out,
 its entries are independent with means zA and variance σx²(1 + zHz). In Gram form
-(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); O(KD + K²) per row.
+(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); O(KD + K²) per row. Of
+H and Q without the row no more than the diagonals is needed until a bit changes.
 
 Missing entries of a row are integrated out while its bits are drawn, and drawn afresh
 after that, so that later rows find them filled.
@@ -25,6 +26,7 @@ if cy.compiled:
         Work,
         add_to_sums,
         set_singles,
+        take_from_precision,
         take_from_sums,
         take_out,
         without_singles,
@@ -48,6 +50,7 @@ else:
         Work,
         add_to_sums,
         set_singles,
+        take_from_precision,
         take_from_sums,
         take_out,
         without_singles,
@@ -103,11 +106,50 @@ def _prepare(
     singles: cy.longlong,
     work: Work,
 ) -> cy.void:
-    """H, Q and b without row n (b = A₋x, Q = A₋A₋ᵀ)."""
+    """b = A₋x, h = H₋z and g = Q₋z without row n, and diagonals of H₋ and Q₋ = A₋A₋ᵀ.
+
+    Q₋ = Q + hvᵀ + vhᵀ.
+    """
     weight = law.ratio / (law.ratio + singles)
-    if not take_out(post, n, K, law.ratio, weight, work):
+    work.whole = not take_out(post, n, K, law.ratio, weight, work)
+    if work.whole:
         _afresh(table, post, n, K, work)
+        _weigh(post, n, K, table.squares[n], work)
         return
+    _multiply(table, post, n, K, work)
+    rest: cy.double = table.squares[n]
+    left: cy.double = table.squares[n]
+    for k in range(K):
+        if work.shared[k]:
+            rest -= work.b[k]
+            left += work.g[k] - 2.0 * work.b[k]
+    along_h: cy.double = 0.0
+    along_v: cy.double = 0.0
+    for k in range(K):
+        work.v[k] = weight * (0.5 * weight * left * work.h[k] - (work.b[k] - work.g[k]))
+        work.b[k] -= weight * rest * work.h[k]
+        if work.shared[k]:
+            along_h += work.h[k]
+            along_v += work.v[k]
+    work.error = table.squares[n]
+    for k in range(K):
+        work.g[k] += along_v * work.h[k] + along_h * work.v[k]
+        work.H[k, k] = post.H[k, k] + work.part * work.h[k] * work.h[k]
+        work.Q[k, k] = post.Q[k, k] + 2.0 * work.h[k] * work.v[k]
+        if work.shared[k]:
+            work.error += work.g[k] - 2.0 * work.b[k]
+        elif work.old[k]:
+            work.b[k] = 0.0
+    work.spread = 1.0 + along_h + singles / law.ratio
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _multiply(
+    table: Table, post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, work: Work
+) -> cy.void:
+    """b = HTx, and g = Qz for the shared bits z."""
     for k in range(K):
         work.b[k] = 0.0
         work.g[k] = 0.0
@@ -120,22 +162,25 @@ def _prepare(
         if work.shared[k]:
             for i in range(K):
                 work.g[i] += post.Q[k, i]
-    rest: cy.double = table.squares[n]
-    left: cy.double = table.squares[n]
-    for k in range(K):
-        if work.shared[k]:
-            rest -= work.b[k]
-            left += work.g[k] - 2.0 * work.b[k]
-    for k in range(K):
-        work.v[k] = weight * (
-            0.5 * weight * left * work.h[k] - (work.b[k] - work.g[k])
-        )
-        work.b[k] -= weight * rest * work.h[k]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _complete(
+    post: Posterior, K: cy.Py_ssize_t, ratio: cy.double, work: Work
+) -> cy.void:
+    """All of H and Q without the row: H₋ = H + w hhᵀ/(1 − w zHz), Q₋ = Q + hvᵀ + vhᵀ.
+
+    Before h changes.
+    """
+    if work.whole:
+        return
+    work.whole = True
+    take_from_precision(post, K, ratio, work)
     for i in range(K):
         for j in range(K):
-            work.Q[i, j] = (
-                post.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
-            )
+            work.Q[i, j] = post.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
     without_singles(K, work)
 
 
@@ -222,6 +267,7 @@ def _draw_bits(
         if bit_is_on(law.log_odds[others] + sign * gain, draws) == on:
             continue
         changed = True
+        _complete(post, K, law.ratio, work)
         post.Z[n, k] = not on
         post.counts[k] = others + (not on)
         work.error, work.spread = error, spread
@@ -301,9 +347,7 @@ def _put_back(
     for i in range(K):
         for j in range(K):
             post.H[i, j] = work.H[i, j] - work.h[i] * part * work.h[j]
-            post.Q[i, j] = (
-                work.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
-            )
+            post.Q[i, j] = work.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
 
 
 @cy.cfunc
@@ -318,12 +362,13 @@ def _draw_row(
     work: Work,
     draws: Draws,
 ) -> cy.Py_ssize_t:
-    """Take row n out, draw its bits, singles and gaps, put it back. Return the new K."""
+    """Take row n out, draw its bits, singles and gaps, put it back. Return K."""
     missing = table.starts[n + 1] - table.starts[n]
     singles = count_singles(post.Z, n, post.counts, K)
     _prepare(table, post, n, K, law, singles, work)
-    xx = _hide(table, post, n, K, work) if missing else table.squares[n]
-    _weigh(post, n, K, xx, work)
+    if missing:
+        _complete(post, K, law.ratio, work)
+        _weigh(post, n, K, _hide(table, post, n, K, work), work)
     width = law.width - missing
     changed = _draw_bits(post, n, K, work, law, width, draws)
     spread = work.spread - singles / law.ratio
@@ -334,6 +379,7 @@ def _draw_row(
         _fill(table, post, n, K, work, scale, draws)
     elif not changed and number == singles:
         return K
+    _complete(post, K, law.ratio, work)
     K = set_singles(post, n, K, singles, number, law.ratio, work)
     add_to_sums(post, table.X, n, K, work)
     _put_back(table, post, n, K, work)

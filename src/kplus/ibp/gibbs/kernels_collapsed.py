@@ -24,6 +24,7 @@ if cy.compiled:
         Work,
         add_to_sums,
         set_singles,
+        take_from_precision,
         take_from_sums,
         take_out,
         without_singles,
@@ -47,6 +48,7 @@ else:
         Work,
         add_to_sums,
         set_singles,
+        take_from_precision,
         take_from_sums,
         take_out,
         without_singles,
@@ -242,7 +244,8 @@ def _prepare(
 ) -> cy.void:
     """H, Q = TTᵀ and b = Tx without row n (T₋ = T − zᵀx)."""
     xx: cy.double = table.squares[n]
-    take_out(post, n, K, law.ratio, law.ratio / (law.ratio + singles), work)
+    if take_out(post, n, K, law.ratio, law.ratio / (law.ratio + singles), work):
+        take_from_precision(post, K, law.ratio, work)
     for k in range(K):
         along: cy.double = 0.0
         for d in range(table.X.shape[1]):
@@ -281,7 +284,7 @@ def _draw_row(
     work: Work,
     draws: Draws,
 ) -> cy.Py_ssize_t:
-    """Take row n out, draw its bits, singles and gaps, put it back. Return the new K."""
+    """Take row n out, draw its bits, singles and gaps, put it back. Return K."""
     missing = table.starts[n + 1] - table.starts[n]
     singles = count_singles(post.Z, n, post.counts, K)
     _prepare(table, post, n, K, law, singles, work)

@@ -38,7 +38,6 @@ _FAR = cy.declare(cy.double, -25.0)
 # e^-45 of the largest term changes no draw.
 _NEGLIGIBLE = cy.declare(cy.double, 45.0)
 _INF = cy.declare(cy.double, math.inf)
-_LOG_HALF = cy.declare(cy.double, math.log(0.5))
 _ROOT_HALF = cy.declare(cy.double, math.sqrt(0.5))
 _ROOT_TWO_PI = cy.declare(cy.double, math.sqrt(2.0 * math.pi))
 
@@ -253,13 +252,11 @@ def positive_normal(mean: cy.double, variance: cy.double, draws: Draws) -> cy.do
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _log_scaled_tail(t: cy.double) -> cy.double:
-    """log Φ(t) + t²/2, without cancellation for any t."""
-    if t > _FAR:
-        return log(0.5 * erfc(-t * _ROOT_HALF)) + 0.5 * t * t
+def _log_far_tail(t: cy.double) -> cy.double:
+    """log 2Φ(t) + t²/2 for a t far below zero, by the series."""
     u = 1.0 / (t * t)
     series = 1.0 - u * (1.0 - u * (3.0 - u * (15.0 - u * 105.0)))
-    return log(series / (-t * _ROOT_TWO_PI))
+    return log(2.0 * series / (-t * _ROOT_TWO_PI))
 
 
 @cy.ccall
@@ -274,16 +271,27 @@ def evidence_of_feature(
 ) -> cy.double:
     """log ∏ ∫ N(e; a, noise) p(a) da / N(e; 0, noise), p half-normal, over row n.
 
-    Entries that are missing there say nothing.
+    Σ_d [log 2Φ(t_d) + t_d²/2 + ½ log(1 − s)], where s is variance/(variance + noise)
+    and t_d² = s e_d²/noise. Entries that are missing there say nothing.
     """
     share = variance / (variance + noise)
     factor = sqrt(share / noise)
     total: cy.double = 0.0
+    product: cy.double = 1.0  # of 2Φ(t): one logarithm serves many columns
     for d in range(e.shape[0]):
-        total += _log_scaled_tail(e[d] * factor) - _LOG_HALF
+        t = e[d] * factor
+        if t < _FAR:
+            total += _log_far_tail(t)
+            continue
+        total += 0.5 * t * t
+        product *= erfc(-t * _ROOT_HALF)
+        if product < 1e-150 or product > 1e150:
+            total += log(product)
+            product = 1.0
     known = e.shape[0] - (table.starts[n + 1] - table.starts[n])
-    # e is zero in gaps, where the sum gained log Φ(0) − log ½ = 0.
-    return total + 0.5 * known * log(noise / (variance + noise))
+    # e is zero in gaps, where 2Φ(0) = 1 changes nothing.
+    total += 0.5 * known * log(noise / (variance + noise))
+    return total + log(product)
 
 
 def draw_factors(

@@ -18,9 +18,12 @@ cdef class Work:
     cdef Py_ssize_t[::1] order
     cdef double error
     cdef double spread
+    cdef double part
+    cdef bint whole
 
 cdef Work work_for(Py_ssize_t capacity, Py_ssize_t gaps)
 cdef bint take_out(Posterior post, Py_ssize_t n, Py_ssize_t K, double ratio, double weight, Work work) noexcept nogil
+cdef void take_from_precision(Posterior post, Py_ssize_t K, double ratio, Work work) noexcept nogil
 cdef void without_singles(Py_ssize_t K, Work work) noexcept nogil
 cdef void take_from_sums(Posterior post, const double[:, ::1] X, Py_ssize_t n, Py_ssize_t K, Work work) noexcept nogil
 cdef void add_to_sums(Posterior post, const double[:, ::1] X, Py_ssize_t n, Py_ssize_t K, Work work) noexcept nogil

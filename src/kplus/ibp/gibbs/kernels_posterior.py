@@ -19,6 +19,7 @@ __all__ = [
     "Work",
     "add_to_sums",
     "set_singles",
+    "take_from_precision",
     "take_from_sums",
     "take_out",
     "without_singles",
@@ -55,7 +56,9 @@ class Work:
     `b` is Ax or Tx, zero for features that no row has; h = Hz, g = Qz, and `v` is one
     more. `factors` has columns of A, one for each gap of the row. `old` are the bits
     with which the row is part of T, `shared` those of features that other rows have,
-    too. `error` and `spread` say how the bits fit: ‖x − zE[A]‖² and 1 + zHz.
+    too. `error` and `spread` say how the bits fit: ‖x − zE[A]‖² and 1 + zHz. `part` is
+    that of hhᵀ by which H without the row differs from that with it; `whole` says
+    whether H and Q have been computed, or their diagonals only.
     """
 
     b: cy.double[::1]
@@ -70,6 +73,8 @@ class Work:
     order: cy.Py_ssize_t[::1]
     error: cy.double
     spread: cy.double
+    part: cy.double
+    whole: cy.bint
 
 
 @cy.cfunc
@@ -84,6 +89,8 @@ def work_for(capacity: cy.Py_ssize_t, gaps: cy.Py_ssize_t) -> Work:
         np.empty(C, np.intp),
         0.0,
         1.0,
+        0.0,
+        False,
     )
 
 
@@ -127,7 +134,9 @@ def _invert_without(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _times_shared(M: cy.const[cy.double][:, ::1], K: cy.Py_ssize_t, work: Work) -> cy.double:
+def _times_shared(
+    M: cy.const[cy.double][:, ::1], K: cy.Py_ssize_t, work: Work
+) -> cy.double:
     """h = Mz for the shared bits z and a symmetric M; return zMz."""
     total: cy.double = 0.0
     for i in range(K):
@@ -153,34 +162,51 @@ def take_out(
     weight: cy.double,
     work: Work,
 ) -> cy.bint:
-    """Note old and shared bits; make H what it is without row n, and h H·shared.
+    """Note old and shared bits of row n; let h be H·shared without the row.
 
-    H₋ = H + w hhᵀ/(1 − w zHz). The rows of H that belong to singles become those of
-    features that no row has. False where H had to be computed afresh.
+    h/(1 − w zHz), zero for singles. False where H without the row had to be computed
+    afresh.
     """
     for k in range(K):
         work.old[k] = post.Z[n, k]
         work.shared[k] = post.Z[n, k] if post.counts[k] > 1 else 0
     room = 1.0 - weight * _times_shared(post.H, K, work)
+    work.part = weight * room
     if room < _SINGULAR:
         _invert_without(post.Z, n, K, ratio, work.H)
-    else:
-        for i in range(K):
-            factor = weight * work.h[i] / room
-            for j in range(K):
-                work.H[i, j] = post.H[i, j] + factor * work.h[j]
+        _free_singles(K, ratio, work)
+        _times_shared(work.H, K, work)
+        return False
+    for k in range(K):
+        work.h[k] = 0.0 if work.old[k] and not work.shared[k] else work.h[k] / room
+    return True
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def take_from_precision(
+    post: Posterior, K: cy.Py_ssize_t, ratio: cy.double, work: Work
+) -> cy.void:
+    """H without the row that `take_out` looked at: H₋ = H + w hhᵀ/(1 − w zHz)."""
+    for i in range(K):
+        factor = work.part * work.h[i]
+        for j in range(K):
+            work.H[i, j] = post.H[i, j] + factor * work.h[j]
+    _free_singles(K, ratio, work)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _free_singles(K: cy.Py_ssize_t, ratio: cy.double, work: Work) -> cy.void:
+    """Rows of H that belong to singles become those of features that no row has."""
     for k in range(K):
         if work.old[k] and not work.shared[k]:
             for i in range(K):
                 work.H[i, k] = 0.0
                 work.H[k, i] = 0.0
             work.H[k, k] = 1.0 / ratio
-    if room < _SINGULAR:
-        _times_shared(work.H, K, work)
-        return False
-    for k in range(K):
-        work.h[k] = 0.0 if work.old[k] and not work.shared[k] else work.h[k] / room
-    return True
 
 
 @cy.cfunc
@@ -263,7 +289,7 @@ def _append_singles(
     ratio: cy.double,
     work: Work,
 ) -> cy.Py_ssize_t:
-    """Give row n features of its own: T = 0, H = 1/ratio without it. Return the new K."""
+    """Give row n features of its own: 1/ratio in H without it. Return the new K."""
     for k in range(K, K + new):
         post.Z[n, k] = 1
         post.counts[k] = 1
@@ -283,9 +309,7 @@ def _append_singles(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _move_both(
-    M: cy.double[:, ::1], k: cy.Py_ssize_t, last: cy.Py_ssize_t
-) -> cy.void:
+def _move_both(M: cy.double[:, ::1], k: cy.Py_ssize_t, last: cy.Py_ssize_t) -> cy.void:
     """M_k ← M_last: row and column of a square matrix."""
     for i in range(last + 1):
         M[k, i] = M[last, i]

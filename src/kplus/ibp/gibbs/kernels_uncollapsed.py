@@ -166,7 +166,7 @@ def _is_single(state: Factors, n: cy.Py_ssize_t, k: cy.Py_ssize_t) -> cy.bint:
 def _drop(
     state: Factors, n: cy.Py_ssize_t, k: cy.Py_ssize_t, K: cy.Py_ssize_t
 ) -> cy.Py_ssize_t:
-    """Take feature k, a single of row n, away; the last gets its place. Return K − 1."""
+    """Take a single of row n away; the last feature gets its place. Return K − 1."""
     last = K - 1
     move_last_bits(state.Z, n, k, last)
     state.counts[k] = state.counts[last]
