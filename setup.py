@@ -119,7 +119,6 @@ def extensions() -> list[Extension]:
     names = {
         ".".join(path.with_suffix("").parts[1:]): str(path)
         for path in sorted(Path("src").rglob("kernels*.py"))
-        if "import cython" in path.read_text(encoding="utf-8")
     }
     shared = [] if BOUNDS else [Extension(UTILITIES, ["src/kplus/_cyutility.c"])]
     folder = "build/cython-bounds" if BOUNDS else "build/cython"

@@ -1,6 +1,6 @@
-"""Every estimator with every way to fit, on tables so small that kernels need no JIT.
+"""Every estimator with every way to fit, on tables so small that kernels may be Python.
 
-`make coverage` runs this file with numba's compiler off, so that the lines of kernels
+`make coverage` runs this file with kernels that are not compiled, so that their lines
 count as well. Each fit must say of its own rows what it says of them as new rows.
 """
 

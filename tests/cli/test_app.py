@@ -41,7 +41,7 @@ def test_help(words):
 def test_help_imports_nothing_slow():
     code = (
         "import sys; from kplus.cli.app import run; run(['fit', '--help']);"
-        "slow = {'numpy', 'sklearn', 'numba', 'pyarrow', 'matplotlib', 'narwhals'};"
+        "slow = {'numpy', 'sklearn', 'scipy', 'pyarrow', 'matplotlib', 'narwhals'};"
         "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -273,4 +273,4 @@ def test_other_import_errors_are_not_hidden(monkeypatch):
     from kplus.cli.console import report_missing
 
     with pytest.raises(ImportError, match="broken"):
-        report_missing(ImportError("broken; see kplus[parquet]", name="numba"))
+        report_missing(ImportError("broken; see kplus[parquet]", name="scipy"))

@@ -2,14 +2,13 @@
 
 from collections import Counter
 
-import numba as nb
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import chisquare, kstest, norm, poisson, truncnorm
 
 from gibbs_reference import allocations, class_of, log_prior, posterior, surprise
-from kplus.ibp.gibbs import kernels_draws as gibbs_draws
+from kplus.core.kernels_random import Draws
 from kplus.ibp.gibbs.conditionals import mean_field, observe
 from kplus.ibp.gibbs.kernels_accelerated import sweep_accelerated
 from kplus.ibp.gibbs.kernels_collapsed import sweep_collapsed
@@ -20,7 +19,6 @@ from kplus.ibp.gibbs.kernels_draws import (
     draw_number,
     evidence_of_feature,
     positive_normal,
-    shuffle,
 )
 from kplus.ibp.gibbs.kernels_posterior import Posterior
 from kplus.ibp.gibbs.kernels_uncollapsed import (
@@ -32,14 +30,15 @@ from kplus.ibp.kernels_marginals import exact_marginals
 
 ALPHA, NOISE, FACTOR = 1.5, 0.5, 2.0
 MAX_K = 80
-ZERO = np.int64(0)  # for a plain 0 numba compiles the samplers anew
 
 
-def law(N, width, most, enumerate_new, noise=NOISE, factor=FACTOR, alpha=ALPHA):
+def law(
+    N, width, most, enumerate_new, noise=NOISE, factor=FACTOR, alpha=ALPHA, singles=30
+):
     m = np.arange(1, N)
     odds = np.concatenate(([0.0], np.log(m / (N - m))))
     limit = 2**62 if most is None else most
-    most_singles = min(limit, 30)
+    most_singles = min(limit, singles)
     return Law(
         noise,
         noise / factor,
@@ -52,70 +51,60 @@ def law(N, width, most, enumerate_new, noise=NOISE, factor=FACTOR, alpha=ALPHA):
     )
 
 
-@nb.njit
-def code(Z, K):
+def code(Z):
     """A number for the class of Z; up to three features of four rows."""
-    columns = np.zeros(3, np.int64)
-    for k in range(K):
-        for n in range(len(Z)):
-            columns[k] += Z[n, k] << n
-    columns = np.sort(columns)
-    return columns[0] + 16 * columns[1] + 256 * columns[2]
+    columns = [0, 0, 0]
+    columns[: Z.shape[1]] = (1 << np.arange(len(Z))) @ Z
+    first, second, third = sorted(map(int, columns[:3]))
+    return first + 16 * second + 256 * third
 
 
-@nb.njit
 def visit_collapsed(sweep, table, post, law, rng, codes, between):
-    K = ZERO
+    K, Z = 0, np.asarray(post.Z)
     for i in range(len(codes)):
         for _ in range(between):
-            _, K = sweep(table, post, law, ZERO, K, rng)
-        codes[i] = code(post.Z, K)
-    return K
+            _, K = sweep(table, post, law, 0, K, rng)
+        codes[i] = code(Z[:, :K])
 
 
-@nb.njit
-def draw_gaussian(A, T, gram, noise, ratio, order, rng):
-    """Factors one after the other, in random order."""
-    for d in range(len(A)):
-        for k in order:
-            rest = T[d, k]
-            for j in range(len(order)):
-                if j != k:
-                    rest -= gram[k, j] * A[d, j]
-            precision = gram[k, k] + ratio
-            A[d, k] = rest / precision + np.sqrt(noise / precision) * rng.normal()
+class Given:
+    """What the law of A is made of given Z: computed once for each Z."""
+
+    def __init__(self, Z, X, ratio):
+        bits = Z.astype(float)
+        self.gram, self.T = bits.T @ bits, bits.T @ X
+        root = np.linalg.cholesky(self.gram + ratio * np.eye(Z.shape[1]))
+        self.inverse = np.linalg.inv(root)
+        self.half = self.inverse @ self.T
+        self.code = code(Z)
+
+    def draw(self, noise, rng):
+        """Gaussian factors."""
+        part = np.sqrt(noise) * rng.standard_normal(self.half.shape)
+        return self.inverse.T @ (self.half + part)
 
 
-@nb.njit
 def visit_uncollapsed(nonnegative, table, state, law, rng, codes, between):
     """Sweeps over Z, and over A in between; there are no gaps."""
-    N, D = table.X.shape
-    pattern, K = np.zeros(D, np.int64), ZERO
+    X, bits, A = np.asarray(table.X), np.asarray(state.Z), np.asarray(state.A)
+    norms, pattern, K, known = np.asarray(state.norms), np.zeros(len(X.T), int), 0, {}
+    sweep = sweep_nonnegative if nonnegative else sweep_gaussian
     for i in range(len(codes) * between):
+        _, K = sweep(table, state, law, 0, K, rng)
+        Z = bits[:, :K]
+        key = K, Z.tobytes()
+        if key not in known:
+            known[key] = Given(Z, X, law.ratio)
+        given = known[key]
         if nonnegative:
-            _, K = sweep_nonnegative(table, state, law, ZERO, K, rng)
+            At, T, gram = A[:K].T.copy(), given.T.T.copy(), given.gram[None]
+            draw_factors(At, T, gram, pattern, law.noise, law.ratio, rng)
+            A[:K] = At.T
         else:
-            _, K = sweep_gaussian(table, state, law, ZERO, K, rng)
-        Z = state.Z[:, :K].astype(np.float64)
-        gram, T = np.zeros((1, K, K)), np.zeros((D, K))
-        for k in range(K):
-            for n in range(N):
-                for j in range(K):
-                    gram[0, k, j] += Z[n, k] * Z[n, j]
-                for d in range(D):
-                    T[d, k] += Z[n, k] * table.X[n, d]
-        A = state.A[:K].T.copy()
-        if nonnegative:
-            draw_factors(A, T, gram, pattern, law.noise, law.ratio, rng)
-        else:
-            order = np.zeros(K, np.int64)
-            shuffle(order, K, rng)
-            draw_gaussian(A, T, gram[0], law.noise, law.ratio, order, rng)
-        for k in range(K):
-            state.A[k] = A[:, k]
-            state.norms[k] = np.sum(A[:, k] ** 2)
+            A[:K] = given.draw(law.noise, rng)
+        norms[:K] = (A[:K] ** 2).sum(axis=1)
         if i % between == between - 1:
-            codes[i // between] = code(state.Z, K)
+            codes[i // between] = given.code
 
 
 def empty_posterior(N, width):
@@ -133,7 +122,7 @@ def empty_factors(N, width):
 
 
 def fit_of(codes, found, probabilities):
-    numbers = np.array([code(Z, Z.shape[1]) for Z in found])
+    numbers = np.array([code(Z) for Z in found])
     seen = Counter(codes.tolist())
     assert set(seen) <= set(numbers.tolist())
     counts = [seen[c] for c in numbers.tolist()]
@@ -197,12 +186,11 @@ def test_rows_without_a_value_follow_the_prior(nonnegative, enumerate_new):
     assert fit_of(codes, found, p / p.sum()) > 1e-3
 
 
-@nb.njit
 def numbers_visited(sweep, table, post, law, rng, out, between):
-    K = ZERO
+    K = 0
     for i in range(len(out)):
         for _ in range(between):
-            _, K = sweep(table, post, law, ZERO, K, rng)
+            _, K = sweep(table, post, law, 0, K, rng)
         out[i] = K
 
 
@@ -241,20 +229,25 @@ def test_what_is_updated_by_steps_stays_true(sweep, gaps, noise):
     for _ in range(60):
         _, number = sweep(table, post, rules, 0, number, rng)
     assert number > 0
-    bits = post.Z[:, :number].astype(float)
-    np.testing.assert_array_equal(post.counts[:number], bits.sum(axis=0))
-    assert post.counts[:number].min() > 0
-    T = bits.T @ table.X
+    found = {
+        name: np.asarray(getattr(post, name)) for name in ("Z", "counts", "T", "H", "Q")
+    }
+    X, counts = np.asarray(table.X), found["counts"][:number]
+    bits = found["Z"][:, :number].astype(float)
+    np.testing.assert_array_equal(counts, bits.sum(axis=0))
+    assert counts.min() > 0
+    assert not found["Z"][:, number:].any()
+    T = bits.T @ X
     H = np.linalg.inv(bits.T @ bits + rules.ratio * np.eye(number))
     A = H @ T
     Q = A @ A.T if sweep is sweep_accelerated else T @ T.T
     tolerance = {"rtol": 1e-6, "atol": 1e-6 * np.abs(H).max()}
-    np.testing.assert_allclose(post.T[:number], T, atol=1e-9)
-    np.testing.assert_allclose(post.H[:number, :number], H, **tolerance)
+    np.testing.assert_allclose(found["T"][:number], T, atol=1e-9)
+    np.testing.assert_allclose(found["H"][:number, :number], H, **tolerance)
     np.testing.assert_allclose(
-        post.Q[:number, :number], Q, rtol=1e-6, atol=1e-6 * np.abs(Q).max()
+        found["Q"][:number, :number], Q, rtol=1e-6, atol=1e-6 * np.abs(Q).max()
     )
-    np.testing.assert_allclose(table.squares, (table.X**2).sum(axis=1))
+    np.testing.assert_allclose(table.squares, (X**2).sum(axis=1))
 
 
 def test_observed_values_are_never_touched():
@@ -265,23 +258,18 @@ def test_observed_values_are_never_touched():
     for _ in range(20):
         _, K = sweep_accelerated(table, post, law(4, 3, 3, True), 0, K, rng)
     seen = ~np.isnan(X)
-    np.testing.assert_array_equal(table.X[seen], X[seen])
-    assert np.all(table.X[~seen] != 0.0)
+    filled = np.asarray(table.X)
+    np.testing.assert_array_equal(filled[seen], X[seen])
+    assert np.all(filled[~seen] != 0.0)
 
 
 # -------------------------------------------------------------------- the small parts
 
 
-@nb.njit
-def many_positive(mean, variance, out, rng):
-    for i in range(len(out)):
-        out[i] = positive_normal(mean, variance, rng)
-
-
 @pytest.mark.parametrize("mean", [5.0, 0.5, 0.0, -0.5, -0.7, -3.0, -50.0, -1e4])
 def test_draws_of_cut_gaussians(mean):
-    out = np.empty(20_000)
-    many_positive(mean, 2.0, out, np.random.default_rng(6))
+    draws = Draws(np.random.default_rng(6))
+    out = np.array([positive_normal(mean, 2.0, draws) for _ in range(20_000)])
     sigma = np.sqrt(2.0)
     assert out.min() >= 0.0
     if mean > -100:
@@ -306,10 +294,10 @@ def test_evidence_of_a_feature(e):
     assert found == pytest.approx(np.log(value), rel=1e-6)
 
 
-@nb.njit
 def many_numbers(now, others, error, spread, law, width, out, rng):
+    draws = Draws(rng)
     for i in range(len(out)):
-        now = draw_number(now, others, error, spread, law, width, rng)
+        now = draw_number(now, others, error, spread, law, width, draws)
         out[i] = now
 
 
@@ -326,12 +314,9 @@ def test_the_number_of_singles_given_a_row(enumerate_new):
     assert surprise(counts, weights / weights.sum() * counts.sum()) > 1e-3
 
 
-@nb.njit
 def share_of_ones(log_odds, n, rng):
-    total = 0
-    for _ in range(n):
-        total += bit_is_on(log_odds, rng)
-    return total / n
+    draws = Draws(rng)
+    return sum(bit_is_on(log_odds, draws) for _ in range(n)) / n
 
 
 def test_bits_by_their_log_odds():
@@ -374,18 +359,33 @@ def test_no_features_at_all():
     assert class_of(np.zeros((3, 0))) == ()
 
 
-@pytest.mark.parametrize("rate", [0.0, 1e-3, 0.7, 3.0, 9.9])
-def test_draws_of_small_rates_are_those_of_numpy(rate):
-    ours, numpys = np.random.default_rng(0), np.random.default_rng(0)
-    found = [gibbs_draws.poisson(rate, ours) for _ in range(200)]
-    np.testing.assert_array_equal(found, numpys.poisson(rate, 200))
+def prior_of_singles(rate):
+    """Where the noise hides everything, a draw by Metropolis is one from the prior."""
+    return law(
+        2, 3, None, False, noise=1e150, factor=1e-150, alpha=2.0 * rate, singles=100
+    )
+
+
+@pytest.mark.parametrize("rate", [1e-3, 0.7, 3.0, 9.9])
+def test_draws_from_the_prior_are_those_of_numpy(rate):
+    found, rng = np.empty(200, np.int64), np.random.default_rng(0)
+    many_numbers(
+        0, 0, 0.0, 1.0, prior_of_singles(rate), 3, found, np.random.default_rng(0)
+    )
+    now = 0
+    for number in found:
+        tried = rng.poisson(rate)
+        if tried != now:
+            now = tried
+            rng.standard_exponential()  # to accept it
+        assert number == now
 
 
 @pytest.mark.parametrize("rate", [10.0, 27.5])
-def test_draws_of_large_rates_have_the_law(rate):
-    """By pieces; χ² of the counts against the law, tails put together."""
-    rng = np.random.default_rng(1)
-    found = np.array([gibbs_draws.poisson(rate, rng) for _ in range(20_000)])
+def test_numbers_of_large_rates_have_the_law(rate):
+    """χ² of the counts against the law, tails put together."""
+    found, rules = np.empty(20_000, np.int64), prior_of_singles(rate)
+    many_numbers(0, 0, 0.0, 1.0, rules, 3, found, np.random.default_rng(1))
     low, high = poisson(rate).ppf([0.01, 0.99]).astype(int)
     counts = np.bincount(np.clip(found, low, high))[low:]
     expected = poisson(rate).pmf(np.arange(low, high + 1))

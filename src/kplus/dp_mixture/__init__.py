@@ -8,7 +8,7 @@
 - `sticks.py`: the stick-breaking weights
 - `birth.py`: new components from a fresh fit to the rows of one
 - `moves.py`: merges, deletes, the final order; a record of all proposals
-- `kernels.py`: responsibilities, scores and sums in numba
+- `kernels.py`: responsibilities, scores and sums of rows
 - `families/`: what rows of a component look like, one file each
 
 Things that are so for a reason:

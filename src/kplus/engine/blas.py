@@ -4,7 +4,7 @@ import os
 from threading import Lock
 from typing import Any
 
-import scipy.linalg.cython_blas  # noqa: F401  the BLAS that numba's np.dot calls
+import scipy.linalg.cython_blas  # noqa: F401  the BLAS of the kernels
 import threadpoolctl
 
 __all__ = ["SINGLE_THREAD"]

@@ -2,243 +2,411 @@
 
 A is integrated out, but only over what the other rows say of it: with row n taken out,
 its entries are independent with means zA and variance σx²(1 + zHz). In Gram form
-(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); O(KD + K²) per row.
+(b = Ax, Q = AAᵀ) trying a bit costs O(1) and changing it O(K); O(KD + K²) per row. Of
+H and Q without the row no more than the diagonals is needed until a bit changes.
 
 Missing entries of a row are integrated out while its bits are drawn, and drawn afresh
 after that, so that later rows find them filled.
 """
 
-import math
+import cython as cy
 
-import numpy as np
+if cy.compiled:
+    from cython.cimports.kplus.core.kernels_random import Draws
+    from cython.cimports.kplus.ibp.gibbs.kernels_draws import (
+        Law,
+        Table,
+        bit_is_on,
+        count_singles,
+        draw_number,
+        shuffle,
+    )
+    from cython.cimports.kplus.ibp.gibbs.kernels_posterior import (
+        Posterior,
+        Work,
+        add_to_sums,
+        set_singles,
+        take_from_precision,
+        take_from_sums,
+        take_out,
+        without_singles,
+        work_for,
+    )
+    from cython.cimports.libc.math import log, sqrt
+else:
+    from numpy import log, sqrt
 
-from kplus.core.kernels import fast_kernel, inlined
-from kplus.ibp.gibbs.kernels_draws import bit_is_on, count_singles, draw_number, shuffle
-from kplus.ibp.gibbs.kernels_posterior import (
-    add_to_sums,
-    set_singles,
-    take_from_sums,
-    take_out,
-    without_singles,
-    work_for,
-)
-from kplus.linear.kernels_algebra import dot, times_bits
+    from kplus.core.kernels_random import Draws
+    from kplus.ibp.gibbs.kernels_draws import (
+        Law,
+        Table,
+        bit_is_on,
+        count_singles,
+        draw_number,
+        shuffle,
+    )
+    from kplus.ibp.gibbs.kernels_posterior import (
+        Posterior,
+        Work,
+        add_to_sums,
+        set_singles,
+        take_from_precision,
+        take_from_sums,
+        take_out,
+        without_singles,
+        work_for,
+    )
 
 __all__ = ["sweep_accelerated"]
 
 
-@fast_kernel
-def _factor(T, z, x, d, H, K, a):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _factor(
+    table: Table,
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    d: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+    a: cy.double[::1],
+) -> cy.void:
     """a = H(T − zxᵀ)_d, column d of the mean of A given the other rows."""
     for k in range(K):
         a[k] = 0.0
     for j in range(K):
-        t = T[j, d] - z[j] * x[d]
-        row = H[j]
+        t = post.T[j, d] - post.Z[n, j] * table.X[n, d]
         for k in range(K):
-            a[k] += t * row[k]
+            a[k] += t * work.H[j, k]
 
 
-@fast_kernel
-def _add_outer(Q, a, sign, K):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _add_outer(
+    a: cy.const[cy.double][::1], sign: cy.double, K: cy.Py_ssize_t, work: Work
+) -> cy.void:
     """Q ± aaᵀ."""
     for i in range(K):
-        row, factor = Q[i], sign * a[i]
+        factor = sign * a[i]
         for j in range(K):
-            row[j] += factor * a[j]
+            work.Q[i, j] += factor * a[j]
 
 
-@inlined
-def _prepare(table, post, n, K, law, singles, work):
-    """H, Q and b without row n (b = A₋x, Q = A₋A₋ᵀ)."""
-    b, h, g, ahead = work.vectors[0], work.vectors[1], work.vectors[2], work.vectors[3]
-    x, xx, z, shared = table.X[n], table.squares[n], post.Z[n], work.shared
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _prepare(
+    table: Table,
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    law: Law,
+    singles: cy.longlong,
+    work: Work,
+) -> cy.void:
+    """b = A₋x, h = H₋z and g = Q₋z without row n, and diagonals of H₋ and Q₋ = A₋A₋ᵀ.
+
+    Q₋ = Q + hvᵀ + vhᵀ.
+    """
     weight = law.ratio / (law.ratio + singles)
-    if not take_out(post, n, K, law.ratio, weight, h, work):
-        _afresh(post.T, z, x, K, b, ahead, work.H, work.Q)
+    work.whole = not take_out(post, n, K, law.ratio, weight, work)
+    if work.whole:
+        _afresh(table, post, n, K, work)
+        _weigh(post, n, K, table.squares[n], work)
         return
+    _multiply(table, post, n, K, work)
+    rest: cy.double = table.squares[n]
+    left: cy.double = table.squares[n]
     for k in range(K):
-        b[k] = 0.0
+        if work.shared[k]:
+            rest -= work.b[k]
+            left += work.g[k] - 2.0 * work.b[k]
+    along_h: cy.double = 0.0
+    along_v: cy.double = 0.0
     for k in range(K):
-        u = dot(post.T[k], x)
-        row = post.H[k]
+        work.v[k] = weight * (0.5 * weight * left * work.h[k] - (work.b[k] - work.g[k]))
+        work.b[k] -= weight * rest * work.h[k]
+        if work.shared[k]:
+            along_h += work.h[k]
+            along_v += work.v[k]
+    work.error = table.squares[n]
+    for k in range(K):
+        work.g[k] += along_v * work.h[k] + along_h * work.v[k]
+        work.H[k, k] = post.H[k, k] + work.part * work.h[k] * work.h[k]
+        work.Q[k, k] = post.Q[k, k] + 2.0 * work.h[k] * work.v[k]
+        if work.shared[k]:
+            work.error += work.g[k] - 2.0 * work.b[k]
+        elif work.old[k]:
+            work.b[k] = 0.0
+    work.spread = 1.0 + along_h + singles / law.ratio
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _multiply(
+    table: Table, post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, work: Work
+) -> cy.void:
+    """b = HTx, and g = Qz for the shared bits z."""
+    for k in range(K):
+        work.b[k] = 0.0
+        work.g[k] = 0.0
+    for k in range(K):
+        along: cy.double = 0.0
+        for d in range(table.X.shape[1]):
+            along += post.T[k, d] * table.X[n, d]
         for i in range(K):
-            b[i] += u * row[i]
-    left = xx + times_bits(post.Q, shared, K, g)
-    along = xx
-    for k in range(K):
-        if shared[k]:
-            left -= 2.0 * b[k]
-            along -= b[k]
-    for k in range(K):
-        ahead[k] = weight * (0.5 * weight * left * h[k] - (b[k] - g[k]))
-        b[k] -= weight * along * h[k]
+            work.b[i] += along * post.H[k, i]
+        if work.shared[k]:
+            for i in range(K):
+                work.g[i] += post.Q[k, i]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _complete(
+    post: Posterior, K: cy.Py_ssize_t, ratio: cy.double, work: Work
+) -> cy.void:
+    """All of H and Q without the row: H₋ = H + w hhᵀ/(1 − w zHz), Q₋ = Q + hvᵀ + vhᵀ.
+
+    Before h changes.
+    """
+    if work.whole:
+        return
+    work.whole = True
+    take_from_precision(post, K, ratio, work)
     for i in range(K):
-        old, new = post.Q[i], work.Q[i]
-        hi, ai = h[i], ahead[i]
         for j in range(K):
-            new[j] = old[j] + hi * ahead[j] + ai * h[j]
-    without_singles(z, K, b, work)
+            work.Q[i, j] = post.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
+    without_singles(K, work)
 
 
-@inlined
-def _afresh(T, z, x, K, b, a, H, Q):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _afresh(
+    table: Table, post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, work: Work
+) -> cy.void:
     """Q and b from H and the sums, where rank-one updates are not to be trusted.
 
     Q = AAᵀ, b = Ax.
     """
     for i in range(K):
-        b[i] = 0.0
+        work.b[i] = 0.0
         for j in range(K):
-            Q[i, j] = 0.0
-    for d in range(len(x)):
-        _factor(T, z, x, d, H, K, a)
-        _add_outer(Q, a, 1.0, K)
+            work.Q[i, j] = 0.0
+    for d in range(table.X.shape[1]):
+        _factor(table, post, n, d, K, work, work.v)
+        _add_outer(work.v, 1.0, K, work)
         for k in range(K):
-            b[k] += a[k] * x[d]
+            work.b[k] += work.v[k] * table.X[n, d]
 
 
-@inlined
-def _draw_bits(post, n, K, work, fit, law, width, rng):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _weigh(
+    post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, xx: cy.double, work: Work
+) -> cy.void:
+    """h = Hz, g = Qz, and how the bits of row n fit.
+
+    ‖x − zA‖² = ‖x‖² − 2zb + zQz, and 1 + zHz.
+    """
+    for i in range(K):
+        work.h[i] = 0.0
+        work.g[i] = 0.0
+    for j in range(K):
+        if post.Z[n, j]:
+            for i in range(K):
+                work.h[i] += work.H[j, i]
+                work.g[i] += work.Q[j, i]
+    error: cy.double = xx
+    spread: cy.double = 1.0
+    for k in range(K):
+        if post.Z[n, k]:
+            error += work.g[k] - 2.0 * work.b[k]
+            spread += work.h[k]
+    work.error, work.spread = error, spread
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _draw_bits(
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+    law: Law,
+    width: cy.Py_ssize_t,
+    draws: Draws,
+) -> cy.bint:
     """Draw the bits of features that other rows have, one after the other.
 
     p(z_k | x, A's posterior) ∝ m_k/(N − m_k) · N(x; zE[A], σx²(1 + zHz)): Doshi-Velez &
-    Ghahramani (2009). `fit` is ‖x − zA‖² and 1 + zHz. Return both, and whether any bit
-    changed.
+    Ghahramani (2009). Return whether any bit changed.
     """
-    z, counts, order, H, Q = post.Z[n], post.counts, work.order, work.H, work.Q
-    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
-    error, spread = fit
-    changed = False
-    shuffle(order, K, rng)
+    changed: cy.bint = False
+    shuffle(work.order, K, draws)
     for place in range(K):
-        k = order[place]
-        others = counts[k] - z[k]
+        k = work.order[place]
+        on: cy.bint = post.Z[n, k]
+        others = post.counts[k] - on
         if others == 0:
             continue
-        sign = 1.0 - 2.0 * z[k]
-        error_of = error + Q[k, k] + 2.0 * sign * (gz[k] - b[k])
-        spread_of = spread + H[k, k] + 2.0 * sign * hz[k]
+        sign = -1.0 if on else 1.0
+        error = work.error + work.Q[k, k] + 2.0 * sign * (work.g[k] - work.b[k])
+        spread = work.spread + work.H[k, k] + 2.0 * sign * work.h[k]
         gain = -0.5 * (
-            width * math.log(spread_of / spread)
-            + (error_of / spread_of - error / spread) / law.noise
+            width * log(spread / work.spread)
+            + (error / spread - work.error / work.spread) / law.noise
         )
-        on = bit_is_on(law.log_odds[others] + sign * gain, rng)
-        if on == (z[k] == 1):
+        if bit_is_on(law.log_odds[others] + sign * gain, draws) == on:
             continue
         changed = True
-        z[k] = 1 - z[k]
-        counts[k] = others + z[k]
-        error, spread = error_of, spread_of
-        q, h = Q[k], H[k]
+        _complete(post, K, law.ratio, work)
+        post.Z[n, k] = not on
+        post.counts[k] = others + (not on)
+        work.error, work.spread = error, spread
         for i in range(K):
-            gz[i] += sign * q[i]
-            hz[i] += sign * h[i]
-    return error, spread, changed
+            work.g[i] += sign * work.Q[k, i]
+            work.h[i] += sign * work.H[k, i]
+    return changed
 
 
-@inlined
-def _hide(table, post, n, K, b, H, Q, factors):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _hide(
+    table: Table, post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, work: Work
+) -> cy.double:
     """Take the missing columns of row n out of b and Q; return the rest of ‖x‖².
 
     b − Σ a_d x_d, Q − Σ a_d a_dᵀ.
     """
-    x, z, xx = table.X[n], post.Z[n], table.squares[n]
-    first, last = table.starts[n], table.starts[n + 1]
-    for i in range(last - first):
+    xx: cy.double = table.squares[n]
+    first = table.starts[n]
+    for i in range(table.starts[n + 1] - first):
         d = table.gaps[first + i]
-        a = factors[i]
-        _factor(post.T, z, x, d, H, K, a)
-        _add_outer(Q, a, -1.0, K)
+        x = table.X[n, d]
+        _factor(table, post, n, d, K, work, work.factors[i])
+        _add_outer(work.factors[i], -1.0, K, work)
         for k in range(K):
-            b[k] -= a[k] * x[d]
-        xx -= x[d] * x[d]
+            work.b[k] -= work.factors[i, k] * x
+        xx -= x * x
     return xx
 
 
-@inlined
-def _fill(table, n, z, K, work, factors, scale, rng):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _fill(
+    table: Table,
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+    scale: cy.double,
+    draws: Draws,
+) -> cy.void:
     """Draw the missing entries of row n, and put their columns back into b and Q.
 
     x_d ~ N(zE[a_d], σx²(1 + zHz)).
     """
-    b, Q = work.vectors[0], work.Q
-    x = table.X[n]
-    first, last = table.starts[n], table.starts[n + 1]
-    for i in range(last - first):
-        a = factors[i]
-        mean = 0.0
+    first = table.starts[n]
+    for i in range(table.starts[n + 1] - first):
+        x: cy.double = scale * draws.standard_normal()
         for k in range(K):
-            if z[k]:
-                mean += a[k]
-        value = mean + scale * rng.standard_normal()
-        x[table.gaps[first + i]] = value
-        _add_outer(Q, a, 1.0, K)
+            if post.Z[n, k]:
+                x += work.factors[i, k]
+        table.X[n, table.gaps[first + i]] = x
+        _add_outer(work.factors[i], 1.0, K, work)
         for k in range(K):
-            b[k] += a[k] * value
-    table.squares[n] = dot(x, x)
+            work.b[k] += work.factors[i, k] * x
+    square: cy.double = 0.0
+    for d in range(table.X.shape[1]):
+        square += table.X[n, d] * table.X[n, d]
+    table.squares[n] = square
 
 
-@inlined
-def _put_back(post, n, K, xx, vectors, H, Q):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _put_back(
+    table: Table, post: Posterior, n: cy.Py_ssize_t, K: cy.Py_ssize_t, work: Work
+) -> cy.void:
     """H and Q with row n, from those without it (H − hhᵀ/(1 + zHz))."""
-    z = post.Z[n]
-    b, h, g, ahead = vectors[0], vectors[1], vectors[2], vectors[3]
-    spread = 1.0 + times_bits(H, z, K, h)
-    left = xx + times_bits(Q, z, K, g)
+    _weigh(post, n, K, table.squares[n], work)
+    part = 1.0 / work.spread
     for k in range(K):
-        if z[k]:
-            left -= 2.0 * b[k]
-    for k in range(K):
-        ahead[k] = (b[k] - g[k] + 0.5 * left * h[k] / spread) / spread
+        half = 0.5 * work.error * work.h[k] * part
+        work.v[k] = (work.b[k] - work.g[k] + half) * part
     for i in range(K):
-        hi, ai = h[i], ahead[i]
-        factor = hi / spread
         for j in range(K):
-            post.H[i, j] = H[i, j] - factor * h[j]
-            post.Q[i, j] = Q[i, j] + hi * ahead[j] + ai * h[j]
+            post.H[i, j] = work.H[i, j] - work.h[i] * part * work.h[j]
+            post.Q[i, j] = work.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
 
 
-@fast_kernel
-def sweep_accelerated(table, post, law, start, K, rng):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _draw_row(
+    table: Table,
+    post: Posterior,
+    law: Law,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+    draws: Draws,
+) -> cy.Py_ssize_t:
+    """Take row n out, draw its bits, singles and gaps, put it back. Return K."""
+    missing = table.starts[n + 1] - table.starts[n]
+    singles = count_singles(post.Z, n, post.counts, K)
+    _prepare(table, post, n, K, law, singles, work)
+    if missing:
+        _complete(post, K, law.ratio, work)
+        _weigh(post, n, K, _hide(table, post, n, K, work), work)
+    width = law.width - missing
+    changed = _draw_bits(post, n, K, work, law, width, draws)
+    spread = work.spread - singles / law.ratio
+    number = draw_number(singles, K - singles, work.error, spread, law, width, draws)
+    if missing:
+        take_from_sums(post, table.X, n, K, work)
+        scale = sqrt(law.noise * (spread + number / law.ratio))
+        _fill(table, post, n, K, work, scale, draws)
+    elif not changed and number == singles:
+        return K
+    _complete(post, K, law.ratio, work)
+    K = set_singles(post, n, K, singles, number, law.ratio, work)
+    add_to_sums(post, table.X, n, K, work)
+    _put_back(table, post, n, K, work)
+    return K
+
+
+def sweep_accelerated(
+    table: Table,
+    post: Posterior,
+    law: Law,
+    start: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    rng: object,
+) -> tuple[int, int]:
     """Draw Z row by row from `start` on; return the row to go on with, and K.
 
     The accelerated sampler of Doshi-Velez & Ghahramani (2009). It ends early where
     arrays have no room for the singles that a row may draw.
     """
-    N, C = post.Z.shape
-    work, longest = work_for(C, 4), 0
-    H, Q = work.H, work.Q
-    b, hz, gz = work.vectors[0], work.vectors[1], work.vectors[2]
-    for n in range(N):
-        longest = max(longest, table.starts[n + 1] - table.starts[n])
-    factors = np.empty((longest, C))
-    for n in range(start, N):
-        if K + law.most_singles > C:
-            return n, K
-        z, x = post.Z[n], table.X[n]
-        missing = table.starts[n + 1] - table.starts[n]
-        singles = count_singles(z, post.counts, K)
-        _prepare(table, post, n, K, law, singles, work)
-        xx = _hide(table, post, n, K, b, H, Q, factors) if missing else table.squares[n]
-        spread = 1.0 + times_bits(H, z, K, hz)
-        error = xx + times_bits(Q, z, K, gz)
-        for k in range(K):
-            if z[k]:
-                error -= 2.0 * b[k]
-        width = law.width - missing
-        error, spread, changed = _draw_bits(
-            post, n, K, work, (error, spread), law, width, rng
-        )
-        spread -= singles / law.ratio
-        number = draw_number(singles, K - singles, error, spread, law, width, rng)
-        if missing:
-            take_from_sums(post.T, x, work.old, K)
-            scale = math.sqrt(law.noise * (spread + number / law.ratio))
-            _fill(table, n, z, K, work, factors, scale, rng)
-        elif not changed and number == singles:
-            continue
-        K = set_singles(post, n, K, singles, number, law.ratio, work)
-        add_to_sums(post.T, x, z, work.old, K)
-        _put_back(post, n, K, table.squares[n], work.vectors, H, Q)
-    return N, K
+    N, C = post.Z.shape[0], post.Z.shape[1]
+    gaps: cy.Py_ssize_t = 0
+    for i in range(N):
+        gaps = max(gaps, table.starts[i + 1] - table.starts[i])
+    work, draws = work_for(C, gaps), Draws(rng)
+    n = start
+    with cy.nogil:
+        while n < N and K + law.most_singles <= C:
+            K = _draw_row(table, post, law, n, K, work, draws)
+            n += 1
+    return n, K

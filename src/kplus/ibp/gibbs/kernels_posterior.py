@@ -6,72 +6,104 @@ counts for them with the weight ratio/(ratio + number of singles). So removing a
 stays well conditioned however small the noise.
 """
 
-from typing import NamedTuple
-
+import cython as cy
 import numpy as np
 
-from kplus.core.kernels import inlined, kernel
-from kplus.ibp.gibbs.kernels_draws import move_last_column
-from kplus.linear.kernels_algebra import times_bits
+if cy.compiled:
+    from cython.cimports.kplus.ibp.gibbs.kernels_draws import move_last_bits
+else:
+    from kplus.ibp.gibbs.kernels_draws import move_last_bits
 
 __all__ = [
     "Posterior",
     "Work",
     "add_to_sums",
     "set_singles",
+    "take_from_precision",
     "take_from_sums",
     "take_out",
     "without_singles",
     "work_for",
 ]
 
-_SINGULAR = 1e-6  # a row that alone tells features apart has less room than that
+# A row that alone tells features apart has less room than that.
+_SINGULAR = cy.declare(cy.double, 1e-6)
 
 
-class Posterior(NamedTuple):
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class Posterior:
     """Z, how many rows have each feature, T, H, and the Gram matrix of a sampler.
 
     `Q` is AAᵀ with A = HT in the accelerated sampler and TTᵀ in the collapsed one. All
-    have room for more features than there are.
+    have room for more features than there are; Z has no bits there.
     """
 
-    Z: np.ndarray
-    counts: np.ndarray
-    T: np.ndarray
-    H: np.ndarray
-    Q: np.ndarray
+    Z: cy.uchar[:, ::1]
+    counts: cy.longlong[::1]
+    T: cy.double[:, ::1]
+    H: cy.double[:, ::1]
+    Q: cy.double[:, ::1]
 
 
-class Work(NamedTuple):
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class Work:
     """Room for one row: vectors by feature, H and Q without the row, and its bits.
 
-    `old` are the bits with which the row is part of T, `shared` those of features that
-    other rows have, too. The first of `vectors` is zero for features that no row has.
+    `b` is Ax or Tx, zero for features that no row has; h = Hz, g = Qz, and `v` is one
+    more. `factors` has columns of A, one for each gap of the row. `old` are the bits
+    with which the row is part of T, `shared` those of features that other rows have,
+    too. `error` and `spread` say how the bits fit: ‖x − zE[A]‖² and 1 + zHz. `part` is
+    that of hhᵀ by which H without the row differs from that with it; `whole` says
+    whether H and Q have been computed, or their diagonals only.
     """
 
-    vectors: np.ndarray
-    H: np.ndarray
-    Q: np.ndarray
-    old: np.ndarray
-    shared: np.ndarray
-    order: np.ndarray
+    b: cy.double[::1]
+    h: cy.double[::1]
+    g: cy.double[::1]
+    v: cy.double[::1]
+    H: cy.double[:, ::1]
+    Q: cy.double[:, ::1]
+    factors: cy.double[:, ::1]
+    old: cy.uchar[::1]
+    shared: cy.uchar[::1]
+    order: cy.Py_ssize_t[::1]
+    error: cy.double
+    spread: cy.double
+    part: cy.double
+    whole: cy.bint
 
 
-@inlined
-def work_for(capacity, n_vectors):
-    """Empty `Work` for so many features."""
+@cy.cfunc
+def work_for(capacity: cy.Py_ssize_t, gaps: cy.Py_ssize_t) -> Work:
+    """Empty `Work` for so many features, and so many gaps of a row."""
+    C = capacity
     return Work(
-        np.empty((n_vectors, capacity)),
-        np.empty((capacity, capacity)),
-        np.empty((capacity, capacity)),
-        np.empty(capacity, np.uint8),
-        np.empty(capacity, np.uint8),
-        np.empty(capacity, np.int64),
+        *np.empty((4, C)),
+        *np.empty((2, C, C)),
+        np.empty((gaps, C)),
+        *np.empty((2, C), np.uint8),
+        np.empty(C, np.intp),
+        0.0,
+        1.0,
+        0.0,
+        False,
     )
 
 
-@kernel
-def _invert_without(Z, n, K, ratio, H):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _invert_without(
+    Z: cy.const[cy.uchar][:, ::1],
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    ratio: cy.double,
+    H: cy.double[:, ::1],
+) -> cy.void:
     """H of all rows but n, from Z itself, by Gauss and Jordan.
 
     H = (Σ_{i≠n} z_iᵀz_i + ratio I)⁻¹. Without pivots, as what is inverted is positive
@@ -80,7 +112,7 @@ def _invert_without(Z, n, K, ratio, H):
     for k in range(K):
         for m in range(K):
             H[k, m] = ratio if k == m else 0.0
-    for i in range(len(Z)):
+    for i in range(Z.shape[0]):
         if i != n:
             for k in range(K):
                 if Z[i, k]:
@@ -99,78 +131,145 @@ def _invert_without(Z, n, K, ratio, H):
                     H[i, m] -= factor * H[k, m]
 
 
-@inlined
-def take_out(post, n, K, ratio, weight, h, work):
-    """Note old and shared bits; make H what it is without row n, and h H·shared.
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _times_shared(
+    M: cy.const[cy.double][:, ::1], K: cy.Py_ssize_t, work: Work
+) -> cy.double:
+    """h = Mz for the shared bits z and a symmetric M; return zMz."""
+    total: cy.double = 0.0
+    for i in range(K):
+        work.h[i] = 0.0
+    for j in range(K):
+        if work.shared[j]:
+            for i in range(K):
+                work.h[i] += M[j, i]
+    for i in range(K):
+        if work.shared[i]:
+            total += work.h[i]
+    return total
 
-    H₋ = H + w hhᵀ/(1 − w zHz). The rows of H that belong to singles become those of
-    features that no row has. False where H had to be computed afresh.
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def take_out(
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    ratio: cy.double,
+    weight: cy.double,
+    work: Work,
+) -> cy.bint:
+    """Note old and shared bits of row n; let h be H·shared without the row.
+
+    h/(1 − w zHz), zero for singles. False where H without the row had to be computed
+    afresh.
     """
-    H, shared = work.H, work.shared
     for k in range(K):
         work.old[k] = post.Z[n, k]
-        shared[k] = post.Z[n, k] if post.counts[k] > 1 else 0
-    s = times_bits(post.H, shared, K, h)
-    room = 1.0 - weight * s
+        work.shared[k] = post.Z[n, k] if post.counts[k] > 1 else 0
+    room = 1.0 - weight * _times_shared(post.H, K, work)
+    work.part = weight * room
     if room < _SINGULAR:
-        _invert_without(post.Z, n, K, ratio, H)
-    else:
-        for i in range(K):
-            factor = weight * h[i] / room
-            old, new = post.H[i], H[i]
-            for j in range(K):
-                new[j] = old[j] + factor * h[j]
-    for k in range(K):
-        if post.Z[n, k] and not shared[k]:
-            for i in range(K):
-                H[i, k] = 0.0
-                H[k, i] = 0.0
-            H[k, k] = 1.0 / ratio
-    if room < _SINGULAR:
-        times_bits(H, shared, K, h)
+        _invert_without(post.Z, n, K, ratio, work.H)
+        _free_singles(K, ratio, work)
+        _times_shared(work.H, K, work)
         return False
     for k in range(K):
-        h[k] = h[k] / room if shared[k] or not post.Z[n, k] else 0.0
+        work.h[k] = 0.0 if work.old[k] and not work.shared[k] else work.h[k] / room
     return True
 
 
-@inlined
-def without_singles(z, K, vector, work):
-    """Zero what belongs to the singles of a row in Q and in a vector by feature."""
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def take_from_precision(
+    post: Posterior, K: cy.Py_ssize_t, ratio: cy.double, work: Work
+) -> cy.void:
+    """H without the row that `take_out` looked at: H₋ = H + w hhᵀ/(1 − w zHz)."""
+    for i in range(K):
+        factor = work.part * work.h[i]
+        for j in range(K):
+            work.H[i, j] = post.H[i, j] + factor * work.h[j]
+    _free_singles(K, ratio, work)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _free_singles(K: cy.Py_ssize_t, ratio: cy.double, work: Work) -> cy.void:
+    """Rows of H that belong to singles become those of features that no row has."""
     for k in range(K):
-        if z[k] and not work.shared[k]:
-            vector[k] = 0.0
+        if work.old[k] and not work.shared[k]:
+            for i in range(K):
+                work.H[i, k] = 0.0
+                work.H[k, i] = 0.0
+            work.H[k, k] = 1.0 / ratio
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def without_singles(K: cy.Py_ssize_t, work: Work) -> cy.void:
+    """Zero what belongs to the singles of a row in Q and b."""
+    for k in range(K):
+        if work.old[k] and not work.shared[k]:
+            work.b[k] = 0.0
             for i in range(K):
                 work.Q[i, k] = 0.0
                 work.Q[k, i] = 0.0
 
 
-@inlined
-def take_from_sums(T, x, old, K):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def take_from_sums(
+    post: Posterior,
+    X: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+) -> cy.void:
     """T −= zᵀx: take a row out, before its values change."""
     for k in range(K):
-        if old[k]:
-            old[k] = 0
-            for d in range(len(x)):
-                T[k, d] -= x[d]
+        if work.old[k]:
+            work.old[k] = 0
+            for d in range(X.shape[1]):
+                post.T[k, d] -= X[n, d]
 
 
-@inlined
-def add_to_sums(T, x, z, old, K):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def add_to_sums(
+    post: Posterior,
+    X: cy.const[cy.double][:, ::1],
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    work: Work,
+) -> cy.void:
     """T += (z − old)ᵀx: let T follow the bits of a row that changed."""
     for k in range(K):
-        if z[k] != old[k]:
-            t = T[k]
-            if z[k]:
-                for d in range(len(x)):
-                    t[d] += x[d]
-            else:
-                for d in range(len(x)):
-                    t[d] -= x[d]
+        if post.Z[n, k] != work.old[k]:
+            sign = 1.0 if post.Z[n, k] else -1.0
+            for d in range(X.shape[1]):
+                post.T[k, d] += sign * X[n, d]
 
 
-@inlined
-def set_singles(post, n, K, now, number, ratio, work):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def set_singles(
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    now: cy.Py_ssize_t,
+    number: cy.Py_ssize_t,
+    ratio: cy.double,
+    work: Work,
+) -> cy.Py_ssize_t:
     """Let row n have so many singles instead of `now`. Return the new K."""
     if number > now:
         return _append_singles(post, n, K, number - now, ratio, work)
@@ -179,38 +278,55 @@ def set_singles(post, n, K, now, number, ratio, work):
     return K
 
 
-@inlined
-def _append_singles(post, n, K, new, ratio, work):
-    """Give row n features of its own. Return the new K."""
-    H, Q = work.H, work.Q
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _append_singles(
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    new: cy.Py_ssize_t,
+    ratio: cy.double,
+    work: Work,
+) -> cy.Py_ssize_t:
+    """Give row n features of its own: 1/ratio in H without it. Return the new K."""
     for k in range(K, K + new):
-        work.vectors[0, k] = 0.0
-        for i in range(len(post.Z)):
-            post.Z[i, k] = 0
         post.Z[n, k] = 1
         post.counts[k] = 1
+        work.b[k] = 0.0
         work.old[k] = 0
-        post.T[k, :] = 0.0
+        for d in range(post.T.shape[1]):
+            post.T[k, d] = 0.0
         for i in range(k + 1):
-            H[i, k] = 0.0
-            H[k, i] = 0.0
-            Q[i, k] = 0.0
-            Q[k, i] = 0.0
-        H[k, k] = 1.0 / ratio
+            work.H[i, k] = 0.0
+            work.H[k, i] = 0.0
+            work.Q[i, k] = 0.0
+            work.Q[k, i] = 0.0
+        work.H[k, k] = 1.0 / ratio
     return K + new
 
 
-@kernel
-def _move_both(M, k, last):
-    """Let the last row and column of a square matrix take the place of those of k."""
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _move_both(M: cy.double[:, ::1], k: cy.Py_ssize_t, last: cy.Py_ssize_t) -> cy.void:
+    """M_k ← M_last: row and column of a square matrix."""
     for i in range(last + 1):
         M[k, i] = M[last, i]
     for i in range(last + 1):
         M[i, k] = M[i, last]
 
 
-@inlined
-def _drop_singles(post, n, K, gone, work):
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _drop_singles(
+    post: Posterior,
+    n: cy.Py_ssize_t,
+    K: cy.Py_ssize_t,
+    gone: cy.Py_ssize_t,
+    work: Work,
+) -> cy.Py_ssize_t:
     """Take singles from row n. Return K − gone.
 
     The last feature moves to the place of each, in all that goes by features.
@@ -219,14 +335,15 @@ def _drop_singles(post, n, K, gone, work):
     while gone > 0:
         if post.Z[n, k] and post.counts[k] == 1:
             last = K - 1
-            move_last_column(post.Z, k, last)
-            move_last_column(work.vectors, k, last)
+            move_last_bits(post.Z, n, k, last)
             post.counts[k] = post.counts[last]
+            work.b[k] = work.b[last]
             work.old[k] = work.old[last]
             for d in range(post.T.shape[1]):
                 post.T[k, d] = post.T[last, d]
             _move_both(work.H, k, last)
             _move_both(work.Q, k, last)
-            K, gone = last, gone - 1
+            K = last
+            gone -= 1
         k -= 1
     return K

@@ -44,13 +44,14 @@ class CollapsedChain(Chain):
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._accelerated = self.settings.sampler == "accelerated"
-        self._table = self.data.table(_turned(self.data.X, len(self.data.gaps) > 0))
+        self._X = _turned(self.data.X, len(self.data.gaps) > 0)
+        self._table = self.data.table(self._X)
         if len(self.data.gaps):
             self._fill_gaps()
 
     def _own_state(self) -> dict[str, Any]:
         rows, columns = self.data.rows_of_gaps, self.data.gaps
-        return {"filled": self._table.X[rows, columns]} if len(columns) else {}
+        return {"filled": self._X[rows, columns]} if len(columns) else {}
 
     def _restore(self, state: dict[str, Any]) -> None:
         if len(self.data.gaps):
@@ -82,8 +83,9 @@ class CollapsedChain(Chain):
     def _draw_scales(self) -> Spectrum:
         """α, σx² and σa² given Z; return what the evidence follows from."""
         Z, hyper = self.Z[:, : self.K].astype(np.float64), self.settings.hyper
-        squares = float(self._table.squares.sum())
-        spectrum = Spectrum.of(Z, self._post.T[: self.K], squares, self.width)
+        squares = float(np.sum(self._table.squares))
+        T = np.asarray(self._post.T)[: self.K]
+        spectrum = Spectrum.of(Z, T, squares, self.width)
         scales = draw_alpha(
             self.K, self.N, self.scales, hyper, self.settings.most, self.rng
         )
@@ -113,9 +115,9 @@ class CollapsedChain(Chain):
 
     def _fill(self, values: Array) -> None:
         """Put values where entries are missing."""
-        X = self._table.X
+        X = self._X
         X[self.data.rows_of_gaps, self.data.gaps] = values
-        np.einsum("nd,nd->n", X, X, out=self._table.squares)
+        np.einsum("nd,nd->n", X, X, out=np.asarray(self._table.squares))
 
     def _refresh(self) -> None:
         """What kernels update by steps, afresh: after other scales, against drift."""
@@ -123,7 +125,7 @@ class CollapsedChain(Chain):
         self._post = self._empty(capacity)
         Z = self.Z[:, :K].astype(np.float64)
         ratio = self.scales.noise / self.scales.factor
-        T = Z.T @ self._table.X
+        T = Z.T @ self._X
         H = np.linalg.inv(Z.T @ Z + ratio * np.eye(K))
         H = 0.5 * (H + H.T)
         A = H @ T if self._accelerated else T
@@ -135,7 +137,7 @@ class CollapsedChain(Chain):
         return Posterior(
             self.Z,
             self.counts,
-            np.zeros((capacity, self._table.X.shape[1])),
+            np.zeros((capacity, self._X.shape[1])),
             np.zeros((capacity, capacity)),
             np.zeros((capacity, capacity)),
         )
@@ -198,7 +200,7 @@ class UncollapsedChain(Chain):
         self._draw_rows(
             lambda law, row, K: kernel(self._table, self._state, law, row, K, self.rng)
         )
-        self.A = self._draw_factors(self._state.A[: self.K])
+        self.A = self._draw_factors(np.asarray(self._state.A)[: self.K])
         self._draw_scales()
 
     def draw_first_scales(self) -> None:
@@ -260,7 +262,7 @@ class UncollapsedChain(Chain):
         return Factors(self.Z, self.counts, A, norms)
 
     def _resize(self, capacity: int) -> None:
-        self.A = self._state.A[: self.K].copy()
+        self.A = np.array(self._state.A[: self.K])
         self._state = self._arrays(capacity)
 
 
