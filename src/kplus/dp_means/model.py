@@ -353,8 +353,11 @@ class DPMeansModel:
 
     def means(self, params: Centers, total: ClusterSums) -> Array:
         """Mean of the rows of each cluster; the old centre where there are none."""
-        counts, full = total.counts + params.mass, ~self.empty(params, total)
-        means = params.centers.copy()
+        counts, empty = total.counts + params.mass, self.empty(params, total)
+        if not empty.any():
+            every: Array = params.refs + total.sums / counts[:, None]
+            return every
+        means, full = params.centers.copy(), ~empty
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return means
 
