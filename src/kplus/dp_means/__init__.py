@@ -14,7 +14,8 @@ The files in reading order; equations are those of MAD-Bayes.
 - `sequential_search`: their searches.
 - `full_covariance`: Sup. Mat. E: the model and its moves.
 - `full_covariance_search`: its search.
-- `kernels_lloyd`: nearest centres with bounds, for `model`.
+- `kernels_lloyd`: nearest centres, for `model`, with `kernels_bounds` (what is known of
+  rows), `kernels_tiles` (many rows at once) and `kernels_nearest` (the exact decision).
 - `kernels_sequential`: passes row after row, for `sequential`.
 - `kernels_split`: the best split of a cluster, for `moves`.
 

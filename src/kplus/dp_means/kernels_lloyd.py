@@ -6,13 +6,13 @@ Distances are first taken in float32 through BLAS; where two centres are closer 
 the rounding error allows to tell, the row is decided in float64. Labels are
 therefore those of float64 differences, ties to the lower number, whatever the blocks.
 
-`meet_rows` reads rows never seen before. `visit_rows` reads those that, by their
-bounds, may not stay (`kernels_bounds`): it measures the distance to the two centres
-that they know and, where that does not decide a row, compares it with other centres.
-These are ranked by how far they drifted: one that drifted by no more than the margin
-between two bounds cannot have become nearer, so only the first few of the ranking
-count, rounded up to one of a few widths (tiers) that BLAS can work on, a tile of rows
-at a time.
+`meet_rows` reads rows of which nothing is known. `visit_rows` reads those that, by
+their bounds, may not stay (`kernels_bounds`): it measures the distance to the two
+centres that they know and, where that does not decide a row, compares it with other
+centres. These are ranked by how far they drifted: one that drifted by no more than the
+margin between two bounds cannot have become nearer, so only the first few of the
+ranking count, rounded up to one of a few widths (tiers) that BLAS can work on, a tile
+of rows at a time.
 """
 
 import cython as cy
@@ -88,11 +88,12 @@ def meet_rows(
     sums: Sums,
     costs: cy.double[::1],
 ) -> int:
-    """Find the nearest centre of rows never seen before.
+    """Find the nearest centre of all rows, whatever is known of them.
 
     MAD-Bayes Eq. 3 given μ: z_n = argmin_k ‖x_n − μ_k‖². As `visit_rows`, but every row
     is compared with every centre, and the two nearest are told apart from the rest by
-    their scores alone.
+    their scores alone. For rows never seen before, and where they are so few that
+    bounds would cost more than they save.
     """
     K, D = frame.centers.shape[0], frame.centers.shape[1]
     T: cy.Py_ssize_t = max(32, min(256, 65536 // (K + 3 * D)))
@@ -100,21 +101,21 @@ def meet_rows(
     Y32: cy.float[:, ::1] = np.empty((T, D), np.float32)
     norms: cy.double[::1] = np.empty(T)
     top: Top = room_for(K, T)
-    bad: cy.Py_ssize_t = -1
+    moved: cy.Py_ssize_t = 0
     with cy.nogil:
         for tile in range((X.shape[0] + T - 1) // T):
             start = tile * T
             n = min(T, X.shape[0] - start)
             bad = load_tile(X, start, n, frame.origin, frame.inv, Y, Y32, norms)
             if bad >= 0:
-                bad += start
+                moved = -1 - (start + bad)
                 break
             row_products(drift.narrow, Y32, K, n, top.scores)
             scan(top, drift.half, K, n)
-            _meet_tile(
+            moved += _meet_tile(
                 start, n, Y, norms, top, weights, drift, frame, bounds, sums, costs
             )
-    return -1 - bad if bad >= 0 else X.shape[0]
+    return moved
 
 
 @cy.cfunc
@@ -132,14 +133,15 @@ def _meet_tile(
     bounds: Bounds,
     sums: Sums,
     costs: cy.double[::1],
-) -> cy.void:
-    """The argmin of `meet_rows` for a tile of rows."""
+) -> cy.Py_ssize_t:
+    """The argmin of `meet_rows` for a tile of rows; return how many moved."""
     K, D = frame.centers.shape[0], frame.centers.shape[1]
     d1: cy.double
     d2: cy.double
     rest2: cy.double
     k1: cy.Py_ssize_t
     k2: cy.Py_ssize_t
+    moved: cy.Py_ssize_t = 0
     far2 = frame.reach * frame.reach
     for t in range(n):
         error = _error(D, drift.widest, norms[t])
@@ -158,13 +160,19 @@ def _meet_tile(
             rest2 = min(rest2, norms[t] - 2.0 * floor - error)
         r = start + t
         w: cy.double = weights[r] if weights.shape[0] else 1.0
-        bounds.labels[r], bounds.seconds[r] = k1, k2
-        bounds.upper[r] = sqrt(d1) * UP
+        bounds.seconds[r], bounds.upper[r] = k2, sqrt(d1) * UP
         bounds.near[r] = sqrt(max(d2, 0.0)) * DOWN
         bounds.lower[r] = sqrt(max(rest2, 0.0)) * DOWN
         sums.removal_cost[k1] += max(min(d2, rest2) - d1, 0.0) * w
         costs[r] = d1 if d1 > far2 else 0.0
-        _book(sums, k1, Y, t, frame.refs, w)
+        a: cy.Py_ssize_t = bounds.labels[r]
+        if k1 != a:
+            if a >= 0:
+                _book(sums, a, Y, t, frame.refs, -w)
+            _book(sums, k1, Y, t, frame.refs, w)
+            bounds.labels[r] = k1
+            moved += 1
+    return moved
 
 
 def visit_rows(

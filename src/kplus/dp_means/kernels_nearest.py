@@ -42,7 +42,7 @@ def _placed(
     rest2: cy.double,
 ) -> tuple[cy.Py_ssize_t, cy.Py_ssize_t, cy.double, cy.double, cy.double]:
     """The two nearest of k1, k2 and c, and the least of all others (of ‖y − c‖²)."""
-    if dist < d1 or (dist == d1 and c < k1):
+    if k1 < 0 or dist < d1 or (dist == d1 and c < k1):
         return c, k1, dist, d1, min(rest2, d2)
     if dist < d2:
         return k1, c, d1, dist, min(rest2, d2)

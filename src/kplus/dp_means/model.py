@@ -259,20 +259,21 @@ class DPMeansModel:
         weights = _NO_WEIGHTS if block.weights is None else block.weights
         bounds = local.bounds()
         sums = Sums(out.counts, out.sums, out.squares, out.removal_cost)
+        reach = self.reach(params)
         rows = np.arange(block.n_rows, dtype=np.int32)
-        few, reach = block.n_rows * params.K <= _FEW, self.reach(params)
-        if few or new:
+        all_rows = new or block.n_rows * params.K <= _FEW
+        if all_rows:
             drift, frame = params.unknown_drift, params.frame(reach)
         else:
-            drift = params.drift(local.travel)
-            frame = params.frame(reach, params.halves)
-            rows = rows[
-                : screen_rows(bounds, weights, drift, frame, out.removal_cost, rows)
-            ]
+            drift, frame = (
+                params.drift(local.travel),
+                params.frame(reach, params.halves),
+            )
+            n = screen_rows(bounds, weights, drift, frame, out.removal_cost, rows)
+            rows = rows[:n]
         if len(rows):
-            X = block.read()
-            costs = np.empty(len(rows))
-            if new and not few:
+            X, costs = block.read(), np.empty(len(rows))
+            if all_rows:
                 moved = meet_rows(X, weights, drift, frame, bounds, sums, costs)
             else:
                 moved = visit_rows(X, weights, rows, drift, frame, bounds, sums, costs)
@@ -352,8 +353,11 @@ class DPMeansModel:
 
     def means(self, params: Centers, total: ClusterSums) -> Array:
         """Mean of the rows of each cluster; the old centre where there are none."""
-        counts, full = total.counts + params.mass, ~self.empty(params, total)
-        means = params.centers.copy()
+        counts, empty = total.counts + params.mass, self.empty(params, total)
+        if not empty.any():
+            every: Array = params.refs + total.sums / counts[:, None]
+            return every
+        means, full = params.centers.copy(), ~empty
         means[full] = params.refs[full] + total.sums[full] / counts[full, None]
         return means
 

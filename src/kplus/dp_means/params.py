@@ -1,7 +1,8 @@
 """Centres of DP-means, their scaling, and how far they moved, for the kernels."""
 
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+import math
+from dataclasses import dataclass, field, fields
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from kplus.dp_means.kernels_bounds import Drift, Frame
 
 __all__ = ["Centers", "Scaling"]
 
+_FITS_FLOAT32 = 1e38  # squares up to this are numbers in float32
 _MOST_PAIRS = 2048  # beyond that many centres the table of their distances is too big
 
 
@@ -23,11 +25,29 @@ def _tier_widths(K: int, least: int) -> IntArray:
     return np.array(widths)
 
 
-def _narrow(values: Array) -> Array:
-    """As float32; what overflows becomes infinite, which the kernels expect."""
-    with np.errstate(over="ignore"):
-        narrow: Array = values.astype(np.float32)
-    return narrow
+def _narrow(centers: Array, half: Array) -> tuple[Array, Array, float]:
+    """Centres and |c|²/2 as float32, and the largest norm.
+
+    What overflows becomes infinite, which the kernels expect.
+    """
+    most = float(half.max())
+    if most < _FITS_FLOAT32:
+        narrow, half32 = centers.astype(np.float32), half.astype(np.float32)
+    else:
+        with np.errstate(over="ignore"):
+            narrow, half32 = centers.astype(np.float32), half.astype(np.float32)
+    return narrow, half32, math.sqrt(2.0 * most)
+
+
+@lru_cache(maxsize=256)
+def _nothing_known(K: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """What comes before and after the centres in the drift of K unknown ones."""
+    nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
+    places = np.arange(K)
+    return (
+        (np.zeros(K), nowhere, -nowhere, places, places),
+        (np.array([K]), np.zeros(1)),
+    )
 
 
 def _largest_other(values: Array) -> Array:
@@ -180,15 +200,8 @@ class Centers:
     @cached_property
     def unknown_drift(self) -> Drift:
         """For few rows: take nothing as known, compare every row with every centre."""
-        K = self.K
-        places = np.arange(K)
-        half = 0.5 * self.norms
-        nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
-        return Drift(
-            np.zeros(K), nowhere, -nowhere, places, places,
-            _narrow(self.centers), _narrow(half),
-            float(np.sqrt(2.0 * half.max())), np.array([K]), np.zeros(1),
-        )  # fmt: skip
+        before, after = _nothing_known(self.K)
+        return Drift(*before, *_narrow(self.centers, 0.5 * self.norms), *after)
 
     def drift(self, then: Array | None) -> Drift:
         """How the centres moved since `travel` was `then` (None: nothing is known).
@@ -212,14 +225,12 @@ class Centers:
         order = np.argsort(-ranked, kind="stable")
         rank = np.empty_like(order)
         rank[order] = np.arange(self.K)
-        half = 0.5 * self.norms[order]
         widths = _tier_widths(self.K, n_born)
         beyond = np.zeros(len(widths))  # of the widest tier: there are no others
         beyond[:-1] = ranked[order[widths[:-1]]]
         return Drift(
             own, _largest_other(own), gaps, order, rank,
-            _narrow(self.centers[order]), _narrow(half),
-            float(np.sqrt(2.0 * half.max())), widths, beyond,
+            *_narrow(self.centers[order], 0.5 * self.norms[order]), widths, beyond,
         )  # fmt: skip
 
     def _gaps(self, born: NDArray[np.bool_]) -> Array:
@@ -231,41 +242,32 @@ class Centers:
 
     def moved_to(self, centers: Array) -> "Centers":
         """The same clusters with other centres."""
-        step = np.sqrt(np.sum((centers - self.centers) ** 2, axis=1))
-        travel = self.travel + step * (1.0 + 2.0**-40)
-        return replace(
-            self,
-            centers=centers,
-            travel=travel,
-            report_farthest=False,
-            recheck=None,
-            exact_removal_cost=None,
-        )
+        step = centers - self.centers
+        length = np.sqrt(np.einsum("kd,kd->k", step, step))
+        travel = self.travel + length * (1.0 + 2.0**-40)
+        return Centers(self.scaling, centers, self.refs, travel, self.mass, self.relax)
 
     def regroup(self, old_to_new: IntArray) -> "Centers":
         """Renumber clusters; -1 drops one."""
         kept = np.flatnonzero(old_to_new >= 0)
         order = kept[np.argsort(old_to_new[kept])]
-        return replace(
-            self,
-            centers=self.centers[order],
-            refs=self.refs[order],
-            travel=self.travel[order],
-            mass=self.mass[order],
-            report_farthest=False,
-            recheck=None,
-            exact_removal_cost=None,
+        return Centers(
+            self.scaling,
+            self.centers[order],
+            self.refs[order],
+            self.travel[order],
+            self.mass[order],
+            self.relax,
         )
 
     def grown(self, born: Array) -> "Centers":
         """With more clusters, which begin at the points given."""
-        return replace(
-            self,
-            centers=np.concatenate([self.centers, born]),
-            refs=np.concatenate([self.refs, born]),
-            travel=np.concatenate([self.travel, np.zeros(len(born))]),
-            mass=np.concatenate([self.mass, np.zeros(len(born))]),
-            report_farthest=False,
-            recheck=None,
-            exact_removal_cost=None,
+        zeros = np.zeros(len(born))
+        return Centers(
+            self.scaling,
+            np.concatenate([self.centers, born]),
+            np.concatenate([self.refs, born]),
+            np.concatenate([self.travel, zeros]),
+            np.concatenate([self.mass, zeros]),
+            self.relax,
         )
