@@ -1,3 +1,5 @@
+cdef double RIDGE
+
 cdef class Fit:
     cdef double[:, ::1] H
     cdef double[:, ::1] G

@@ -21,7 +21,7 @@ else:
 
 __all__ = ["Fit", "fit_to", "refit", "residuals", "subtract"]
 
-RIDGE = cy.declare(cy.double, 1e-8)
+RIDGE = 1e-8
 _TILE = cy.declare(cy.Py_ssize_t, 120)  # rows that stay in the cache
 _NEVER = cy.declare(cy.double, -float("inf"))
 
@@ -131,8 +131,10 @@ def fit_to(
     add_product_of_rows(1.0, fit.A, fit.A, K, K, D, 0.0, fit.G)
     explained: cy.double = 0.0
     for i in range(K):
+        along: cy.double = 0.0
         for d in range(D):
-            explained += fit.A[i, d] * fit.T[i, d]
+            along += fit.A[i, d] * fit.T[i, d]
+        explained += along
     return explained
 
 

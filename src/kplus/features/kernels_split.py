@@ -7,13 +7,18 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.features.kernels_columns import Fit, fit_to, subtract
+    from cython.cimports.kplus.features.kernels_columns import (
+        RIDGE,
+        Fit,
+        fit_to,
+        subtract,
+    )
     from cython.cimports.kplus.features.kernels_gemm import (
         add_product_of_rows,
         add_product_of_transposed,
     )
 else:
-    from kplus.features.kernels_columns import Fit, fit_to, subtract
+    from kplus.features.kernels_columns import RIDGE, Fit, fit_to, subtract
     from kplus.features.kernels_gemm import (
         add_product_of_rows,
         add_product_of_transposed,
@@ -88,8 +93,8 @@ def _begin(
     weights: cy.const[cy.double][::1],
     draws: cy.const[cy.double][:, ::1],
     splits: _Splits,
-) -> cy.void:
-    """Directions: from a row drawn evenly to one drawn by cost."""
+) -> cy.double:
+    """Directions: from a row drawn evenly to one drawn by cost. Return Σ w‖r‖²."""
     N = splits.R.shape[0]
     _add_costs(weights, splits)
     for c in range(draws.shape[0]):
@@ -98,6 +103,7 @@ def _begin(
         j = min(j, N - 1)
         for d in range(splits.R.shape[1]):
             splits.along[c, d] = splits.R[i, d] - splits.R[j, d]
+    return splits.reached[N - 1]
 
 
 @cy.cfunc
@@ -188,6 +194,21 @@ def _gain(c: cy.Py_ssize_t, K: cy.Py_ssize_t, splits: _Splits, fit: Fit) -> cy.d
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
+def _rounding(explained: cy.double, K: cy.Py_ssize_t, fit: Fit) -> cy.double:
+    """What `fit_to` leaves of rows that features explain: its ridge ε, and rounding.
+
+    ε²‖ZHA‖², which is about ε² tr(AᵀHA).
+    """
+    total: cy.double = 0.0
+    for i in range(K):
+        for j in range(K):
+            total += fit.H[i, j] * fit.G[i, j]
+    return 10.0 * RIDGE * RIDGE * total + 1e-28 * explained
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
 def _fill_column(
     X: cy.const[cy.double][:, ::1],
     weights: cy.const[cy.double][::1],
@@ -202,17 +223,22 @@ def _fill_column(
 
     The best of some sign splits, one per row of `draws`. A split goes along the
     difference of a row drawn by cost and one drawn evenly, and is refined: the
-    direction becomes the summed residuals of its side.
+    direction becomes the summed residuals of its side. Where nothing is left to
+    split, the column is empty.
     """
-    if fit_to(X, weights, Z, k, fit) == _NEVER:
+    explained = fit_to(X, weights, Z, k, fit)
+    if explained == _NEVER:
         return 0.0
     subtract(X, Z, k, fit, splits.R)
-    _begin(weights, draws, splits)
-    for i in range(n_refine + 1):
-        _split(weights, Z, k, i == n_refine, splits)
+    left = _begin(weights, draws, splits)
     best: cy.Py_ssize_t = -1
     most: cy.double = 0.0
-    for c in range(draws.shape[0]):
+    n_splits: cy.Py_ssize_t = 0
+    if left > _rounding(explained, k, fit):
+        n_splits = draws.shape[0]
+        for i in range(n_refine + 1):
+            _split(weights, Z, k, i == n_refine, splits)
+    for c in range(n_splits):
         gain = _gain(c, k, splits, fit)
         if gain > most:
             best, most = c, gain
