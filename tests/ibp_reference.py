@@ -7,8 +7,9 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import norm
 
+from kplus.ibp.kernels_factors import Factors, Sums
 from kplus.ibp.kernels_objective import value
-from kplus.ibp.kernels_rows import row_objective
+from kplus.ibp.kernels_rows import Table, row_objective
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
@@ -135,29 +136,29 @@ def share_of_range(found, values):
     return (found - values.min()) / span if span > 0.0 else 1.0
 
 
-def one_by_one(X, kernel):
+def one_by_one(X):
     """X for `ibp/kernels_rows.py` with a group a column and a pattern a row."""
     N, D = X.shape
     seen = ~np.isnan(X)
     filled = np.where(seen, X, 0.0)
-    return kernel.Table(filled, np.arange(N), seen.astype(np.uint8), np.arange(D + 1))
+    return Table(filled, np.arange(N), seen.astype(np.uint8), np.arange(D + 1))
 
 
-def sums_of(table, Z, kernel):
+def sums_of(table, Z):
     """T = ZᵀX, ZᵀZ of each group of columns, and counts."""
     ones = Z.astype(float)
     seen = table.observed[table.pattern].astype(float)
     S = np.einsum("nk,nj,ng->gkj", ones, ones, seen)
-    return kernel.Sums(ones.T @ table.X, np.ascontiguousarray(S), ones.sum(axis=0))
+    return Sums(ones.T @ table.X, np.ascontiguousarray(S), ones.sum(axis=0))
 
 
-def some_factors(K, D, seed, kernel, nonnegative=True, scale=0.1):
+def some_factors(K, D, seed, nonnegative=True, scale=0.1):
     """A q(A) that fits nothing in particular."""
     rng = np.random.default_rng([seed, 99])
     mu = rng.normal(size=(K, D))
     width = scale * rng.uniform(0.5, 2.0, size=(K, D))
     mean, variance, _ = moments(mu, width, nonnegative)
-    return kernel.Factors(mu, width, np.array(mean), np.array(variance))
+    return Factors(mu, width, np.array(mean), np.array(variance))
 
 
 def row_values(table, Z, n, sums, factors, model):

@@ -8,8 +8,7 @@ from scipy.special import gammaln, logsumexp
 
 import feature_reference
 import ibp_reference as obvious
-from kplus.ibp import kernels_factors as tails
-from kplus.ibp import kernels_rows as ibp_sweep
+from kplus.ibp import kernels_factors as kernel
 from kplus.ibp.kernels_double_greedy import random_double_greedy
 from kplus.ibp.kernels_objective import objective
 from kplus.ibp.kernels_submodular import local_search
@@ -84,7 +83,7 @@ def test_ME_1_either_prior_leaves_the_same_bits(seed):
 def test_ME_3_moments_of_truncated_gaussians_also_in_the_tail(t):
     """Eqs. 16 and 17 as E[a] and E[a²] of mean −t and variance 1."""
     mean, variance, _ = obvious.moments(np.array([-t]), np.array([1.0]))
-    found = tails.truncated(t)
+    found = kernel.truncated(t)
     assert found[0] == pytest.approx(mean[0], rel=1e-11)
     assert found[1] + found[0] ** 2 == pytest.approx(variance[0] + mean[0] ** 2)
 
@@ -92,13 +91,13 @@ def test_ME_3_moments_of_truncated_gaussians_also_in_the_tail(t):
 @pytest.mark.parametrize("seed", range(3))
 def test_ME_3_each_update_raises_a_finite_bound(seed):
     X, Z, _ = obvious.planted(12, 5, 3, seed)
-    table = obvious.one_by_one(X, ibp_sweep)
-    sums = obvious.sums_of(table, Z, ibp_sweep)
-    factors = obvious.some_factors(3, 5, seed, ibp_sweep)
-    model = ibp_sweep.Model(*MODEL, True)
+    table = obvious.one_by_one(X)
+    sums = obvious.sums_of(table, Z)
+    factors = obvious.some_factors(3, 5, seed)
+    model = kernel.Model(*MODEL, True)
     bounds = [obvious.bound(X, Z, factors.mu, factors.scale, MODEL)]
     for _ in range(20):
-        ibp_sweep.update_factors(sums, table.starts, factors, model)
+        kernel.update_factors(sums, table.starts, factors, model)
         bounds.append(obvious.bound(X, Z, factors.mu, factors.scale, MODEL))
     assert np.isfinite(bounds).all()
     assert np.all(np.diff(bounds) >= -1e-10)
@@ -113,10 +112,10 @@ def row_problem(seed, N=6, D=4, K=5, spread=0.1):
     X, Z, _ = obvious.planted(N, D, K, seed)
     Z[:, :2] = 0
     Z[0, :2] = 1
-    table = obvious.one_by_one(X, ibp_sweep)
-    sums = obvious.sums_of(table, Z, ibp_sweep)
-    factors = obvious.some_factors(K, D, seed, ibp_sweep, scale=spread)
-    model = ibp_sweep.Model(*MODEL, True)
+    table = obvious.one_by_one(X)
+    sums = obvious.sums_of(table, Z)
+    factors = obvious.some_factors(K, D, seed, scale=spread)
+    model = kernel.Model(*MODEL, True)
     return X, Z, (table, Z, sums, factors, model)
 
 
@@ -143,8 +142,8 @@ def test_ME_5_as_printed_it_is_not():
     eta = np.array(
         [
             np.log(model.alpha)
-            + ibp_sweep.evidence_of_factors(
-                ibp_sweep.Factors(*(part[k : k + 1] for part in factors)), model
+            + kernel.evidence_of_factors(
+                kernel.Factors(*(part[k : k + 1] for part in factors)), model
             )
             for k in range(5)
         ]
@@ -199,12 +198,12 @@ def objectives(N, D, K, seed, converged, rows):
     """Row objectives on data as in section 3.6, after one sweep or converged."""
     X, _, _ = obvious.planted(N, D, K, seed, noise=1.0)
     fit = fitted(X, K, seed, max_iter=100 if converged else 1)
-    table = obvious.one_by_one(X, ibp_sweep)
-    model = ibp_sweep.Model(fit.noise_scale**2, fit.factor_scale**2, fit.alpha, True)
-    factors = ibp_sweep.Factors(
+    table = obvious.one_by_one(X)
+    model = kernel.Model(fit.noise_scale**2, fit.factor_scale**2, fit.alpha, True)
+    factors = kernel.Factors(
         *map(np.ascontiguousarray, (fit.mu, fit.scale, fit.mean, fit.variance))
     )
-    sums = ibp_sweep.Sums(np.empty(0), np.empty(0), counts(fit.Z))
+    sums = kernel.Sums(np.empty(0), np.empty(0), counts(fit.Z))
     for n in np.random.default_rng(seed).choice(N, rows, replace=False):
         yield eq_19(n, table, fit.Z, sums, factors, model)
 

@@ -9,7 +9,13 @@ from scipy.integrate import quad
 
 import ibp_reference as obvious
 from kplus.ibp import kernels_rows as kernel
-from kplus.ibp.kernels_factors import truncated
+from kplus.ibp.kernels_factors import (
+    Factors,
+    Model,
+    evidence_of_factors,
+    truncated,
+    update_factors,
+)
 
 PRIORS = pytest.mark.parametrize("nonnegative", [True, False])
 GAPS = pytest.mark.parametrize("gaps", [0.0, 0.3])
@@ -21,10 +27,10 @@ def problem(seed, N=6, D=4, K=3, gaps=0.0, nonnegative=True):
     Z[:, 0] = 0
     Z[seed % N, 0] = 1
     Z[0, 1] = Z[1, 1] = 1
-    table = obvious.one_by_one(X, kernel)
-    factors = obvious.some_factors(K, D, seed, kernel, nonnegative)
-    model = kernel.Model(0.3, 0.8, 1.7, nonnegative)
-    return X, Z, table, obvious.sums_of(table, Z, kernel), factors, model
+    table = obvious.one_by_one(X)
+    factors = obvious.some_factors(K, D, seed, nonnegative)
+    model = Model(0.3, 0.8, 1.7, nonnegative)
+    return X, Z, table, obvious.sums_of(table, Z), factors, model
 
 
 def plain_bound(X, Z, factors, model):
@@ -70,12 +76,12 @@ def test_truncated_moments_and_entropy(t):
     # −E ln q with ln q = −tx − x²/2 − ln ∫; twice as wide and as far, for the scale.
     entropy = log_mass + t * mean + 0.5 * (variance + mean**2)
     one = [np.array([[value]]) for value in (-2.0 * t, 4.0, 2.0 * mean, 4.0 * variance)]
-    model = kernel.Model(1.0, 3.0, 1.0, True)
+    model = Model(1.0, 3.0, 1.0, True)
     log_density = 0.5 * math.log(2.0 / (3.0 * math.pi)) - (
         4.0 * (variance + mean**2)
     ) / (2.0 * 3.0)
     expected = log_density + entropy + math.log(2.0)
-    evidence = kernel.evidence_of_factors(kernel.Factors(*one), model)
+    evidence = evidence_of_factors(Factors(*one), model)
     assert evidence == pytest.approx(expected, rel=1e-10, abs=1e-10)
 
 
@@ -98,7 +104,7 @@ def test_each_update_of_factors_raises_the_bound_to_an_optimum(seed, gaps, nonne
     )
     bounds = [plain_bound(X, Z, factors, model)]
     for _ in range(60):
-        kernel.update_factors(sums, table.starts, factors, model)
+        update_factors(sums, table.starts, factors, model)
         bounds.append(plain_bound(X, Z, factors, model))
     assert np.all(np.diff(bounds) >= -1e-10)
     assert bounds[1] > bounds[0]
@@ -113,12 +119,12 @@ def test_each_update_of_factors_raises_the_bound_to_an_optimum(seed, gaps, nonne
 
 @PRIORS
 def test_evidence_of_factors_is_prior_and_entropy(nonnegative):
-    factors = obvious.some_factors(3, 5, 1, kernel, nonnegative)
-    model = kernel.Model(0.3, 0.8, 1.7, nonnegative)
+    factors = obvious.some_factors(3, 5, 1, nonnegative)
+    model = Model(0.3, 0.8, 1.7, nonnegative)
     mean, variance, entropy = obvious.moments(factors.mu, factors.scale, nonnegative)
     prior = -0.5 * np.log(2.0 * np.pi * 0.8) + (math.log(2.0) if nonnegative else 0.0)
     expected = np.sum(prior - 0.5 * (mean**2 + variance) / 0.8 + entropy)
-    assert kernel.evidence_of_factors(factors, model) == pytest.approx(expected)
+    assert evidence_of_factors(factors, model) == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------- rows
@@ -143,7 +149,7 @@ def test_row_objective_differs_as_the_bound_does(seed, gaps, nonnegative):
 def test_row_objective_where_nothing_has_rows():
     X, Z, table, _, factors, model = problem(0)
     Z[:] = 0
-    sums = obvious.sums_of(table, Z, kernel)
+    sums = obvious.sums_of(table, Z)
     found, _ = obvious.row_values(table, Z, 2, sums, factors, model)
     truth = obvious.bounds_of_rows(X, Z, 2, factors.mu, factors.scale, model[:3])
     np.testing.assert_allclose(found - found[0], truth - truth[0], atol=1e-9)
@@ -176,7 +182,7 @@ def test_a_sweep_keeps_its_sums_and_raises_the_bound(
         now = plain_bound(X, Z, factors, model)
         assert now >= last - 1e-9
         last = now
-        afresh = obvious.sums_of(table, Z, kernel)
+        afresh = obvious.sums_of(table, Z)
         np.testing.assert_array_equal(sums.S, afresh.S)
         np.testing.assert_array_equal(sums.counts, afresh.counts)
         np.testing.assert_allclose(sums.T, afresh.T, atol=1e-12)
@@ -189,7 +195,7 @@ def test_a_row_takes_its_best_bits():
         mu, scale = factors.mu.copy(), factors.scale.copy()
         for n in range(5):
             truth = obvious.bounds_of_rows(X, Z, n, mu, scale, model[:3])
-            frozen = kernel.Factors(*(part.copy() for part in factors))
+            frozen = Factors(*(part.copy() for part in factors))
             schedule = kernel.Schedule(kernel.LOCAL_SEARCH, 1000, 0)
             kernel.sweep(table, np.array([n]), Z, sums, frozen, model, schedule)
             assert obvious.bound(X, Z, mu, scale, model[:3]) == pytest.approx(

@@ -1,7 +1,9 @@
 """Nonnegative factors: moments of a Gaussian cut off below zero, coordinate updates.
 
-Eqs. 14 to 17 of MEIBP.
+Eqs. 12 and 14 to 17 of MEIBP.
 """
+
+from collections import namedtuple
 
 import cython as cy
 import numpy as np
@@ -11,7 +13,28 @@ if cy.compiled:
 else:
     from numpy import exp, log, log1p, sqrt
 
-__all__ = ["entropy_cut", "erfcx", "excess", "refresh", "truncated"]
+__all__ = [
+    "FactorArrays",
+    "Factors",
+    "Model",
+    "SumArrays",
+    "Sums",
+    "erfcx",
+    "evidence_of_factor",
+    "evidence_of_factors",
+    "excess",
+    "refresh",
+    "truncated",
+    "update_factor",
+    "update_factors",
+]
+
+# T (K, D), S (G, K, K), counts (K,)
+Sums = namedtuple("Sums", "T S counts")
+# Parameters mu and scale (a variance) of q(A), its means and variances; (K, D) each
+Factors = namedtuple("Factors", "mu scale mean variance")
+# Variances of noise and factors; whether factors are confined to nonnegative values
+Model = namedtuple("Model", "noise spread alpha nonnegative")
 
 _FAR = cy.declare(cy.double, 50.0)  # beyond, hazard less t loses too many digits
 _NEAR = cy.declare(cy.double, -9.0)  # before, the cut changes nothing in float64
@@ -127,10 +150,10 @@ def truncated(t: cy.double) -> tuple[cy.double, cy.double]:
     return mean, 1.0 - mean * (mean + t)
 
 
-@cy.ccall
+@cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
+def _entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 
     For H(q(a)) of MEIBP Eq. 12. For t > 0 both hold t²/2, with opposite signs, and are
@@ -210,3 +233,132 @@ def refresh(
                     most = max(most, abs(new - old))
             _follow(T, S, starts, k, step)
     return most / sqrt(noise)
+
+
+# ---------------------------------------------------- as rows change, one after another
+
+
+@cy.final
+@cy.cclass
+class SumArrays:
+    """`Sums` for kernels."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.T = sums.T
+        self.S = sums.S
+        self.counts = sums.counts
+
+
+@cy.final
+@cy.cclass
+class FactorArrays:
+    """`Factors` and their `Model` for kernels."""
+
+    def __init__(self, factors: Factors, model: Model) -> None:
+        self.mu = factors.mu
+        self.scale = factors.scale
+        self.mean = factors.mean
+        self.variance = factors.variance
+        self.noise = model.noise
+        self.spread = model.spread
+        self.alpha = model.alpha
+        self.nonnegative = model.nonnegative
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _take_moments(
+    k: cy.Py_ssize_t,
+    start: cy.Py_ssize_t,
+    stop: cy.Py_ssize_t,
+    scale: cy.double,
+    factors: FactorArrays,
+) -> cy.void:
+    """Means and variances of the factors of one group of columns.
+
+    MEIBP Eqs. 16 and 17.
+    """
+    sigma: cy.double = sqrt(scale)
+    for d in range(start, stop):
+        factors.scale[k, d] = scale
+        if factors.nonnegative:
+            mean, variance = truncated(-factors.mu[k, d] / sigma)
+            factors.mean[k, d] = sigma * mean
+            factors.variance[k, d] = scale * variance
+        else:
+            factors.mean[k, d] = factors.mu[k, d]
+            factors.variance[k, d] = scale
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def update_factor(
+    k: cy.Py_ssize_t,
+    sums: SumArrays,
+    starts: cy.const[cy.longlong][::1],
+    factors: FactorArrays,
+) -> cy.void:
+    """Eqs. 14 and 15 for feature k, group by group of the columns."""
+    for g in range(starts.shape[0] - 1):
+        start: cy.Py_ssize_t = starts[g]
+        stop: cy.Py_ssize_t = starts[g + 1]
+        for d in range(start, stop):
+            factors.mu[k, d] = sums.T[k, d]
+        for j in range(sums.counts.shape[0]):
+            shared: cy.double = sums.S[g, k, j]
+            if j != k and shared != 0.0:
+                for d in range(start, stop):
+                    factors.mu[k, d] -= shared * factors.mean[j, d]
+        rho: cy.double = 1.0 / (sums.S[g, k, k] + factors.noise / factors.spread)
+        for d in range(start, stop):
+            factors.mu[k, d] *= rho
+        _take_moments(k, start, stop, rho * factors.noise, factors)
+
+
+def update_factors(
+    sums: Sums, starts: cy.const[cy.longlong][::1], factors: Factors, model: Model
+) -> None:
+    """One coordinate pass of q(A) over the features that some row has.
+
+    MEIBP Eqs. 14 to 17.
+    """
+    own, of_rows = FactorArrays(factors, model), SumArrays(sums)
+    with cy.nogil:
+        for k in range(of_rows.counts.shape[0]):
+            if of_rows.counts[k] > 0.0:
+                update_factor(k, of_rows, starts, own)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def evidence_of_factor(k: cy.Py_ssize_t, factors: FactorArrays) -> cy.double:
+    """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
+    constant: cy.double = 0.5 - 0.5 * log(factors.spread)
+    if factors.nonnegative:
+        constant += log(2.0)
+    total: cy.double = 0.0
+    for d in range(factors.mu.shape[1]):
+        scale: cy.double = factors.scale[k, d]
+        mean: cy.double = factors.mean[k, d]
+        square: cy.double = mean * mean + factors.variance[k, d]
+        total += constant + 0.5 * (log(scale) - square / factors.spread)
+        if factors.nonnegative:
+            sigma: cy.double = sqrt(scale)
+            total += _entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
+    return total
+
+
+def evidence_of_factors(factors: Factors, model: Model) -> float:
+    """Σ_kd E[ln p(a_kd)] + H(q(a_kd)).
+
+    Σ η_k of MEIBP Eqs. 10 and 12, without ln α.
+    """
+    own = FactorArrays(factors, model)
+    total: cy.double = 0.0
+    with cy.nogil:
+        for k in range(own.mu.shape[0]):
+            total += evidence_of_factor(k, own)
+    return total

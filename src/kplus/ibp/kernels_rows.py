@@ -14,12 +14,19 @@ from collections import namedtuple
 import cython as cy
 import numpy as np
 
+from kplus.ibp.kernels_factors import Factors, Model, Sums
+
 if cy.compiled:
     from cython.cimports.kplus.ibp.kernels_double_greedy import (
         double_greedy,
         random_double_greedy,
     )
-    from cython.cimports.kplus.ibp.kernels_factors import entropy_cut, truncated
+    from cython.cimports.kplus.ibp.kernels_factors import (
+        FactorArrays,
+        SumArrays,
+        evidence_of_factor,
+        update_factor,
+    )
     from cython.cimports.kplus.ibp.kernels_objective import (
         Objective,
         keep_better,
@@ -27,13 +34,18 @@ if cy.compiled:
         sums_beside_diagonal,
     )
     from cython.cimports.kplus.ibp.kernels_submodular import local_search
-    from cython.cimports.libc.math import NAN, log, sqrt
+    from cython.cimports.libc.math import NAN, log
 else:
-    from numpy import log, sqrt
+    from numpy import log
     from numpy import nan as NAN
 
     from kplus.ibp.kernels_double_greedy import double_greedy, random_double_greedy
-    from kplus.ibp.kernels_factors import entropy_cut, truncated
+    from kplus.ibp.kernels_factors import (
+        FactorArrays,
+        SumArrays,
+        evidence_of_factor,
+        update_factor,
+    )
     from kplus.ibp.kernels_objective import (
         Objective,
         keep_better,
@@ -46,71 +58,32 @@ __all__ = [
     "DOUBLE_GREEDY",
     "LOCAL_SEARCH",
     "RANDOM_DOUBLE_GREEDY",
-    "Factors",
-    "Model",
     "Schedule",
-    "Sums",
     "Table",
-    "evidence_of_factors",
     "row_objective",
     "sweep",
-    "update_factors",
 ]
 
 LOCAL_SEARCH, DOUBLE_GREEDY, RANDOM_DOUBLE_GREEDY = 0, 1, 2
 
 # X (N, D), 0 where missing; pattern (N,); observed (P, G); starts (G + 1,) of groups
 Table = namedtuple("Table", "X pattern observed starts")
-# T (K, D), S (G, K, K), counts (K,)
-Sums = namedtuple("Sums", "T S counts")
-# Parameters mu and scale (a variance) of q(A), its means and variances; (K, D) each
-Factors = namedtuple("Factors", "mu scale mean variance")
-# Variances of noise and factors; whether factors are confined to nonnegative values
-Model = namedtuple("Model", "noise spread alpha nonnegative")
-
 # How rows are visited: by which maximizer, factors after how many changed rows
 Schedule = namedtuple("Schedule", "maximizer refresh seed")
 
-_LOG_2PI = cy.declare(cy.double, np.log(2.0 * np.pi))
 _ROOM = 2**23  # numbers kept in Gram matrices: 64 MB
-
-
-# --------------------------------------------------------- the same, as kernels take it
 
 
 @cy.final
 @cy.dataclasses.dataclass(eq=False, repr=False)
 @cy.cclass
 class _Table:
+    """`Table` for kernels."""
+
     X: cy.const[cy.double][:, ::1]
     pattern: cy.const[cy.longlong][::1]
     observed: cy.const[cy.uchar][:, ::1]
     starts: cy.const[cy.longlong][::1]
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class _Sums:
-    T: cy.double[:, ::1]
-    S: cy.double[:, :, ::1]
-    counts: cy.double[::1]
-
-
-@cy.final
-@cy.dataclasses.dataclass(eq=False, repr=False)
-@cy.cclass
-class _Factors:
-    """`Factors` and their `Model`."""
-
-    mu: cy.double[:, ::1]
-    scale: cy.double[:, ::1]
-    mean: cy.double[:, ::1]
-    variance: cy.double[:, ::1]
-    noise: cy.double
-    spread: cy.double
-    alpha: cy.double
-    nonnegative: cy.bint
 
 
 @cy.final
@@ -142,108 +115,6 @@ def _make_grams(P: int, K: int, room: int) -> _Grams:
     )
 
 
-# -------------------------------------------------------------------------- the factors
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _take_moments(
-    k: cy.Py_ssize_t,
-    start: cy.Py_ssize_t,
-    stop: cy.Py_ssize_t,
-    scale: cy.double,
-    factors: _Factors,
-) -> cy.void:
-    """Means and variances of the factors of one group of columns.
-
-    MEIBP Eqs. 16 and 17.
-    """
-    sigma: cy.double = sqrt(scale)
-    for d in range(start, stop):
-        factors.scale[k, d] = scale
-        if factors.nonnegative:
-            mean, variance = truncated(-factors.mu[k, d] / sigma)
-            factors.mean[k, d] = sigma * mean
-            factors.variance[k, d] = scale * variance
-        else:
-            factors.mean[k, d] = factors.mu[k, d]
-            factors.variance[k, d] = scale
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _update_factor(
-    k: cy.Py_ssize_t,
-    sums: _Sums,
-    starts: cy.const[cy.longlong][::1],
-    factors: _Factors,
-) -> cy.void:
-    """Eqs. 14 and 15 for feature k, group by group of the columns."""
-    for g in range(starts.shape[0] - 1):
-        start: cy.Py_ssize_t = starts[g]
-        stop: cy.Py_ssize_t = starts[g + 1]
-        for d in range(start, stop):
-            factors.mu[k, d] = sums.T[k, d]
-        for j in range(sums.counts.shape[0]):
-            shared: cy.double = sums.S[g, k, j]
-            if j != k and shared != 0.0:
-                for d in range(start, stop):
-                    factors.mu[k, d] -= shared * factors.mean[j, d]
-        rho: cy.double = 1.0 / (sums.S[g, k, k] + factors.noise / factors.spread)
-        for d in range(start, stop):
-            factors.mu[k, d] *= rho
-        _take_moments(k, start, stop, rho * factors.noise, factors)
-
-
-def update_factors(
-    sums: Sums, starts: cy.const[cy.longlong][::1], factors: Factors, model: Model
-) -> None:
-    """One coordinate pass of q(A) over the features that some row has.
-
-    MEIBP Eqs. 14 to 17.
-    """
-    own, of_rows = _Factors(*factors, *model), _Sums(*sums)
-    with cy.nogil:
-        for k in range(of_rows.counts.shape[0]):
-            if of_rows.counts[k] > 0.0:
-                _update_factor(k, of_rows, starts, own)
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _evidence_of_factor(k: cy.Py_ssize_t, factors: _Factors) -> cy.double:
-    """E[ln p(a)] + H(q(a)) of feature k: η of Eq. 12 without ln α."""
-    constant: cy.double = 0.5 - 0.5 * log(factors.spread)
-    if factors.nonnegative:
-        constant += log(2.0)
-    total: cy.double = 0.0
-    for d in range(factors.mu.shape[1]):
-        scale: cy.double = factors.scale[k, d]
-        mean: cy.double = factors.mean[k, d]
-        square: cy.double = mean * mean + factors.variance[k, d]
-        total += constant + 0.5 * (log(scale) - square / factors.spread)
-        if factors.nonnegative:
-            sigma: cy.double = sqrt(scale)
-            total += entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
-    return total
-
-
-def evidence_of_factors(factors: Factors, model: Model) -> float:
-    """Σ_kd E[ln p(a_kd)] + H(q(a_kd)).
-
-    Σ η_k of MEIBP Eqs. 10 and 12, without ln α.
-    """
-    own = _Factors(*factors, *model)
-    total: cy.double = 0.0
-    with cy.nogil:
-        for k in range(own.mu.shape[0]):
-            total += _evidence_of_factor(k, own)
-    return total
-
-
 # ------------------------------------------------------------------- what rows maximise
 
 
@@ -272,7 +143,7 @@ def _renew_feature(
     k: cy.Py_ssize_t,
     s: cy.Py_ssize_t,
     table: _Table,
-    factors: _Factors,
+    factors: FactorArrays,
     grams: _Grams,
 ) -> cy.void:
     """Row and column k of a pattern's Q = ΦΦᵀ/σ², and (E‖a_k‖² − ‖Φ_k‖²)/σ².
@@ -302,7 +173,7 @@ def _renew_feature(
 @cy.nogil
 @cy.exceptval(check=False)
 def _gram_of(
-    p: cy.Py_ssize_t, table: _Table, factors: _Factors, grams: _Grams
+    p: cy.Py_ssize_t, table: _Table, factors: FactorArrays, grams: _Grams
 ) -> cy.Py_ssize_t:
     """Bring the Gram matrix of a pattern up to date; return in which slot it is.
 
@@ -335,7 +206,7 @@ def _fill_objective(
     table: _Table,
     Z: cy.const[cy.uchar][:, ::1],
     counts: cy.const[cy.double][::1],
-    factors: _Factors,
+    factors: FactorArrays,
     grams: _Grams,
 ) -> cy.void:
     """The objective of row n given all else.
@@ -353,7 +224,7 @@ def _fill_objective(
         if others <= 0.0:
             f.fresh[k] = 1
             if grams.eta[k] != grams.eta[k]:
-                grams.eta[k] = _evidence_of_factor(k, factors)
+                grams.eta[k] = evidence_of_factor(k, factors)
             prior = log(factors.alpha / N) + grams.eta[k]
         else:
             f.fresh[k] = 0
@@ -379,7 +250,7 @@ def row_objective(
     """
     f = Objective(Z.shape[1])
     grams: _Grams = _make_grams(1, Z.shape[1], _ROOM)
-    own = _Factors(*factors, *model)
+    own = FactorArrays(factors, model)
     _fill_objective(f, n, _Table(*table), Z, counts, own, grams)
     return f
 
@@ -395,7 +266,7 @@ def _account(
     was: cy.const[cy.uchar][::1],
     Z: cy.const[cy.uchar][:, ::1],
     table: _Table,
-    sums: _Sums,
+    sums: SumArrays,
     touched: cy.uchar[::1],
 ) -> cy.void:
     """Let the sums follow a change of row n's bits; note which features it touches.
@@ -426,9 +297,9 @@ def _account(
 @cy.exceptval(check=False)
 def _refresh(
     touched: cy.uchar[::1],
-    sums: _Sums,
+    sums: SumArrays,
     starts: cy.const[cy.longlong][::1],
-    factors: _Factors,
+    factors: FactorArrays,
     grams: _Grams,
 ) -> cy.void:
     """Update the factors of touched features, unless no row has them any more.
@@ -437,7 +308,7 @@ def _refresh(
     """
     for k in range(touched.shape[0]):
         if touched[k] and sums.counts[k] > 0.0:
-            _update_factor(k, sums, starts, factors)
+            update_factor(k, sums, starts, factors)
             grams.version[k] += 1
             grams.eta[k] = NAN
         touched[k] = 0
@@ -465,7 +336,7 @@ def sweep(
         Number of bits of Z that changed.
     """
     K = Z.shape[1]
-    rows, of_rows, own = _Table(*table), _Sums(*sums), _Factors(*factors, *model)
+    rows, of_rows, own = _Table(*table), SumArrays(sums), FactorArrays(factors, model)
     grams: _Grams = _make_grams(len(table.observed), K, room)
     f = Objective(K)
     was: cy.uchar[::1] = np.empty(K, np.uint8)

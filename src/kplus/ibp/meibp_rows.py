@@ -8,12 +8,19 @@ import numpy as np
 from kplus.core.job import Job
 from kplus.core.types import Array, Callback, IntArray, PassInfo
 from kplus.engine.blas import SINGLE_THREAD
-from kplus.ibp import kernels_rows as kernel
+from kplus.ibp import kernels_rows
 from kplus.ibp.factors import (
     Factors,
     GaussianFactors,
     TruncatedFactors,
     truncated_moments,
+)
+from kplus.ibp.kernels_factors import Factors as RowFactors
+from kplus.ibp.kernels_factors import (
+    Model,
+    Sums,
+    evidence_of_factors,
+    update_factors,
 )
 from kplus.ibp.kernels_submodular import rows_local_search
 from kplus.ibp.meibp_model import IBPParams, renumbered, sums_of
@@ -35,9 +42,9 @@ __all__ = [
 ]
 
 _MAXIMIZERS = {
-    "local_search": kernel.LOCAL_SEARCH,
-    "double_greedy": kernel.RANDOM_DOUBLE_GREEDY,
-    "deterministic_double_greedy": kernel.DOUBLE_GREEDY,
+    "local_search": kernels_rows.LOCAL_SEARCH,
+    "double_greedy": kernels_rows.RANDOM_DOUBLE_GREEDY,
+    "deterministic_double_greedy": kernels_rows.DOUBLE_GREEDY,
 }
 _LEAST_NOISE = 1e-12  # of the mean square: less is rounding
 
@@ -198,7 +205,7 @@ class _State:
         filled = np.where(missing, 0.0, X)
         self.gaps = gaps = Gaps.of(missing)
         self.columns = np.argsort(gaps.group, kind="stable")
-        self.table = kernel.Table(
+        self.table = kernels_rows.Table(
             np.ascontiguousarray(filled[:, self.columns]),
             gaps.pattern,
             gaps.known.astype(np.uint8),
@@ -207,17 +214,17 @@ class _State:
         self.squares = float(np.vdot(filled, filled))
         self.Z = np.array(start.Z, dtype=np.uint8, order="C")
         mean = np.ascontiguousarray(start.mean[:, self.columns], dtype=np.float64)
-        self.factors = kernel.Factors(*(mean.copy() for _ in range(4)))
+        self.factors = RowFactors(*(mean.copy() for _ in range(4)))
         self.sums = self._sums()
         self.model = self._first_model(start)
         self._drop_empty()
-        kernel.update_factors(*self._parts())
+        update_factors(*self._parts())
 
-    def _sums(self) -> kernel.Sums:
+    def _sums(self) -> Sums:
         Z = self.Z.astype(np.float64)
-        return kernel.Sums(Z.T @ self.table.X, self.gaps.gram(Z), Z.sum(axis=0))
+        return Sums(Z.T @ self.table.X, self.gaps.gram(Z), Z.sum(axis=0))
 
-    def _first_model(self, start: RowStart) -> kernel.Model:
+    def _first_model(self, start: RowStart) -> Model:
         """Given scales; or half the deviation of the data for the noise."""
         settings, K = self.settings, self.Z.shape[1]
         total = float(self.table.X.sum())
@@ -231,14 +238,14 @@ class _State:
             noise = settings.noise_scale**2
         if settings.factor_scale is not None:
             spread = settings.factor_scale**2
-        return kernel.Model(
+        return Model(
             float(noise),
             float(spread) or 1.0,
             float(settings.alpha or alpha),
             settings.nonnegative,
         )
 
-    def _parts(self) -> tuple[kernel.Sums, IntArray, kernel.Factors, kernel.Model]:
+    def _parts(self) -> tuple[Sums, IntArray, RowFactors, Model]:
         return self.sums, self.table.starts, self.factors, self.model
 
     def _drop_empty(self) -> None:
@@ -247,10 +254,10 @@ class _State:
             return
         T, S, counts = self.sums
         self.Z = np.ascontiguousarray(self.Z[:, keep])
-        self.sums = kernel.Sums(
+        self.sums = Sums(
             T[keep], np.ascontiguousarray(S[:, keep][:, :, keep]), counts[keep]
         )
-        self.factors = kernel.Factors(*(part[keep] for part in self.factors))
+        self.factors = RowFactors(*(part[keep] for part in self.factors))
 
     def sweep(self, rng: np.random.Generator) -> int:
         """Visit all rows, drop empty features; return the number of changed bits."""
@@ -258,12 +265,12 @@ class _State:
         if K == 0:
             return 0
         order = rng.permutation(N) if self.settings.shuffle else np.arange(N)
-        schedule = kernel.Schedule(
+        schedule = kernels_rows.Schedule(
             _MAXIMIZERS[self.settings.maximizer],
             self.settings.refresh,
             int(rng.integers(2**62)),
         )
-        bits = kernel.sweep(
+        bits = kernels_rows.sweep(
             self.table,
             order,
             self.Z,
@@ -279,7 +286,7 @@ class _State:
         """All factors once, then the scales and alpha that are to be inferred."""
         K = self.Z.shape[1]
         if K:
-            kernel.update_factors(*self._parts())
+            update_factors(*self._parts())
         noise, spread, alpha, nonnegative = self.model
         if self.settings.noise_scale is None:
             noise = max(self.error() / self.gaps.observed, self.least_noise)
@@ -287,7 +294,7 @@ class _State:
             spread = float(np.mean(self.factors.mean**2 + self.factors.variance))
         if self.settings.alpha is None and K:
             alpha = K / harmonic(len(self.Z))
-        self.model = kernel.Model(noise, spread, alpha, nonnegative)
+        self.model = Model(noise, spread, alpha, nonnegative)
 
     def error(self) -> float:
         """E‖X − ZA‖² over the observed entries."""
@@ -304,7 +311,7 @@ class _State:
         noise = self.model.noise
         fit = self.gaps.observed * np.log(2.0 * np.pi * noise) + self.error() / noise
         prior = log_prior(self.sums.counts, len(self.Z), self.model.alpha)
-        factors = kernel.evidence_of_factors(self.factors, self.model)
+        factors = evidence_of_factors(self.factors, self.model)
         return float(prior + factors - 0.5 * fit)
 
     def result(
