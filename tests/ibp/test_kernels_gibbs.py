@@ -294,6 +294,20 @@ def test_evidence_of_a_feature(e):
     assert found == pytest.approx(np.log(value), rel=1e-6)
 
 
+@pytest.mark.parametrize("scale", [0.1, 3.0, 30.0])
+def test_evidence_of_many_columns_is_the_sum_of_theirs(scale):
+    """Where products of them would be beyond a float64, too."""
+    e = scale * np.random.default_rng(0).normal(size=3000)
+    one, all_of_them = (observe(np.ones((1, D))) for D in (1, len(e)))
+    parts = [
+        evidence_of_feature(e[d : d + 1], 0.7, 1.9, one.table(one.X), 0)
+        for d in range(len(e))
+    ]
+    table = all_of_them.table(all_of_them.X)
+    found = evidence_of_feature(e, 0.7, 1.9, table, 0)
+    assert found == pytest.approx(sum(parts), rel=1e-10)
+
+
 def many_numbers(now, others, error, spread, law, width, out, rng):
     draws = Draws(rng)
     for i in range(len(out)):

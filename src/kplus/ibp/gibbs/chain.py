@@ -120,6 +120,7 @@ class Chain:
         if not 0 <= value["K"] <= sizes["C"]:
             raise CheckpointError(f"the chain has {value['K']} features")
         self.Z, self.K, self.counts = value["Z"], value["K"], value["counts"]
+        self.Z[:, self.K :] = 0  # as kernels expect
         self.scales, self.log_joint = value["scales"], value["log_joint"]
         self._restore(value)
 

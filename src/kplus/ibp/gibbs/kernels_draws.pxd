@@ -17,7 +17,7 @@ cdef class Law:
     cdef bint enumerate_new
 
 cpdef bint bit_is_on(double log_odds, Draws draws) noexcept nogil
-cpdef void shuffle(Py_ssize_t[::1] order, Py_ssize_t K, Draws draws) noexcept nogil
+cdef void shuffle(Py_ssize_t[::1] order, Py_ssize_t K, Draws draws) noexcept nogil
 cdef long long count_singles(const unsigned char[:, ::1] Z, Py_ssize_t n, const long long[::1] counts, Py_ssize_t K) noexcept nogil
 cdef void move_last_bits(unsigned char[:, ::1] Z, Py_ssize_t n, Py_ssize_t k, Py_ssize_t last) noexcept nogil
 cpdef long long draw_number(long long now, long long others, double error, double spread, Law law, Py_ssize_t width, Draws draws) noexcept nogil

@@ -90,7 +90,7 @@ def bit_is_on(log_odds: cy.double, draws: Draws) -> cy.bint:
     return u * (1.0 + exp(-log_odds)) < 1.0
 
 
-@cy.ccall
+@cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
 def shuffle(order: cy.Py_ssize_t[::1], K: cy.Py_ssize_t, draws: Draws) -> cy.void:
