@@ -122,24 +122,21 @@ def _score_tile(
     codes: cy.const[cy.longlong][:, ::1],
     start: cy.Py_ssize_t,
     tables: cy.const[cy.double][:, ::1],
-    shares: cy.const[cy.double][::1],
     scores: cy.double[:, ::1],
 ) -> cy.void:
-    """scores = shares + numbers·(first rows of tables) + looked-up rows of tables.
+    """scores = numbers·(first rows of tables) + looked-up rows of tables.
 
     Of the rows from `start` on, as many as there is room for.
     """
-    width, K = numbers.shape[1], shares.shape[0]
+    width = numbers.shape[1]
     if width > 0:
         product(numbers[start:], tables[:width], scores.shape[0], scores)
     else:
         scores[:] = 0.0
     for n in range(scores.shape[0]):
-        for k in range(K):
-            scores[n, k] += shares[k]
         for q in range(codes.shape[1]):
             entry = width + codes[start + n, q]
-            for k in range(K):
+            for k in range(tables.shape[1]):
                 scores[n, k] += tables[entry, k]
 
 
@@ -159,7 +156,10 @@ def score_rows(
         for tile in range((N + T - 1) // T):
             start = tile * T
             stop = min(start + T, N)
-            _score_tile(numbers, codes, start, tables, shares, scores[start:stop])
+            _score_tile(numbers, codes, start, tables, scores[start:stop])
+            for n in range(start, stop):
+                for k in range(shares.shape[0]):
+                    scores[n, k] += shares[k]
 
 
 @cy.cfunc
@@ -179,13 +179,14 @@ def move_rows(
     for tile in range((N + T - 1) // T):
         start = tile * T
         stop = min(start + T, N)
-        _score_tile(numbers, codes, start, tables, shares, scores[: stop - start])
+        _score_tile(numbers, codes, start, tables, scores[: stop - start])
         for n in range(start, stop):
             best: cy.longlong = 0
-            highest: cy.double = scores[n - start, 0]
+            highest: cy.double = scores[n - start, 0] + shares[0]
             for k in range(1, shares.shape[0]):
-                if scores[n - start, k] > highest:
-                    best, highest = k, scores[n - start, k]
+                score: cy.double = scores[n - start, k] + shares[k]
+                if score > highest:
+                    best, highest = k, score
             changed += labels[n] != best
             labels[n] = best
     return changed
