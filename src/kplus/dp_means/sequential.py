@@ -263,17 +263,18 @@ class CollapsedModel(_Sequential):
             tally.moved = block.n_rows
             return tally, Labels(placed)
         K, capacity = params.K, params.K + block.n_rows
+        refs = _with_capacity(params.refs, capacity)
         live = Live(
             _with_capacity(params.members, capacity),
             _with_capacity(params.counts, capacity),
             _with_capacity(params.centers, capacity),
-            _with_capacity(params.refs, capacity),
+            refs,
         )
         labels = local.labels.copy()
         K, moved = collapsed_pass(
             Y, weights, live, K, self.penalty, float(self.max_clusters), labels
         )
-        tally = _tally(Y, weights, labels, live.refs[:K], live.refs[params.K : K])
+        tally = _tally(Y, weights, labels, refs[:K], refs[params.K : K])
         tally.moved = moved
         return tally, Labels(labels)
 
