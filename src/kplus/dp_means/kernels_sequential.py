@@ -55,6 +55,10 @@ def _sq_dists(
 
     `out` has room for three numbers more.
     """
+    if Y.shape[1] < 32:
+        for k in range(K):
+            out[k] = _sq_dist(Y, i, C, k)
+        return
     for k in range(0, K, 4):
         k1, k2, k3 = min(k + 1, K - 1), min(k + 2, K - 1), min(k + 3, K - 1)
         s0: cy.double = 0.0
