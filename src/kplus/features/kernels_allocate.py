@@ -17,6 +17,7 @@ if cy.compiled:
         add_product_of_transposed,
     )
     from cython.cimports.kplus.features.kernels_row import (
+        CLEAR,
         Search,
         decode,
         factor_into,
@@ -32,14 +33,20 @@ else:
         add_product_of_rows,
         add_product_of_transposed,
     )
-    from kplus.features.kernels_row import Search, decode, factor_into, flip, prepare
+    from kplus.features.kernels_row import (
+        CLEAR,
+        Search,
+        decode,
+        factor_into,
+        flip,
+        prepare,
+    )
 
 __all__ = ["Allocated", "allocate_rows"]
 
 # Rows whose residuals stay in the cache: no power of two, or columns would collide.
 _TILE = cy.declare(cy.Py_ssize_t, 120)
 _FEW = cy.declare(cy.Py_ssize_t, 16)  # features: rows are flipped side by side
-_CLEAR = cy.declare(cy.double, 1.0 - 1e-6)  # what is certain is by so much no tie
 
 
 @cy.final
@@ -188,11 +195,7 @@ def _length(x: cy.const[cy.double][:, ::1], n: cy.Py_ssize_t) -> cy.double:
 @cy.nogil
 @cy.exceptval(check=False)
 def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
-    """Note and count the rows for which another z may be as good.
-
-    With Rᵀy = Ar, as in `decode`: to flip bit i and keep those behind it costs at least
-    (y_i ± R_ii)² instead of Σ_j≤i y_j². If that is more for every i, none is flipped.
-    """
+    """Note and count the rows for which another z may be as good, see `is_certain`."""
     for n in range(m):
         tile.least[0, n] = 0.0
         tile.best[0, n] = 0.0
@@ -208,7 +211,7 @@ def _uncertain(tile: _Tile, m: cy.Py_ssize_t, search: Search) -> cy.Py_ssize_t:
                 tile.y[i, n] -= f * tile.y[j, n]
         for n in range(m):
             y: cy.double = tile.y[i, n] * scale
-            room: cy.double = own * (_CLEAR * own - (2.0 - 4.0 * tile.ones[k, n]) * y)
+            room: cy.double = own * (CLEAR * own - (2.0 - 4.0 * tile.ones[k, n]) * y)
             tile.best[0, n] += 0.0 if tile.least[0, n] < room else 1.0
             tile.least[0, n] += y * y
             tile.y[i, n] = y

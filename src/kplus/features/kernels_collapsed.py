@@ -22,7 +22,6 @@ if cy.compiled:
         choose_by_pairs,
         choose_of_all,
         clearly_below,
-        times,
     )
 else:
     from kplus.features.kernels_columns import Fit, fit_to
@@ -33,7 +32,6 @@ else:
         choose_by_pairs,
         choose_of_all,
         clearly_below,
-        times,
     )
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve"]
@@ -85,10 +83,20 @@ def _take_out(
     H₋ = H + scale hhᵀ.
     """
     K, D = fit.A.shape[0], fit.A.shape[1]
-    room: cy.double = 1.0 - work.weight * times(fit.H, work.z, work.h)
+    for i in range(K):
+        work.h[i] = 0.0
+        work.ar[i] = 0.0
+    for j in range(K):
+        z: cy.double = work.z[j]
+        for i in range(K):
+            work.h[i] += z * fit.H[j, i]
+            work.ar[i] += z * fit.G[j, i]
+    held: cy.double = 0.0
+    for i in range(K):
+        held += work.z[i] * work.h[i]
+    room: cy.double = 1.0 - work.weight * held
     if room < _ALONE:
         return False
-    times(fit.G, work.z, work.ar)
     along: cy.double = work.xx  # r·x
     rr: cy.double = work.xx
     for i in range(K):
@@ -179,7 +187,14 @@ def _put_back(
         if work.z[k] > 0.0:
             for d in range(D):
                 work.r[d] -= fit.A[k, d]
-    held: cy.double = times(work.H, work.z, work.h)
+    for k in range(K):
+        work.h[k] = 0.0
+    for j in range(K):
+        for k in range(K):
+            work.h[k] += work.z[j] * work.H[j, k]
+    held: cy.double = 0.0
+    for k in range(K):
+        held += work.z[k] * work.h[k]
     scale: cy.double = work.weight / (1.0 + work.weight * held)
     rr: cy.double = 0.0
     for d in range(D):

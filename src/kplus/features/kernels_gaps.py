@@ -13,6 +13,7 @@ if cy.compiled:
         decode,
         factor_into,
         flip,
+        is_certain,
         prepare,
     )
     from cython.cimports.kplus.linear.kernels_products import row_dot
@@ -26,6 +27,7 @@ else:
         decode,
         factor_into,
         flip,
+        is_certain,
         prepare,
     )
     from kplus.linear.kernels_products import row_dot
@@ -135,19 +137,25 @@ def _choose(
     """The signs and the residual of a row: flips, then the best of all patterns."""
     K = A.shape[0]
     for k in range(K):
-        search.signs[k] = 1.0 if exact else 1.0 - 2.0 * before[n, k]
+        search.signs[k] = 1.0 - 2.0 * before[n, k]
     _residual(A, search, row)
     helps = _products(A, search, row)
     if not (helps or exact):
         return
     _gram(A, search, row)
-    if helps:
-        flip(sqrt(row_dot(row.r, 1, row.r, 1)), search)
+    if exact:
+        factor_into(search)
+        if is_certain(search):
+            return
+        for k in range(K):
+            search.signs[k] = 1.0
         _residual(A, search, row)
         _products(A, search, row)
+    flip(sqrt(row_dot(row.r, 1, row.r, 1)), search)
+    _residual(A, search, row)
     if not exact:
         return
-    factor_into(search)
+    _products(A, search, row)
     short = decode(search, most_steps)
     for k in range(K):
         if search.flips[k]:

@@ -20,7 +20,6 @@ cdef class Work:
     cdef double top
     cdef double bottom
 
-cdef double times(const double[:, ::1] M, const double[::1] z, double[::1] out) noexcept nogil
 cdef double clearly_below(double cost, double xx) noexcept nogil
 cdef void choose_by_flips(Work work, Py_ssize_t locked) noexcept nogil
 cdef void choose_by_pairs(Work work, Py_ssize_t locked) noexcept nogil

@@ -18,7 +18,6 @@ __all__ = [
     "choose_by_pairs",
     "choose_of_all",
     "clearly_below",
-    "times",
 ]
 
 
@@ -47,28 +46,6 @@ class Work:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def times(
-    M: cy.const[cy.double][:, ::1],
-    z: cy.const[cy.double][::1],
-    out: cy.double[::1],
-) -> cy.double:
-    """out = Mz for a symmetric M; return zMz."""
-    K = z.shape[0]
-    total: cy.double = 0.0
-    for i in range(K):
-        out[i] = 0.0
-    for j in range(K):
-        if z[j] > 0.0:
-            for i in range(K):
-                out[i] += M[j, i]
-    for i in range(K):
-        total += z[i] * out[i]
-    return total
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
 def clearly_below(cost: cy.double, xx: cy.double) -> cy.double:
     """What a cost must fall below to be lower by more than rounding.
 
@@ -83,10 +60,22 @@ def clearly_below(cost: cy.double, xx: cy.double) -> cy.double:
 @cy.exceptval(check=False)
 def _weigh(work: Work) -> cy.void:
     """Top and bottom of z as it stands, with Gz and Hz."""
-    work.bottom = 1.0 + work.weight * times(work.H, work.z, work.hz)
-    work.top = work.xx + times(work.G, work.z, work.gz)
-    for k in range(work.z.shape[0]):
-        work.top -= 2.0 * work.z[k] * work.b[k]
+    K = work.z.shape[0]
+    for i in range(K):
+        work.gz[i] = 0.0
+        work.hz[i] = 0.0
+    for j in range(K):
+        z: cy.double = work.z[j]
+        for i in range(K):
+            work.gz[i] += z * work.G[j, i]
+            work.hz[i] += z * work.H[j, i]
+    top: cy.double = work.xx
+    held: cy.double = 0.0
+    for i in range(K):
+        top += work.z[i] * (work.gz[i] - 2.0 * work.b[i])
+        held += work.z[i] * work.hz[i]
+    work.top = top
+    work.bottom = 1.0 + work.weight * held
 
 
 @cy.cfunc

@@ -1,3 +1,5 @@
+cdef double CLEAR
+
 cdef class Search:
     cdef const double[:, ::1] G
     cdef double[::1] ar
@@ -20,3 +22,4 @@ cdef void prepare(Search search) noexcept nogil
 cdef void flip(double length, Search search) noexcept nogil
 cdef void factor_into(Search search) noexcept nogil
 cdef bint decode(Search search, Py_ssize_t most_steps) noexcept nogil
+cdef bint is_certain(Search search) noexcept nogil

@@ -8,7 +8,10 @@ if cy.compiled:
 else:
     from numpy import fabs, sqrt
 
-__all__ = ["Search", "decode", "factor", "factor_into", "flip", "prepare"]
+__all__ = ["Search", "decode", "factor", "factor_into", "flip", "is_certain", "prepare"]
+
+
+CLEAR = 1.0 - 1e-6  # what is certain is by so much no tie
 
 
 @cy.final
@@ -150,6 +153,27 @@ def _centre(search: Search) -> cy.double:
         for j in range(i + 1, K):
             search.centres[last, j] -= search.R[i, j] * value
     return total
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def is_certain(search: Search) -> cy.bint:
+    """Whether no other z is as good: the first branches of `decode` end at once.
+
+    With Rᵀy = Ar, to flip bit i and keep those behind it costs at least (y_i ± R_ii)²
+    instead of Σ_j≤i y_j². If that is more for every i, none is flipped.
+    """
+    K = search.ar.shape[0]
+    _centre(search)
+    below: cy.double = 0.0
+    for i in range(K):
+        y: cy.double = search.centres[K - 1, i]
+        own: cy.double = search.R[i, i]
+        if not below < own * (CLEAR * own - 2.0 * search.ordered[i] * y):
+            return False
+        below += y * y
+    return True
 
 
 @cy.cfunc

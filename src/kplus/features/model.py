@@ -155,10 +155,12 @@ class FeatureModel:
             T=T,
             error=error,
             weight=float(weights.sum()),
-            counts=weights @ Z,
+            counts=weights @ Z if S.ndim == 3 else np.diag(S).copy(),
             changed=n if local is None else changed,
             candidates=self._candidates(errors * weights, X, Z, params, block.start),
         )
+        if local is not None and changed == 0:
+            return sums, local
         return sums, Allocation.of(Z)
 
     def _candidates(
