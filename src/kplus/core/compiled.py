@@ -53,9 +53,9 @@ def level() -> str:
     )
     if not wanted:
         warnings.warn(
-            "kplus was installed without a C compiler: its kernels run as plain Python, "
-            "a hundred times slower than they could. Install a compiler (gcc, clang, "
-            "Visual Studio) and then kplus again.",
+            "kplus was installed without a C compiler: its kernels run as plain "
+            "Python, a hundred times slower than they could. Install a compiler "
+            "(gcc, clang, Visual Studio) and then kplus again.",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -89,4 +89,4 @@ class _CompiledKernels:
 def find_compiled_kernels() -> None:
     """Let imports find compiled kernels; called once, when kplus is imported."""
     if _CompiledKernels not in sys.meta_path:
-        sys.meta_path.insert(0, _CompiledKernels)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _CompiledKernels)

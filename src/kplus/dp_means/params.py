@@ -40,14 +40,19 @@ def _narrow(centers: Array, half: Array) -> tuple[Array, Array, float]:
 
 
 @lru_cache(maxsize=256)
-def _nothing_known(K: int) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """What comes before and after the centres in the drift of K unknown ones."""
+def _nothing_known(K: int) -> dict[str, Any]:
+    """The drift of K centres of which nothing is known, but for the centres."""
     nowhere = np.full(K, 1e300)  # infinite bounds must not meet infinite drifts
     places = np.arange(K)
-    return (
-        (np.zeros(K), nowhere, -nowhere, places, places),
-        (np.array([K]), np.zeros(1)),
-    )
+    return {
+        "own": np.zeros(K),
+        "others": nowhere,
+        "gaps": -nowhere,
+        "order": places,
+        "rank": places,
+        "widths": np.array([K]),
+        "beyond": np.zeros(1),
+    }
 
 
 def _largest_other(values: Array) -> Array:
@@ -200,8 +205,8 @@ class Centers:
     @cached_property
     def unknown_drift(self) -> Drift:
         """For few rows: take nothing as known, compare every row with every centre."""
-        before, after = _nothing_known(self.K)
-        return Drift(*before, *_narrow(self.centers, 0.5 * self.norms), *after)
+        narrow, half, widest = _narrow(self.centers, 0.5 * self.norms)
+        return Drift(narrow=narrow, half=half, widest=widest, **_nothing_known(self.K))
 
     def drift(self, then: Array | None) -> Drift:
         """How the centres moved since `travel` was `then` (None: nothing is known).

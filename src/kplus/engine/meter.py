@@ -23,6 +23,7 @@ __all__ = [
 _TRIM, _MMAP = -1, -3
 _KEPT_BYTES = 32 << 20
 _MMAP_BYTES = 128 << 10  # freed memory of this size is usually given back at once
+_LOOK_SECONDS = 0.005  # a look takes 10 µs, and a pass over few rows not much longer
 
 
 def resident_bytes() -> int:
@@ -81,13 +82,14 @@ class Meter:
     workers : int
         Threads that worked at once, here or elsewhere.
     peak : int
-        Most bytes of memory that were seen at the end of a sweep.
+        Most bytes of memory that were seen at the ends of sweeps.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.rows = self.workers = self.peak = 0
         self.seconds = self.read_seconds = 0.0
+        self._due = 0.0
 
     def add(self, rows: int, seconds: float, read_seconds: float, workers: int) -> None:
         with self._lock:
@@ -97,7 +99,11 @@ class Meter:
             self.workers = max(self.workers, workers)
 
     def look(self) -> None:
-        """Note how much memory there is."""
+        """Note how much memory there is, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + _LOOK_SECONDS
         self.peak = max(self.peak, resident_bytes())
 
 

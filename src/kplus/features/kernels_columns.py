@@ -191,7 +191,7 @@ def residuals(
     X: cy.const[cy.double][:, ::1],
     Z: cy.uchar[:, ::1],
     A: cy.const[cy.double][:, ::1],
-) -> object:
+):
     """X − ZA."""
     fit = Fit(A.shape[0], A.shape[1])
     fit.A[:, :] = A

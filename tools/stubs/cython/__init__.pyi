@@ -1,6 +1,6 @@
 """What mypy shall know of Cython: that its decorators change no signature.
 
-Types of arrays such as ``cy.double[:, ::1]`` are none to mypy, which takes them for Any.
+Arrays such as ``cy.double[:, ::1]`` are no types to mypy, which takes them for Any.
 """
 
 from collections.abc import Callable

@@ -87,7 +87,7 @@ class Scaling:
 
     @property
     def log_inv(self) -> Array:
-        """What log densities gain, by column, when they go back to the data's scaling."""
+        """What log densities gain, by column, when they go back to the data's units."""
         out: Array = np.log(self.inv)
         return out
 
@@ -103,7 +103,7 @@ class Scaling:
         return n_beyond == 0 and (gaps or n_missing == 0)
 
     def transform(self, X: Array) -> Array:
-        """Rows in scaled scaling, C-contiguous float64; NaN stays NaN."""
+        """Rows in scaled units, C-contiguous float64; NaN stays NaN."""
         out: Array = np.subtract(X, self.origin, dtype=np.float64, order="C")
         out *= self.inv
         return out
