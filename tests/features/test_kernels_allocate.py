@@ -91,12 +91,18 @@ def test_exact_search_beside_a_huge_base(K, offset):
     np.testing.assert_allclose(errors, best, rtol=1e-6, atol=1e-14 * offset)
 
 
-def test_exact_search_does_not_depend_on_what_came_before():
-    A = obvious.awkward("dependent", 10, 4, seed=0)
-    X = rows_for(A, 20, seed=1)
-    some = np.random.default_rng(2).integers(0, 2, (20, 10), dtype=np.uint8)
-    expected, *_ = allocated(X, A, exact=True)
-    again, *_, changed = allocated(X, A, exact=True, Z=some)
+@pytest.mark.parametrize("noise", [0.01, 0.5])
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_search_does_not_depend_on_what_came_before(kind, gaps, noise):
+    """Rows that keep a z as certain are those that would find it again."""
+    A = obvious.awkward(kind, 10, 4, seed=0)
+    X = rows_for(A, 260, seed=1, noise=noise)
+    X = obvious.with_gaps(X, 0.2, seed=3) if gaps else X
+    some = np.random.default_rng(2).integers(0, 2, (260, 10), dtype=np.uint8)
+    expected, *_ = allocated(X, A, exact=True, gaps=gaps)
+    some[::2] = expected[::2]
+    again, *_, changed = allocated(X, A, exact=True, Z=some, gaps=gaps)
     np.testing.assert_array_equal(again, expected)
     assert changed == np.sum(np.any(some != expected, axis=1))
 
@@ -108,7 +114,7 @@ def test_equal_rows_get_equal_z_wherever_they_stand(K):
     X = np.tile(rows_for(A, 7, seed=1), (50, 1))
     Z, *_ = allocated(X, A, exact=True)
     np.testing.assert_array_equal(Z, np.tile(Z[:7], (50, 1)))
-    for n in (1, 2, 129, 130):
+    for n in (1, 2, 129, 249, 250):
         part, *_ = allocated(X[:n], A, exact=True)
         np.testing.assert_array_equal(part, Z[:n])
 
@@ -191,7 +197,7 @@ def test_rows_without_gaps_are_treated_alike(K, exact):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
-@pytest.mark.parametrize("n", [1, 5, 128, 300])
+@pytest.mark.parametrize("n", [1, 5, 248, 600])
 def test_sums_are_those_of_the_rows(n, share):
     """Added to what is there, over tiles of any length."""
     A = obvious.awkward("plain", 4, 5, seed=n)

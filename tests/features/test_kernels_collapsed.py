@@ -131,6 +131,18 @@ def test_flips_end_where_no_single_flip_helps(seed):
         assert value <= obvious.collapsed(X, other, weights=weights) * (1 + 1e-7)
 
 
+def test_rows_looked_at_together_stay_where_no_flip_helps():
+    X, Z, weights = setting(1, n=250, D=4, K=3)
+    weights[::50] = 0.0
+    end, error = improved(X, Z, exact=False, weights=weights)
+    value = obvious.collapsed(X, end, weights=weights)
+    assert error == pytest.approx(value, rel=1e-6)
+    for n, k in np.ndindex(*end.shape):
+        other = end.copy()
+        other[n, k] ^= 1
+        assert value <= obvious.collapsed(X, other, weights=weights) * (1 + 1e-7)
+
+
 # -------------------------------------------------------------------------- runs
 
 

@@ -45,7 +45,7 @@ else:
 __all__ = ["Allocated", "allocate_rows"]
 
 # Rows whose residuals stay in the cache: no power of two, or columns would collide.
-_TILE = cy.declare(cy.Py_ssize_t, 120)
+_TILE = cy.declare(cy.Py_ssize_t, 248)
 _FEW = cy.declare(cy.Py_ssize_t, 16)  # features: rows are flipped side by side
 
 

@@ -52,6 +52,26 @@ def prepare(search: Search) -> cy.void:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
+def _lowest(search: Search, K: cy.Py_ssize_t) -> cy.double:
+    """The lowest of the changes, or 0; four at a time, as each waits for the last."""
+    a: cy.double = 0.0
+    b: cy.double = 0.0
+    c: cy.double = 0.0
+    d: cy.double = 0.0
+    for q in range(K // 4):
+        k = 4 * q
+        a = search.changes[k] if search.changes[k] < a else a
+        b = search.changes[k + 1] if search.changes[k + 1] < b else b
+        c = search.changes[k + 2] if search.changes[k + 2] < c else c
+        d = search.changes[k + 3] if search.changes[k + 3] < d else d
+    for k in range(K - K % 4, K):
+        a = search.changes[k] if search.changes[k] < a else a
+    return min(min(a, b), min(c, d))
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
 def flip(length: cy.double, search: Search) -> cy.void:
     """Flip the bit that helps most until none does.
 
@@ -66,9 +86,7 @@ def flip(length: cy.double, search: Search) -> cy.void:
         for k in range(K):
             change: cy.double = search.squares[k] - 2.0 * search.signs[k] * search.ar[k]
             search.changes[k] = change if change < search.slack[k] else 0.0
-        least: cy.double = 0.0
-        for k in range(K):
-            least = search.changes[k] if search.changes[k] < least else least
+        least = _lowest(search, K)
         if least == 0.0:
             return
         best: cy.Py_ssize_t = 0
