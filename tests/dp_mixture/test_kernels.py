@@ -6,20 +6,20 @@ from scipy.special import logsumexp
 
 import mixture_reference as mixture
 from kplus.dp_mixture.kernels import (
-    Notes,
-    Shares,
     add_features,
     candidate_sets,
-    fill_quadratic,
-    gather_outer,
     gather_pairs,
-    gather_scores,
     gather_support,
-    invert_factors,
-    near_best,
-    responsibilities,
     score_candidates,
 )
+from kplus.dp_mixture.kernels_gaussian import (
+    fill_quadratic,
+    gather_outer,
+    gather_scores,
+    invert_factors,
+    near_best,
+)
+from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
 from mixture_reference import some_shares
 
 EVERYONE = np.empty((0, 0), np.int32)
@@ -36,7 +36,7 @@ def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
     starts = np.full(n + 1, -7, np.int64)
     entropy, pairs, removal_cost = np.zeros(K), np.zeros((K, K)), np.zeros(K)
     responsibilities(
-        scores, candidates, log_weights, weights, np.int64(most),
+        scores, candidates, log_weights, weights, most,
         more.get("least", NEVER), Shares(support, r, starts),
         Notes(entropy, pairs, removal_cost),
     )  # fmt: skip
@@ -182,6 +182,28 @@ def test_tiny_shares_keep_their_pair_entropy():
     *_, pairs, _ = share_out(np.array([[0.0, -gap]]), np.zeros(2))
     t = np.exp(-gap)
     assert pairs[0, 1] == pytest.approx(t * (1.0 + gap), rel=1e-9)
+
+
+def test_logarithms_near_0_keep_their_digits():
+    """Of 1 + t and 1 - r as of any other number, however small t and r are."""
+    gaps = np.linspace(0.01, 29.0, 500)
+    t = np.exp(-gaps)
+    for gap, one in zip(gaps, t, strict=True):
+        *_, pairs, removal_cost = share_out(np.array([[0.0, -gap]]), np.zeros(2))
+        lost = ((1.0 + one) * np.log1p(one) + one * gap) / (1.0 + one)
+        assert pairs[0, 1] == pytest.approx(lost, rel=1e-14)
+        without = -np.log1p(-one / (1.0 + one))
+        assert removal_cost[1] == pytest.approx(without, rel=1e-14)
+
+
+@pytest.mark.parametrize("n_active", [None, 3])
+def test_what_all_scores_have_in_common_costs_no_digits(n_active):
+    """Differences of these scores are exact, however large they are."""
+    scores = np.round(some_scores(5, 50, 8)[0] * 64.0) / 64.0
+    near = share_out(scores, np.zeros(8), n_active=n_active)
+    far = share_out(scores - 2.0**45, np.zeros(8), n_active=n_active)
+    for one, other in zip(near, far, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_huge_and_tiny_scores_stay_finite():

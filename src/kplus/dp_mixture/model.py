@@ -13,13 +13,8 @@ import numpy as np
 from kplus.core.kernels_uniform import uniform_of_rows
 from kplus.core.types import Array, Block, IntArray
 from kplus.dp_mixture.families.family import ByComponent, Family
-from kplus.dp_mixture.kernels import (
-    Notes,
-    Shares,
-    candidate_sets,
-    gather_support,
-    responsibilities,
-)
+from kplus.dp_mixture.kernels import candidate_sets, gather_support
+from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
 from kplus.dp_mixture.params import (
     Collected,
     Components,
@@ -206,7 +201,7 @@ class DPMixtureModel:
         pairs = np.zeros((K, K))
         responsibilities(
             scores, _ALL_COMPONENTS if candidates is None else candidates,
-            params.log_weights, weights, np.int64(most), -margin,
+            params.log_weights, weights, most, -margin,
             Shares(components, r, starts),
             Notes(stats.entropy, pairs, stats.removal_cost),
         )  # fmt: skip

@@ -96,7 +96,7 @@ def test_scores_are_expected_log_likelihoods(case, stats):
 def test_scores_of_candidates(case, stats):
     family, X = case.family(), case.rows(12)
     expected = family.expect(*stats(family, X, responsibilities(12, 4)))
-    candidates = np.random.default_rng(0).integers(-1, 4, size=(12, 3))
+    candidates = np.random.default_rng(0).integers(-1, 4, size=(12, 3), dtype=np.int32)
     scores = family.scores(expected, X, candidates)
     dense = np.take_along_axis(family.scores(expected, X), candidates, axis=1)
     dense[candidates < 0] = -np.inf

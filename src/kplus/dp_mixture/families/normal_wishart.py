@@ -14,10 +14,10 @@ from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Units
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.kernels import (
+from kplus.dp_mixture.kernels import gather_pairs
+from kplus.dp_mixture.kernels_gaussian import (
     fill_quadratic,
     gather_outer,
-    gather_pairs,
     gather_scores,
     invert_factors,
     near_best,
