@@ -8,6 +8,7 @@ import mixture_reference as mixture
 from kplus.dp_mixture.kernels import (
     add_features,
     candidate_sets,
+    count_beyond,
     gather_pairs,
     gather_support,
     score_candidates,
@@ -17,7 +18,13 @@ from kplus.dp_mixture.kernels_gaussian import (
     gather_outer,
     gather_scores,
     invert_factors,
-    near_best,
+    shortlist,
+)
+from kplus.dp_mixture.kernels_normal_gamma import (
+    Levels,
+    add_columns,
+    score_column_candidates,
+    score_columns,
 )
 from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
 from mixture_reference import some_shares
@@ -323,13 +330,12 @@ def rows(n, D, seed=0):
     return np.random.default_rng(seed).normal(size=(n, D)) + 2.0
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("linear", [False, True])
 @pytest.mark.parametrize(("n", "D", "_"), SHAPES)
-def test_rows_and_the_triangle_of_their_products(n, D, _, linear, dtype):
-    Y = rows(n, D).astype(dtype)
+def test_rows_and_the_triangle_of_their_products(n, D, _, linear):
+    Y = rows(n, D)
     offset = D if linear else 0
-    out = np.full((n, offset + D * (D + 1) // 2), np.nan, dtype)
+    out = np.full((n, offset + D * (D + 1) // 2), np.nan)
     fill_quadratic(Y, offset, out)
     i, j = np.triu_indices(D)
     np.testing.assert_array_equal(out, np.hstack([Y[:, :offset], Y[:, i] * Y[:, j]]))
@@ -345,13 +351,24 @@ def test_inverses_of_triangular_factors(K, D):
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
 
 
+def near_best(scores, log_weights, error, margin, sizes=1.0):
+    """The shortlist of rows with these scores: row n has `sizes` in column n alone."""
+    n, K = scores.shape
+    D = max(n, 1)
+    eta = np.zeros((K, D + D * (D + 1) // 2), np.float32)
+    eta[:, :n] = scores.T
+    X = np.diag(np.full(D, sizes))[:n]
+    return shortlist(X, np.zeros(D), np.ones(D), D, eta, log_weights, error, margin)
+
+
 @pytest.mark.parametrize("margin", [1.0, 40.0])
-@pytest.mark.parametrize(("n", "K"), [(0, 3), (1, 1), (40, 7)])
+@pytest.mark.parametrize(("n", "K"), [(0, 3), (1, 1), (40, 7), (70, 3)])
 def test_components_near_the_best(n, K, margin):
     """With no rounding at all just those within the margin, in order, then -1."""
     rng = np.random.default_rng(n)
     scores, log_weights = rng.normal(scale=20.0, size=(n, K)), rng.normal(size=K)
-    found = near_best(scores.copy(), log_weights, np.ones(n), 0.0, margin)
+    found = near_best(scores, log_weights, 0.0, margin)
+    assert found.shape[0] == n
     logs = scores + log_weights
     for row, candidates in zip(logs, found, strict=True):
         near = np.flatnonzero(row >= row.max() - margin)
@@ -360,16 +377,106 @@ def test_components_near_the_best(n, K, margin):
 
 
 def test_rounding_keeps_more_components():
-    scores, ones = np.array([[0.0, -12.0, -30.0]]), np.array([1.0])
+    scores = np.array([[0.0, -12.0, -30.0]])
     for error, kept in ((0.0, 1), (0.5, 1), (1.0, 2), (8.0, 3)):
-        found = near_best(scores.copy(), np.zeros(3), ones, error, 10.0)
+        found = near_best(scores, np.zeros(3), error, 10.0)
         assert np.count_nonzero(found >= 0) == kept
 
 
-def test_a_row_without_numbers_keeps_every_component():
-    scores = np.array([[np.nan, 0.0], [np.inf, 0.0], [0.0, -99.0]])
-    found = near_best(scores, np.zeros(2), np.array([np.inf, 1.0, 1.0]), 1.0, 5.0)
-    np.testing.assert_array_equal(found, [[0, 1], [0, 1], [0, -1]])
+@pytest.mark.parametrize("size", [np.inf, np.nan, 1e30])
+def test_a_row_without_numbers_keeps_every_component(size):
+    """Also one whose squares are beyond float32."""
+    scores = np.array([[0.0, -99.0], [0.0, -99.0], [0.0, -99.0]])
+    found = near_best(scores, np.zeros(2), 1.0, 5.0, sizes=[size, 1.0, -size])
+    np.testing.assert_array_equal(found, [[0, 1], [0, -1], [0, 1]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("n", [1, 600])
+def test_shortlists_hold_all_that_are_near(n, linear, dtype):
+    """Scores of rows in units of their own, in more than one tile."""
+    D, K, margin = 5, 6, 3.0
+    X, origin, inv = rows(n, D).astype(dtype), np.arange(5.0), 2.0 ** np.arange(-2, 3)
+    X.flags.writeable = False
+    rng = np.random.default_rng(1)
+    Y = (X - origin) * inv
+    i, j = np.triu_indices(D)
+    F = np.hstack([Y[:, : D * linear], Y[:, i] * Y[:, j]])
+    eta, bias = rng.normal(size=(K, F.shape[1])).astype(np.float32), rng.normal(size=K)
+    found = shortlist(X, origin, inv, D * linear, eta, bias, 1e-6, margin)
+    scores = F @ eta.T + bias
+    off = scores - scores.max(axis=1, keepdims=True)
+    for row, candidates in zip(off, found, strict=True):
+        kept = set(candidates[candidates >= 0])
+        assert set(np.flatnonzero(row > -margin)) <= kept
+        assert kept <= set(np.flatnonzero(row > -margin - 0.1))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_beyond_a_limit_are_counted(dtype):
+    values = np.array([0.0, -3.0, 3.5, np.nan, -np.inf, 2.0, np.nan, 1e30], dtype)
+    assert count_beyond(values, 3.0) == (3, 2)
+    assert count_beyond(values[:2], 3.0) == (0, 0)
+    assert count_beyond(values[:0], 3.0) == (0, 0)
+
+
+def gappy(n, D, share, dtype=np.float64):
+    rng = np.random.default_rng(n + D)
+    X = rng.normal(size=(n, D)) + 2.0
+    X[rng.random((n, D)) < share] = np.nan
+    X = X.astype(dtype)
+    X.flags.writeable = False
+    return X
+
+
+def column_features(X, origin, inv, pooled):
+    Y = (X.astype(np.float64) - origin) * inv
+    seen, Y = ~np.isnan(Y), np.nan_to_num(Y)
+    squares = np.sum(Y**2, axis=1, keepdims=True) if pooled else Y**2
+    return np.hstack([seen, Y, squares])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("pooled", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("n", "D", "K"), [(1, 1, 1), (30, 4, 5), (300, 3, 2), (0, 2, 2)]
+)
+def test_scores_and_sums_of_independent_columns(n, D, K, share, pooled, dtype):
+    rng = np.random.default_rng(0)
+    X, origin, inv = gappy(n, D, share, dtype), rng.normal(size=D), np.full(D, 0.5)
+    F = column_features(X, origin, inv, pooled)
+    eta = rng.normal(size=(K, F.shape[1]))
+    observed, values = map(np.ascontiguousarray, np.split(eta, [D], axis=1))
+    levels = Levels(observed, observed.sum(axis=1), values)
+    dense = np.full((n, K), np.nan)
+    score_columns(X, origin, inv, levels, dense)
+    np.testing.assert_allclose(dense, F @ eta.T, rtol=1e-12, atol=1e-12)
+
+    candidates = rng.integers(-1, K, size=(n, 3)).astype(np.int32)
+    some = np.full((n, 3), np.nan)
+    score_column_candidates(X, origin, inv, candidates, levels, some)
+    expected = np.where(
+        candidates < 0, -np.inf, np.take_along_axis(dense, np.maximum(candidates, 0), 1)
+    )
+    np.testing.assert_allclose(some, expected, rtol=1e-12, atol=1e-12)
+
+    shares = some_shares(n, K) if n else np.empty((0, K))
+    k, members = np.nonzero(shares.T)
+    starts = np.searchsorted(k, np.arange(K + 1)).astype(np.int64)
+    weights = np.ascontiguousarray(shares[members, k])
+    out = np.ones((K, F.shape[1]))
+    add_columns(X, origin, inv, starts, members.astype(np.int64), weights, out)
+    np.testing.assert_allclose(out, 1.0 + shares.T @ F, rtol=1e-12, atol=1e-13)
+
+
+def in_other_units(Y):
+    """Rows that are these after a shift and a scaling."""
+    origin, inv = 0.5 * np.arange(Y.shape[1]), np.full(Y.shape[1], 0.25)
+    X = Y / inv + origin
+    X.flags.writeable = False
+    return X, origin, inv
 
 
 def components(K, D, seed=1):
@@ -389,7 +496,9 @@ def test_gaussian_scores_of_candidates(n, D, K, hidden):
     )
     candidates[rng.random((n, C)) < hidden] = -1
     out = np.full((n, C), -np.inf)
-    gather_scores(Y, *gather_pairs(candidates, K), means, whiten, const, out)
+    X, origin, inv = in_other_units(Y)
+    pairs = gather_pairs(candidates, K)
+    gather_scores(X, origin, inv, *pairs, means, whiten, const, out)
     for i in range(n):
         for c, k in enumerate(candidates[i]):
             expected = -np.inf
@@ -413,7 +522,8 @@ def test_second_moments_by_component(n, D, K, linear):
     weights = np.ascontiguousarray(shares[members, k])
     offset = D if linear else 0
     out = np.zeros((K, offset + D * (D + 1) // 2))
-    gather_outer(Y, starts, members.astype(np.int64), weights, offset, out)
+    X, origin, inv = in_other_units(Y)
+    gather_outer(X, origin, inv, starts, members.astype(np.int64), weights, offset, out)
     i, j = np.triu_indices(D)
     second = np.einsum("nk,ni,nj->kij", shares, Y, Y)[:, i, j]
     np.testing.assert_allclose(out[:, offset:], second, rtol=1e-12, atol=1e-13)

@@ -5,16 +5,30 @@ import numpy as np
 
 if cy.compiled:
     from cython.cimports.libc.math import INFINITY as INF
+    from cython.cimports.libc.math import fabs
 else:
+    from numpy import fabs
     from numpy import inf as INF
 
 __all__ = [
     "add_features",
     "candidate_sets",
+    "count_beyond",
     "gather_pairs",
     "gather_support",
     "score_candidates",
 ]
+
+
+def count_beyond(values: cy.const[cy.floating][::1], limit: cy.double) -> tuple:
+    """How many values are above the limit in size, and how many are NaN."""
+    n_beyond: cy.Py_ssize_t = 0
+    n_missing: cy.Py_ssize_t = 0
+    with cy.nogil:
+        for i in range(values.shape[0]):
+            n_beyond += fabs(values[i]) > limit
+            n_missing += values[i] != values[i]
+    return n_beyond, n_missing
 
 
 def gather_support(

@@ -1,4 +1,8 @@
-"""Kernels of Gaussians with full covariances: t(y), scores, sums, shortlists."""
+"""Kernels of Gaussians with full covariances: t(y), scores, sums, shortlists.
+
+Rows come in the units of the data, and are brought to those of their family, y = (x -
+origin) · inv, some at a time.
+"""
 
 import cython as cy
 import numpy as np
@@ -7,6 +11,7 @@ if cy.compiled:
     from cython.cimports.kplus.core.kernels_blas import product, product_of_transposed
     from cython.cimports.libc.math import INFINITY as INF
     from cython.cimports.libc.math import isfinite, sqrt
+    from cython.cimports.scipy.linalg.cython_blas import sgemm
 else:
     from numpy import inf as INF
     from numpy import isfinite, sqrt
@@ -18,14 +23,14 @@ __all__ = [
     "gather_outer",
     "gather_scores",
     "invert_factors",
-    "near_best",
+    "shortlist",
 ]
 
 _CHUNK = cy.declare(cy.Py_ssize_t, 256)  # rows gathered at a time, to stay in the cache
 
 
 def fill_quadratic(
-    Y: cy.const[cy.floating][:, ::1], offset: cy.Py_ssize_t, out: cy.floating[:, ::1]
+    Y: cy.const[cy.double][:, ::1], offset: cy.Py_ssize_t, out: cy.double[:, ::1]
 ) -> None:
     """out[n] = [y (if `offset` is D), the products y_i y_j with j ≥ i].
 
@@ -44,8 +49,159 @@ def fill_quadratic(
                 at += D - i
 
 
+@cy.final
+@cy.dataclasses.dataclass(eq=False, repr=False)
+@cy.cclass
+class _Rough:
+    """A tile of rows, t(y) and scores of its rows in float32; T rows."""
+
+    Y: cy.float[:, ::1]  # (D, T)
+    features: cy.float[:, ::1]  # (M, T)
+    scores: cy.float[:, ::1]  # (K, T)
+    squares: cy.double[::1]  # (T,) of y
+    lowest: cy.double[::1]  # (T,) scores that are near the best
+
+
+def shortlist(
+    X: cy.const[cy.floating][:, ::1],
+    origin: cy.const[cy.double][::1],
+    inv: cy.const[cy.double][::1],
+    offset: cy.Py_ssize_t,
+    eta: cy.const[cy.float][:, ::1],
+    bias: cy.const[cy.double][::1],
+    error: cy.double,
+    margin: cy.double,
+) -> np.ndarray:
+    """Components of each row whose rounded score comes near the best; -1 fills up.
+
+    Not in the paper: {k : score_nk ≥ max_j score_nj − margin − rounding}, with the
+    scores t(y)·eta + bias in float32. The rounding of a row is at most `error` · √(s +
+    s²), with s the squares of its values. A row whose scores are no numbers gets every
+    component.
+    """
+    n_rows, D, K, M = X.shape[0], X.shape[1], eta.shape[0], eta.shape[1]
+    T: cy.Py_ssize_t = max(64, min(512, 32768 // max(M, 1)) // 16 * 16)
+    floats = [np.zeros((m, T), np.float32) for m in (D, M, K)]
+    tile = _Rough(*floats, np.empty(T), np.empty(T))
+    near: cy.uchar[:, ::1] = np.empty((K, n_rows), np.uint8)
+    count: cy.int[::1] = np.zeros(n_rows, np.int32)
+    most: cy.Py_ssize_t = 1
+    start: cy.Py_ssize_t = 0
+    with cy.nogil:
+        while start < n_rows:
+            size = min(T, n_rows - start)
+            _fill_tile(X, start, size, origin, inv, offset, tile)
+            _score_tile(eta, tile)
+            _find_lowest(tile, bias, error, margin)
+            for k in range(K):
+                for i in range(size):
+                    near[k, start + i] = not tile.scores[k, i] < tile.lowest[i]
+                    count[start + i] += near[k, start + i]
+            start += size
+        for n in range(n_rows):
+            most = max(most, count[n])
+            count[n] = 0
+    found: cy.int[:, ::1] = (out := np.full((n_rows, most), -1, np.int32))
+    with cy.nogil:
+        for k in range(K):
+            for n in range(n_rows):
+                if near[k, n]:
+                    found[n, count[n]] = k
+                    count[n] += 1
+    return out
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _fill_tile(
+    X: cy.const[cy.floating][:, ::1],
+    start: cy.Py_ssize_t,
+    size: cy.Py_ssize_t,
+    origin: cy.const[cy.double][::1],
+    inv: cy.const[cy.double][::1],
+    offset: cy.Py_ssize_t,
+    tile: _Rough,
+) -> cy.void:
+    """y, t(y) (Memoized Eq. 2) and squares of rows from `start` on."""
+    D = X.shape[1]
+    at: cy.Py_ssize_t = offset
+    for i in range(tile.squares.shape[0]):
+        tile.squares[i] = 0.0
+    for d in range(D):
+        for i in range(size):
+            y: cy.double = (X[start + i, d] - origin[d]) * inv[d]
+            tile.Y[d, i] = y
+            tile.squares[i] += y * y
+    for d in range(offset):
+        for i in range(size):
+            tile.features[d, i] = tile.Y[d, i]
+    for d in range(D):
+        for e in range(d, D):
+            for i in range(size):
+                tile.features[at, i] = tile.Y[d, i] * tile.Y[e, i]
+            at += 1
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _score_tile(eta: cy.const[cy.float][:, ::1], tile: _Rough) -> cy.void:
+    """scores = eta · features."""
+    if cy.compiled:
+        rows: cy.int = tile.features.shape[1]  # of the transposed product
+        columns: cy.int = eta.shape[0]
+        inner: cy.int = eta.shape[1]
+        one: cy.float = 1.0
+        zero: cy.float = 0.0
+        sgemm(
+            b"N",
+            b"N",
+            cy.address(rows),
+            cy.address(columns),
+            cy.address(inner),
+            cy.address(one),
+            cy.address(tile.features[0, 0]),
+            cy.address(rows),
+            cy.cast(cy.p_float, cy.address(eta[0, 0])),
+            cy.address(inner),
+            cy.address(zero),
+            cy.address(tile.scores[0, 0]),
+            cy.address(rows),
+        )
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.dot(eta, tile.features, tile.scores)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _find_lowest(
+    tile: _Rough,
+    bias: cy.const[cy.double][::1],
+    error: cy.double,
+    margin: cy.double,
+) -> cy.void:
+    """Add the bias to scores, and find which are near the best of their row."""
+    T = tile.lowest.shape[0]
+    for i in range(T):
+        tile.lowest[i] = -INF
+    for k in range(bias.shape[0]):
+        for i in range(T):
+            tile.scores[k, i] += bias[k]
+            score: cy.double = tile.scores[k, i]
+            tile.lowest[i] = score if score > tile.lowest[i] else tile.lowest[i]
+    for i in range(T):
+        s: cy.double = tile.squares[i]
+        low: cy.double = tile.lowest[i] - margin - 2.0 * error * sqrt(s + s * s)
+        tile.lowest[i] = low if isfinite(low) else -INF
+
+
 def gather_scores(
-    Y: cy.const[cy.double][:, ::1],
+    X: cy.const[cy.floating][:, ::1],
+    origin: cy.const[cy.double][::1],
+    inv: cy.const[cy.double][::1],
     starts: cy.const[cy.longlong][::1],
     rows: cy.const[cy.longlong][::1],
     slots: cy.const[cy.longlong][::1],
@@ -60,7 +216,7 @@ def gather_scores(
     ``starts[k]:starts[k + 1]`` name the rows that score component k and the slot
     of the score in their row of `out`.
     """
-    D = Y.shape[1]
+    D = X.shape[1]
     gathered: cy.double[:, ::1] = np.empty((_CHUNK, D))
     turned: cy.double[:, ::1] = np.empty((_CHUNK, D))
     with cy.nogil:
@@ -71,7 +227,8 @@ def gather_scores(
                 for i in range(size):
                     n = rows[start + i]
                     for d in range(D):
-                        gathered[i, d] = Y[n, d] - means[k, d]
+                        y: cy.double = (X[n, d] - origin[d]) * inv[d]
+                        gathered[i, d] = y - means[k, d]
                 product(gathered, whiten[k], size, turned)
                 for i in range(size):
                     total: cy.double = 0.0
@@ -82,7 +239,9 @@ def gather_scores(
 
 
 def gather_outer(
-    Y: cy.const[cy.double][:, ::1],
+    X: cy.const[cy.floating][:, ::1],
+    origin: cy.const[cy.double][::1],
+    inv: cy.const[cy.double][::1],
     starts: cy.const[cy.longlong][::1],
     rows: cy.const[cy.longlong][::1],
     weights: cy.const[cy.double][::1],
@@ -93,7 +252,7 @@ def gather_outer(
 
     Memoized Eq. 7, supplement Eq. 13.
     """
-    D = Y.shape[1]
+    D = X.shape[1]
     plain: cy.double[:, ::1] = np.empty((_CHUNK, D))
     heavy: cy.double[:, ::1] = np.empty((_CHUNK, D))
     square: cy.double[:, ::1] = np.empty((D, D))
@@ -107,8 +266,9 @@ def gather_outer(
                     n = rows[start + i]
                     w = weights[start + i]
                     for d in range(D):
-                        plain[i, d] = Y[n, d]
-                        heavy[i, d] = w * Y[n, d]
+                        y: cy.double = (X[n, d] - origin[d]) * inv[d]
+                        plain[i, d] = y
+                        heavy[i, d] = w * y
                     for d in range(offset):
                         out[k, d] += heavy[i, d]
                 product_of_transposed(heavy, plain, size, square)
@@ -144,46 +304,3 @@ def invert_factors(
             for i in range(D):
                 for j in range(D):
                     out[k, j, i] = scale[k] * inverse[i, j]
-
-
-def near_best(
-    scores: cy.floating[:, ::1],
-    log_weights: cy.const[cy.double][::1],
-    squares: cy.const[cy.double][::1],
-    error: cy.double,
-    margin: cy.double,
-) -> np.ndarray:
-    """Components of each row whose rounded score comes near the best; -1 fills up.
-
-    Not in the paper: {k : score_nk ≥ max_j score_nj − margin − rounding}. The rounding
-    of a row is at most `error` · √(s + s²), with s the squares of its values. A row
-    whose scores are no numbers gets every component.
-    """
-    n_rows, K = scores.shape[0], scores.shape[1]
-    lowest: cy.double[::1] = np.empty(n_rows)
-    most: cy.Py_ssize_t = 1
-    count: cy.Py_ssize_t
-    best: cy.double
-    with cy.nogil:
-        for n in range(n_rows):
-            best = -INF
-            for k in range(K):
-                scores[n, k] += log_weights[k]
-                best = scores[n, k] if scores[n, k] > best else best
-            rounding: cy.double = error * sqrt(squares[n] + squares[n] * squares[n])
-            lowest[n] = best - margin - 2.0 * rounding
-            if not isfinite(lowest[n]):
-                lowest[n] = -INF
-            count = 0
-            for k in range(K):
-                count += not scores[n, k] < lowest[n]
-            most = max(most, count)
-    found: cy.int[:, ::1] = (out := np.full((n_rows, most), -1, np.int32))
-    with cy.nogil:
-        for n in range(n_rows):
-            count = 0
-            for k in range(K):
-                if not scores[n, k] < lowest[n]:
-                    found[n, count] = k
-                    count += 1
-    return out

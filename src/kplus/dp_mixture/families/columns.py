@@ -11,6 +11,7 @@ from scipy.special import gammaln
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.kernels import count_beyond
 
 __all__ = [
     "CATEGORY_STRENGTH",
@@ -23,6 +24,7 @@ __all__ = [
     "Setting",
     "Units",
     "column_moments",
+    "contiguous",
     "count_means",
     "draw_codes",
     "label",
@@ -89,6 +91,17 @@ class Units:
         out: Array = np.log(self.inv)
         return out
 
+    def holds(self, X: Array, gaps: bool = False) -> bool:
+        """Whether rows are surely not too far out; `gaps` says whether NaN may be.
+
+        False where only a closer look can tell.
+        """
+        with np.errstate(over="ignore"):
+            farthest = np.min(FARTHEST / self.inv - np.abs(self.origin))
+        flat = contiguous(X).reshape(-1)
+        n_beyond, n_missing = count_beyond(flat, min(LARGEST, float(farthest)))
+        return n_beyond == 0 and (gaps or n_missing == 0)
+
     def view(self, X: Array) -> Array:
         """Rows in these units, C-contiguous float64; NaN stays NaN."""
         out: Array = np.subtract(X, self.origin, dtype=np.float64, order="C")
@@ -99,6 +112,12 @@ class Units:
         """Rows in the units of the data."""
         out: Array = Y / self.inv + self.origin
         return out
+
+
+def contiguous(X: Array) -> Array:
+    """Rows as kernels take them, C-contiguous in float32 or float64."""
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+    return np.ascontiguousarray(X, dtype=dtype)
 
 
 def column_moments(sample: Array, weights: Array | None) -> tuple[Array, Array]:
@@ -151,6 +170,8 @@ def refuse_infinite(X: Array, names: tuple[str, ...]) -> None:
 
 def refuse_far(X: Array, units: Units, names: tuple[str, ...]) -> None:
     """Raise at values that are infinite, or so far out that their squares overflow."""
+    if units.holds(X, gaps=True):
+        return
     refuse_infinite(X, names)
     with np.errstate(over="ignore"):
         far = np.abs(units.view(X)) > FARTHEST

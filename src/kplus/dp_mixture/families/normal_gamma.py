@@ -9,18 +9,30 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from kplus.core.types import Array
+from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
     Setting,
     Units,
     column_moments,
+    contiguous,
     per_column,
     refuse_categories,
     refuse_far,
     refuse_infinite,
     rescaled_sum,
 )
-from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
+from kplus.dp_mixture.families.family import (
+    ByComponent,
+    Columns,
+    Expected,
+    FeatureFamily,
+)
+from kplus.dp_mixture.kernels_normal_gamma import (
+    Levels,
+    add_columns,
+    score_column_candidates,
+    score_columns,
+)
 
 __all__ = ["NormalGamma", "NormalGammaFamily", "moments_of_numbers", "prior_mean"]
 
@@ -102,6 +114,29 @@ class NormalGammaFamily(FeatureFamily):
         F[:, D : 2 * D] = np.where(seen, Y, 0.0)
         self._pool_squares(F[:, D : 2 * D], F[:, 2 * D :])
         return F
+
+    def scores(
+        self, expected: Expected, X: Array, candidates: IntArray | None = None
+    ) -> Array:
+        rows, D = (contiguous(X), self.origin, self.inv), self.n_columns
+        observed, values = np.split(expected.eta, [D], axis=1)
+        levels = Levels(
+            np.ascontiguousarray(observed),
+            observed.sum(axis=1),
+            np.ascontiguousarray(values),
+        )
+        if candidates is None:
+            out = np.empty((len(X), len(expected.bias)))
+            score_columns(*rows, levels, out)
+        else:
+            out = np.empty(candidates.shape)
+            score_column_candidates(*rows, candidates, levels, out)
+        return out
+
+    def sums(self, X: Array, members: ByComponent) -> Array:
+        out = np.zeros((len(members.starts) - 1, self.n_stats))
+        add_columns(contiguous(X), self.origin, self.inv, *members, out)
+        return out
 
     def _posterior(self, S: Array) -> NormalGamma:
         n, first, second = np.split(S, [self.n_columns, 2 * self.n_columns], axis=1)

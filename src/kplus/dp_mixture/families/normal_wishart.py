@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Units
+from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Units, contiguous
 from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.kernels import gather_pairs
 from kplus.dp_mixture.kernels_gaussian import (
@@ -20,7 +20,7 @@ from kplus.dp_mixture.kernels_gaussian import (
     gather_outer,
     gather_scores,
     invert_factors,
-    near_best,
+    shortlist,
 )
 
 __all__ = [
@@ -148,6 +148,8 @@ def check_finite(X: Array, units: Units | None = None) -> None:
     Those with a value missing or infinite, or so far out that its square overflows, in
     the units of the data or in others.
     """
+    if units is not None and units.holds(X):
+        return
     ends = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)  # NaN if any is
     fine = np.abs(ends) <= LARGEST
     if units is not None and fine.all():
@@ -219,7 +221,8 @@ class Quadratic:
         """eta in float32, and how far off a product is for a t(y) of norm 1."""
         norms = np.sqrt(np.einsum("km,km->k", self.eta, self.eta))
         with np.errstate(over="ignore"):
-            return self.eta.astype(np.float32), float(_ROUGH * norms.max())
+            eta = np.ascontiguousarray(self.eta, dtype=np.float32)
+            return eta, float(_ROUGH * norms.max())
 
     @property
     def eta(self) -> Array:
@@ -288,36 +291,38 @@ class NormalWishartFamily:
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
         """All scores by a product of t(y), those of candidates by gathering rows."""
-        Y, K = self.units.view(X), len(expected.const)
+        units, K = self.units, len(expected.const)
         if candidates is None:
-            out = np.empty((len(Y), K))
-            _product(Y, self._offset, expected.eta, out)
+            out = np.empty((len(X), K))
+            _product(units.view(X), self._offset, expected.eta, out)
             out += expected.bias
             return out
         out = np.full(candidates.shape, -np.inf)
         starts, rows, slots = gather_pairs(candidates, K)
         gather_scores(
-            Y, starts, rows, slots, expected.means, expected.whiten, expected.const, out
-        )
+            contiguous(X), units.origin, units.inv, starts, rows, slots,
+            expected.means, expected.whiten, expected.const, out,
+        )  # fmt: skip
         return out
 
     def shortlist(
         self, expected: Quadratic, X: Array, log_weights: Array, margin: float
     ) -> IntArray | None:
         """Products in float32 cost half; they only rule components out."""
-        Y = self.units.view(X)
-        eta, error = expected.rough
-        scores = np.empty((len(Y), len(expected.const)), np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            _product(Y, self._offset, eta, scores)
-            squares = np.einsum("nd,nd->n", Y, Y)
+        units, (eta, error) = self.units, expected.rough
         bias = expected.bias + log_weights
-        out: IntArray = near_best(scores, bias, squares, error, margin)
+        out: IntArray = shortlist(
+            contiguous(X), units.origin, units.inv, self._offset,
+            eta, bias, error, margin,
+        )  # fmt: skip
         return out
 
     def sums(self, X: Array, members: ByComponent) -> Array:
+        units = self.units
         out = np.zeros((len(members.starts) - 1, self.n_stats))
-        gather_outer(self.units.view(X), *members, self._offset, out)
+        gather_outer(
+            contiguous(X), units.origin, units.inv, *members, self._offset, out
+        )
         return out
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
@@ -374,9 +379,9 @@ class NormalWishartFamily:
 def _product(Y: Array, offset: int, eta: Array, out: Array) -> None:
     """t(y) · eta, with t(y) made for some rows at a time: it is long."""
     tile = max(16, _TILE_BYTES // (eta.itemsize * eta.shape[1]))
-    buffer = np.empty((min(tile, len(Y)), eta.shape[1]), eta.dtype)
+    buffer = np.empty((min(tile, len(Y)), eta.shape[1]))
     for start in range(0, len(Y), tile):
-        rows = Y[start : start + tile].astype(eta.dtype, copy=False)
+        rows = Y[start : start + tile]
         part = buffer[: len(rows)]
         fill_quadratic(rows, offset, part)
         np.dot(part, eta.T, out=out[start : start + tile])
