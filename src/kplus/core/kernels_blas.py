@@ -13,6 +13,7 @@ __all__ = [
     "product",
     "product_of_transposed",
     "row_products",
+    "single_product",
 ]
 
 
@@ -54,6 +55,39 @@ def row_products(
         )
     else:
         out[:m, :n] = np.dot(A[:m], B[:n].T)
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def single_product(
+    A: cy.const[cy.float][:, ::1], B: cy.const[cy.float][:, ::1], out: cy.float[:, ::1]
+) -> cy.void:
+    """out = A B in float32; what overflows is infinite or NaN."""
+    if cy.compiled:
+        rows: cy.int = B.shape[1]
+        columns: cy.int = A.shape[0]
+        inner: cy.int = A.shape[1]
+        one: cy.float = 1.0
+        zero: cy.float = 0.0
+        sgemm(
+            b"N",
+            b"N",
+            cy.address(rows),
+            cy.address(columns),
+            cy.address(inner),
+            cy.address(one),
+            cy.cast(cy.p_float, cy.address(B[0, 0])),
+            cy.address(rows),
+            cy.cast(cy.p_float, cy.address(A[0, 0])),
+            cy.address(inner),
+            cy.address(zero),
+            cy.address(out[0, 0]),
+            cy.address(rows),
+        )
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.dot(A, B, out)
 
 
 @cy.cfunc

@@ -2,7 +2,8 @@
 
 In reading order:
 
-- `kernels`: encoded rows, scores, gains, the choice of features, local convergence.
+- `kernels_encode`, `kernels_rows`: encoded rows; their sums, scores and clusters.
+- `kernels`, `kernels_rank`: gains, the choice of features, local convergence.
 - `layout`: how the columns of a table become numbers and codes.
 - `model`: sums, parameters, objective, and the moves between two passes.
 - `partition`: partitions of rows in memory, and splits of one cluster in two.

@@ -8,7 +8,9 @@
 - `sticks.py`: the stick-breaking weights
 - `birth.py`: new components from a fresh fit to the rows of one
 - `moves.py`: merges, deletes, the final order; a record of all proposals
-- `kernels.py`: responsibilities, scores and sums of rows
+- `kernels_responsibilities.py`: the responsibilities of rows
+- `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
+- `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
 - `families/`: what rows of a component look like, one file each
 
 Things that are so for a reason:

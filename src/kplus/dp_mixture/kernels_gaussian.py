@@ -8,15 +8,22 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import product, product_of_transposed
+    from cython.cimports.kplus.core.kernels_blas import (
+        product,
+        product_of_transposed,
+        single_product,
+    )
     from cython.cimports.libc.math import INFINITY as INF
     from cython.cimports.libc.math import isfinite, sqrt
-    from cython.cimports.scipy.linalg.cython_blas import sgemm
 else:
     from numpy import inf as INF
     from numpy import isfinite, sqrt
 
-    from kplus.core.kernels_blas import product, product_of_transposed
+    from kplus.core.kernels_blas import (
+        product,
+        product_of_transposed,
+        single_product,
+    )
 
 __all__ = [
     "fill_quadratic",
@@ -91,7 +98,7 @@ def shortlist(
         while start < n_rows:
             size = min(T, n_rows - start)
             _fill_tile(X, start, size, origin, inv, offset, tile)
-            _score_tile(eta, tile)
+            single_product(eta, tile.features, tile.scores)
             _find_lowest(tile, bias, error, margin)
             for k in range(K):
                 for i in range(size):
@@ -141,37 +148,6 @@ def _fill_tile(
             for i in range(size):
                 tile.features[at, i] = tile.Y[d, i] * tile.Y[e, i]
             at += 1
-
-
-@cy.cfunc
-@cy.nogil
-@cy.exceptval(check=False)
-def _score_tile(eta: cy.const[cy.float][:, ::1], tile: _Rough) -> cy.void:
-    """scores = eta · features."""
-    if cy.compiled:
-        rows: cy.int = tile.features.shape[1]  # of the transposed product
-        columns: cy.int = eta.shape[0]
-        inner: cy.int = eta.shape[1]
-        one: cy.float = 1.0
-        zero: cy.float = 0.0
-        sgemm(
-            b"N",
-            b"N",
-            cy.address(rows),
-            cy.address(columns),
-            cy.address(inner),
-            cy.address(one),
-            cy.address(tile.features[0, 0]),
-            cy.address(rows),
-            cy.cast(cy.p_float, cy.address(eta[0, 0])),
-            cy.address(inner),
-            cy.address(zero),
-            cy.address(tile.scores[0, 0]),
-            cy.address(rows),
-        )
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.dot(eta, tile.features, tile.scores)
 
 
 @cy.cfunc

@@ -22,8 +22,6 @@ kernels_split
     New columns of Z by splits of residuals.
 kernels_patterns, kernels_collapsed
     The bits of a row with A refitted for each change (Eq. 10, Algorithm 3).
-kernels_gemm
-    Products of matrices, by BLAS.
 
 Beyond the paper, how the search on the sample finds good optima:
 

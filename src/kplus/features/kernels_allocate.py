@@ -11,7 +11,7 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.features.kernels_gemm import (
+    from cython.cimports.kplus.core.kernels_blas import (
         add_product,
         add_product_of_rows,
         add_product_of_transposed,
@@ -28,7 +28,7 @@ if cy.compiled:
 else:
     from numpy import sqrt
 
-    from kplus.features.kernels_gemm import (
+    from kplus.core.kernels_blas import (
         add_product,
         add_product_of_rows,
         add_product_of_transposed,

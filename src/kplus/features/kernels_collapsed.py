@@ -11,11 +11,11 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.features.kernels_columns import Fit, fit_to
-    from cython.cimports.kplus.features.kernels_gemm import (
+    from cython.cimports.kplus.core.kernels_blas import (
         add_product,
         add_product_of_rows,
     )
+    from cython.cimports.kplus.features.kernels_columns import Fit, fit_to
     from cython.cimports.kplus.features.kernels_patterns import (
         Work,
         choose_by_flips,
@@ -24,8 +24,8 @@ if cy.compiled:
         clearly_below,
     )
 else:
+    from kplus.core.kernels_blas import add_product, add_product_of_rows
     from kplus.features.kernels_columns import Fit, fit_to
-    from kplus.features.kernels_gemm import add_product, add_product_of_rows
     from kplus.features.kernels_patterns import (
         Work,
         choose_by_flips,

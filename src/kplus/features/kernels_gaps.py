@@ -7,7 +7,7 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.kplus.features.kernels_gemm import add_product_of_rows
+    from cython.cimports.kplus.core.kernels_blas import add_product_of_rows
     from cython.cimports.kplus.features.kernels_row import (
         Search,
         decode,
@@ -21,7 +21,7 @@ if cy.compiled:
 else:
     from numpy import sqrt
 
-    from kplus.features.kernels_gemm import add_product_of_rows
+    from kplus.core.kernels_blas import add_product_of_rows
     from kplus.features.kernels_row import (
         Search,
         decode,

@@ -7,22 +7,22 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
+    from cython.cimports.kplus.core.kernels_blas import (
+        add_product_of_rows,
+        add_product_of_transposed,
+    )
     from cython.cimports.kplus.features.kernels_columns import (
         RIDGE,
         Fit,
         fit_to,
         subtract,
     )
-    from cython.cimports.kplus.features.kernels_gemm import (
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
 else:
-    from kplus.features.kernels_columns import RIDGE, Fit, fit_to, subtract
-    from kplus.features.kernels_gemm import (
+    from kplus.core.kernels_blas import (
         add_product_of_rows,
         add_product_of_transposed,
     )
+    from kplus.features.kernels_columns import RIDGE, Fit, fit_to, subtract
 
 __all__ = ["seed_columns"]
 
