@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +13,10 @@ from kplus.cli.console import count
 from kplus.cli.results import Results, column_words, finite, most_distinctive
 from kplus.cli.tables import Table
 from kplus.core.types import Array, IntArray
-from kplus.craft.report import Trait, describe
 from kplus.data.wrapped import WrappedBlocks
+
+if TYPE_CHECKING:
+    from kplus.craft.report import Trait
 
 __all__ = ["Clusters", "DescribedClusters"]
 
@@ -196,6 +198,8 @@ class DescribedClusters(Results):
 
     def tables(self) -> dict[str, Any]:
         """The description, a line for each cluster and each of its features."""
+        from kplus.craft.report import Trait
+
         columns = {
             "rows" if field.name == "size" else field.name: pa.array(
                 [getattr(trait, field.name) for trait in self._traits],
@@ -249,8 +253,10 @@ class DescribedClusters(Results):
         return ("\n".join(lines) or "-",)
 
     @cached_property
-    def _traits(self) -> list[Trait]:
+    def _traits(self) -> "list[Trait]":
         """What the model tells; it knows a file without names by numbers only."""
+        from kplus.craft.report import describe
+
         known = hasattr(self.model, "feature_names_in_")
         return [
             replace(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from kplus.core.types import Array, IntArray
 from kplus.craft.kernels import Columns, Encoded
@@ -245,6 +244,8 @@ def _power(x: Array) -> float:
         if not np.isfinite(spread) or spread <= 0.0:
             return np.inf
         return float(0.5 * len(x) * np.log(spread) - (power - 1.0) * slope)
+
+    from scipy.optimize import minimize_scalar  # imports take .1 s
 
     return float(minimize_scalar(against, bounds=(-3.0, 5.0), method="bounded").x)
 

@@ -5,7 +5,6 @@ empty last component has q(v) equal to its prior and changes nothing.
 """
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 from scipy.special import betaln, digamma
 
 from kplus.core.types import Array
@@ -92,6 +91,8 @@ def best_concentration(N: Array) -> float:
         alpha = float(np.exp(log_alpha))
         prior = (_SHAPE - 1.0) * log_alpha - _RATE * alpha
         return -stick_evidence(N, alpha) - prior
+
+    from scipy.optimize import minimize_scalar  # imports take .1 s
 
     best = minimize_scalar(cost, bounds=(-12.0, 12.0), method="bounded")
     return float(np.exp(best.x))

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import betaln, digamma, gammaln
 
 from kplus.core.types import Array, IntArray
@@ -126,6 +125,8 @@ class FiniteIBP:
             return -float(terms.sum())
 
         limits = (np.log(_LEAST), np.log(_MOST))
+        from scipy.optimize import minimize_scalar  # imports take .1 s
+
         log_best = minimize_scalar(cost, bounds=limits, method="bounded").x
         log_now = float(np.log(self.alpha))
         keep = cost(log_now) <= cost(log_best)
