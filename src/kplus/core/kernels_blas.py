@@ -201,6 +201,11 @@ def _gemm(
         stride: cy.int = out.shape[1]
         if m == 0 or n == 0:
             return
+        if inner == 0:  # no entry of A whose address could be taken
+            for i in range(m):
+                for j in range(n):
+                    out[i, j] = keep * out[i, j] if keep != 0.0 else 0.0
+            return
         dgemm(
             of_b,
             of_a,
