@@ -44,8 +44,7 @@ LEVELS = ["bounds"] if BOUNDS else ["baseline", "avx2"] if IS_X86 else ["baselin
 # Sums may be added up in any order; NaN and infinity remain what they are. Products are
 # not fused with sums, which would change bits and gains nothing.
 UNIX = ["-O3", "-g0", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off"]
-SUMS = ["-fassociative-math", "-fno-signed-zeros"]
-EXACT: set[str] = set()  # kernels whose sums are added up in the order of the source
+UNIX += ["-fassociative-math", "-fno-signed-zeros"]
 GCC = [
     # Kernels are inlined into their wrapper behind its checks, and would count as cold
     # there and get no SIMD.
@@ -56,7 +55,7 @@ GCC = [
 
 NO_COMPILER = """
 WARNING: kplus is installed without compiled kernels, as there is no C compiler or there
-are no headers of Python. It works, a hundred times slower than it could. Install them
+are no headers of Python. It works, many times slower than it could. Install them
 (Debian and Ubuntu: gcc python3-dev; macOS: xcode-select --install; Windows: Visual
 Studio Build Tools), then kplus again.
 """
@@ -103,8 +102,7 @@ class Build(build_ext):
         if self.compiler.compiler_type == "msvc":
             flags = ["/O2", *["/arch:AVX2"] * (ext.level == "avx2")]
         else:
-            flags = [*UNIX, *([] if ext.exact else SUMS)]
-            flags += ["-mavx2"] * (ext.level == "avx2")
+            flags = [*UNIX, *["-mavx2"] * (ext.level == "avx2")]
             flags += GCC * ("clang" not in " ".join(self.compiler.compiler_so))
         if BOUNDS:
             flags.append("-O1")
@@ -144,7 +142,7 @@ def extensions() -> list[Extension]:
                 define_macros=[("Py_LIMITED_API", "0x030B0000")] if ABI3 else [],
                 py_limited_api=ABI3,
             )
-            one.level, one.exact = level, ext.name in EXACT
+            one.level = level
             made.append(one)
     return made
 

@@ -54,7 +54,7 @@ def level() -> str:
     if not wanted:
         warnings.warn(
             "kplus was installed without a C compiler: its kernels run as plain "
-            "Python, a hundred times slower than they could. Install a compiler "
+            "Python, many times slower than they could. Install a compiler "
             "(gcc, clang, Visual Studio) and then kplus again.",
             RuntimeWarning,
             stacklevel=2,
