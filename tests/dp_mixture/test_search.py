@@ -52,7 +52,7 @@ def test_the_bound_is_that_of_the_responsibilities_at_the_end():
     X = CASES["gaussian"].rows(200)
     model = CASES["gaussian"].model(X)
     fitted = fit(job_of(X), Spec(model, n_batches=5))
-    logs = log_responsibilities(ArrayBlocks(X, 30), model, fitted.params)
+    logs = log_responsibilities(ArrayBlocks(X, 30), fitted.params)
     R = np.exp(np.vstack(list(logs)))
     np.testing.assert_allclose(R.sum(axis=1), 1.0, rtol=1e-12)
     np.testing.assert_array_equal(np.argmax(R, axis=1), fitted.labels)
@@ -173,7 +173,7 @@ def test_a_stream_is_exact_on_all_that_was_seen():
     R = np.zeros((180, 3))
     parts = (slice(60), first.params), (slice(60, 180), later.params)
     for rows, params in parts:
-        logs = log_responsibilities(ArrayBlocks(X[rows]), model, params)
+        logs = log_responsibilities(ArrayBlocks(X[rows]), params)
         R[rows] = np.exp(np.vstack(list(logs)))[:, in_place(model, params)]
     best = model.best_bound(later.total)
     moved = later.total.regroup(np.argsort(in_place(model, later.params)), 3)

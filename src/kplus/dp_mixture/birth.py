@@ -81,7 +81,7 @@ class BornComponents:
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
-        model, total, updated = at.model, at.total, at.updated
+        model, total, updated = at.model.at(at.updated), at.total, at.updated
         self._judge(model.best_bound(total), total)
         collected = Collected.joined(total.collected).lowest(model.n_collect)
         targets = np.unique(collected.targets[collected.targets >= 0])

@@ -374,9 +374,9 @@ class DPMixture(Clusterer):
         -------
         responsibilities : ndarray of shape (n_samples, n_components_)
         """
-        source, model = self._rows_and_model(X)
+        source, _ = self._rows_and_model(X)
         with self._explaining(source):
-            logs = search.log_responsibilities(source, model, self._params)
+            logs = search.log_responsibilities(source, self._params)
             return np.concatenate([np.exp(part) for part in logs])
 
     def score_samples(self, X: Any) -> Any:

@@ -6,7 +6,7 @@ sums; and for other sums it is linear in the difference.
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class DPMixtureModel:
     Parameters
     ----------
     family : Family
-        Observations with their prior.
+        Observations with the prior to begin with; `at` takes that of parameters.
     concentration : float or None
         α; None: learned, with a Gamma(2, 1) prior.
     n_active : int or None
@@ -85,6 +85,14 @@ class DPMixtureModel:
 
     # ------------------------------------------------------------- parameters
 
+    def at(self, params: Components) -> Self:
+        """The same model with the prior that the parameters have."""
+        return (
+            self
+            if params.family is self.family
+            else replace(self, family=params.family)
+        )
+
     def posterior(self, N: Array, S: Array, mass: float) -> Components:
         """q(v) and q(φ) given counts and sums (Eq. 10), nothing tried yet."""
         K = len(N)
@@ -94,6 +102,7 @@ class DPMixtureModel:
         return Components(
             N=N,
             S=S,
+            family=self.family,
             expected=self.family.expect(N, S),
             log_weights=mean_log_weights(N, alpha),
             concentration=alpha,
@@ -106,11 +115,11 @@ class DPMixtureModel:
     def rescaled(self, params: Components, mass: float) -> Components:
         """The same components as if seen in rows of another summed weight."""
         scale = mass / params.mass
-        return self.posterior(params.N * scale, params.S * scale, mass)
+        return self.at(params).posterior(params.N * scale, params.S * scale, mass)
 
     def refreshed(self, params: Components, total: MixtureStats) -> Components:
         """The posterior given new sums; all else stays."""
-        new = self.posterior(total.N.copy(), total.S.copy(), total.mass)
+        new = self.at(params).posterior(total.N.copy(), total.S.copy(), total.mass)
         return replace(
             new,
             neighbours=params.neighbours,
@@ -179,7 +188,7 @@ class DPMixtureModel:
         self, params: Components, X: Array, weights: Array, local: Support | None = None
     ) -> tuple[MixtureStats, Support, Array]:
         """Responsibilities of rows (Eq. 9) and what they sum to."""
-        family, K, n = self.family, params.K, len(X)
+        family, K, n = params.family, params.K, len(X)
         family.check(X)
         candidates, most, least = None, K, _NEGLIGIBLE
         if self.n_active is not None and self.is_sparse(K):
@@ -257,7 +266,8 @@ class DPMixtureModel:
     def bound(self, params: Components, total: MixtureStats) -> float:
         """Eq. 8 for q(z) as summed in `total` and q(v), q(φ) as in `params`."""
         N, S = total.N - params.N, total.S - params.S
-        parts = self.family.evidence(params.N, params.S) + params.expected.total(N, S)
+        parts = params.family.evidence(params.N, params.S)
+        parts = parts + params.expected.total(N, S)
         sticks = stick_evidence(params.N, params.concentration)
         sticks += float(N @ params.log_weights)
         if self.concentration is None:
@@ -302,7 +312,7 @@ class StochasticModel(DPMixtureModel):
         scale = rho * params.mass / latest.mass
         N = (1.0 - rho) * params.N + scale * latest.N
         S = (1.0 - rho) * params.S + scale * latest.S
-        new = self.posterior(N, S, params.mass)
+        new = self.at(params).posterior(N, S, params.mass)
         return replace(new, visits=params.visits + 1)
 
     def update(self, params: Components, total: MixtureStats) -> Components:

@@ -100,7 +100,7 @@ class MergeComponents:
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
-        model, total, updated = at.model, at.total, at.updated
+        model, total, updated = at.model.at(at.updated), at.total, at.updated
         if total.K < 2:
             return None
         before = model.best_bound(total)
@@ -206,7 +206,7 @@ def regrouped_params(
         params.tried[order],
         params.waited[order],
     )
-    new = model.posterior(total.N.copy(), total.S.copy(), total.mass)
+    new = model.at(params).posterior(total.N.copy(), total.S.copy(), total.mass)
     new = replace(new, tried=tried, waited=waited, visits=params.visits - 1)
     return model.ready(replace(new, waited=waited - 1), params.plan.everyone)
 
@@ -228,7 +228,7 @@ class DeleteComponent:
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
-        model, total, updated = at.model, at.total, at.updated
+        model, total, updated = at.model.at(at.updated), at.total, at.updated
         if not at.converged or total.K < 2:
             return None
         family, N = model.family, updated.N

@@ -9,7 +9,7 @@ import numpy as np
 
 from kplus.core.group_sums import GroupSums
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.family import Expectations
+from kplus.dp_mixture.families.family import Expectations, Family
 
 __all__ = [
     "Collected",
@@ -50,6 +50,8 @@ class Components:
 
     Attributes
     ----------
+    family : Family
+        The observations with the prior that they have at this moment.
     expected : Expected
         Log-likelihoods under q(φ); see `kplus.observations`.
     log_weights : array of shape (K,)
@@ -80,6 +82,7 @@ class Components:
 
     N: Array
     S: Array
+    family: Family
     expected: Expectations
     log_weights: Array
     concentration: float

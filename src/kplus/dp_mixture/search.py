@@ -176,7 +176,9 @@ def _run(
         moves.append(DeleteComponent(records))
 
     def reported(info: PassInfo) -> PassInfo:
-        return replace(negated(info), params=PassParams(spec.model.family, info.params))
+        return replace(
+            negated(info), params=PassParams(info.params.family, info.params)
+        )
 
     result, labels = run_job(
         job, spec.model, start, moves,
@@ -185,7 +187,7 @@ def _run(
         reported=reported, rows=labels_of,
     )  # fmt: skip
     return MixtureFit(
-        spec.model.family,
+        result.params.family,
         result.params, result.total, labels, -np.array(result.history),
         result.converged, records.entries,
     )  # fmt: skip
@@ -197,12 +199,10 @@ def _batches(n_blocks: int, n_batches: int) -> list[list[int]]:
     return [*(list(range(a, b)) for a, b in pairwise(cuts)), []]
 
 
-def log_responsibilities(
-    source: Blocks, model: DPMixtureModel, params: Components
-) -> Iterator[Array]:
+def log_responsibilities(source: Blocks, params: Components) -> Iterator[Array]:
     """log r of every row, block by block, as in the last pass of a fit."""
-    for X in _read(source, model.family):
-        scores = model.family.scores(params.expected, X) + params.log_weights
+    for X in _read(source, params.family):
+        scores = params.family.scores(params.expected, X) + params.log_weights
         scores -= scores.max(axis=1, keepdims=True)  # far rows have huge scores
         yield scores - logsumexp(scores, axis=1, keepdims=True)
 
