@@ -348,6 +348,7 @@ def _put_back(
     for i in range(K):
         h, v = work.h[i], work.v[i]
         factor = h * part
+        # Two loops: one with so many arrays would get no SIMD.
         for j in range(K):
             post.H[i, j] = work.H[i, j] - factor * work.h[j]
         for j in range(K):
