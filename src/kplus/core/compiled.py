@@ -13,6 +13,8 @@ and for any other, and `level` chooses.
   instead of ``@cy.cfunc`` only.
 - Inside loops index whole arrays, ``A[k, d]``; a slice costs as much as ten additions.
   Give sums a type, ``total: cy.double = 0.0``: the compiler finds most other types.
+- A loop over long arrays writes one of them, and reads what stays the same from a
+  variable: GCC gives up SIMD where more than ten pairs of arrays might overlap.
 - Many arguments go into ``@cy.cclass`` dataclasses, made once per pass.
 - ``exp`` and the like come from libc if ``cy.compiled``, from numpy otherwise.
 - A kernel that other files call is declared in a ``.pxd`` file beside it.

@@ -179,8 +179,9 @@ def _complete(
     work.whole = True
     take_from_precision(post, K, ratio, work)
     for i in range(K):
+        h, v = work.h[i], work.v[i]
         for j in range(K):
-            work.Q[i, j] = post.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
+            work.Q[i, j] = post.Q[i, j] + h * work.v[j] + v * work.h[j]
     without_singles(K, work)
 
 
@@ -345,9 +346,13 @@ def _put_back(
         half = 0.5 * work.error * work.h[k] * part
         work.v[k] = (work.b[k] - work.g[k] + half) * part
     for i in range(K):
+        h, v = work.h[i], work.v[i]
+        factor = h * part
+        # Two loops: one with so many arrays would get no SIMD.
         for j in range(K):
-            post.H[i, j] = work.H[i, j] - work.h[i] * part * work.h[j]
-            post.Q[i, j] = work.Q[i, j] + work.h[i] * work.v[j] + work.v[i] * work.h[j]
+            post.H[i, j] = work.H[i, j] - factor * work.h[j]
+        for j in range(K):
+            post.Q[i, j] = work.Q[i, j] + h * work.v[j] + v * work.h[j]
 
 
 @cy.cfunc
