@@ -145,8 +145,9 @@ class BornComponents:
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
+        first = self._round == 0  # splits along axes are the same in every round
         born = create(
-            model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng
+            model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
         )
         if born.K > 1 or _differs_from_earlier(model, total, target, born):
             return born
@@ -202,6 +203,7 @@ def create(
     n_new: int,
     n_iter: int,
     rng: np.random.Generator,
+    along_axes: bool = True,
 ) -> MixtureStats:
     """Fit rows afresh, each counted as `rows_each` rows of a target.
 
@@ -219,7 +221,7 @@ def create(
     # No pair may be worth a merge where all components together are.
     if not rows.bound(best) > rows.bound(one):
         best = one
-    for start in rows.splits()[:_N_SPLITS]:
+    for start in rows.splits()[:_N_SPLITS] if along_axes else ():
         start.base = best.base
         if best.K > 1 and rows.bound(start) <= rows.bound(best):
             break
