@@ -281,11 +281,11 @@ def _corrected_bound(
 ) -> float:
     """The bound less the overfit of its components to the sample."""
     return model.best_bound(stats) - float(
-        _sampling_overfit(model, stats.N, rows_each).sum()
+        sampling_overfit(model, stats.N, rows_each).sum()
     )
 
 
-def _sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
+def sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
     """Overfit of components of these counts because rows are counted several times.
 
     0 where the rows are all the rows of the target.
@@ -322,9 +322,9 @@ def _merged(
     pairs = np.column_stack(pair_index(stats.K))
     changes = pair_changes(model, stats, concentration, pairs)
     a, b = pairs.T
-    overfits = _sampling_overfit(model, stats.N, rows_each)
+    overfits = sampling_overfit(model, stats.N, rows_each)
     changes += overfits[a] + overfits[b]
-    changes -= _sampling_overfit(model, stats.N[a] + stats.N[b], rows_each)
+    changes -= sampling_overfit(model, stats.N[a] + stats.N[b], rows_each)
     merges = choose_merges(stats, pairs, changes, 1e-9)
     old_to_new = by_size(stats.N, pairs[merges])
     return stats.regroup(old_to_new, int(old_to_new.max()) + 1)
