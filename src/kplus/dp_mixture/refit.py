@@ -296,24 +296,26 @@ def _proposal(
     region: _Region,
     done: list[tuple[str, int]],
 ) -> Proposal:
-    """Components that changed are new ones, with their sums until the pass is over."""
-    stay = region.origin[region.origin >= 0]
-    new = region.origin < 0
-    K = region.K
+    """Components that changed are new ones, with their sums until the pass is over.
+
+    All are in order of size, which is best for the sticks.
+    """
+    K, new = region.K, region.origin < 0
+    N, S, tried = region.N.copy(), region.S.copy(), region.N.copy()
+    waited = np.ones(K, np.int64)
+    old = region.origin[~new]
+    N[~new], S[~new] = total.N[old], total.S[old]
+    tried[~new], waited[~new] = params.tried[old], params.waited[old]
+    order = np.argsort(-N, kind="stable")
     old_to_new = np.full(total.K, -1)
-    old_to_new[stay] = np.arange(len(stay))
-    provisional = MixtureStats.zeros(K, total.S.shape[1])
-    provisional.N[len(stay) :] = region.N[new]
-    provisional.S[len(stay) :] = region.S[new]
-    after = model.posterior(
-        np.concatenate([total.N[stay], region.N[new]]),
-        np.concatenate([total.S[stay], region.S[new]]),
-        total.mass,
-    )
+    old_to_new[old] = np.argsort(order)[~new]
+    provisional = MixtureStats.zeros(K, S.shape[1])
+    provisional.N[:] = np.where(new, N, 0.0)[order]
+    provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
     after = replace(
-        after,
-        tried=np.concatenate([params.tried[stay], region.N[new]]),
-        waited=np.concatenate([params.waited[stay], np.ones(new.sum(), np.int64)]),
+        model.posterior(N[order], S[order], total.mass),
+        tried=tried[order],
+        waited=waited[order],
         visits=params.visits - 1,
     )
     note = (params.visits - 1, tuple(done))
