@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
+from kplus.dp_mixture.directions import directional_splits
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
@@ -14,6 +15,8 @@ from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_in
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
+_APART = 2  # iterations of a fresh fit before its first merges
+_N_SPLITS = 2  # splits along axes that are fitted
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
 
@@ -142,8 +145,9 @@ class BornComponents:
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
+        first = self._round == 0  # splits along axes are the same in every round
         born = create(
-            model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng
+            model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
         )
         if born.K > 1 or _differs_from_earlier(model, total, target, born):
             return born
@@ -199,38 +203,77 @@ def create(
     n_new: int,
     n_iter: int,
     rng: np.random.Generator,
+    along_axes: bool = True,
 ) -> MixtureStats:
-    """Fit rows afresh from K′ seeds, each counted as `rows_each` rows of a target.
+    """Fit rows afresh, each counted as `rows_each` rows of a target.
 
-    Few rows as they are would not outweigh the prior. But rows that count for many also
-    fit noise. Merges after each iteration therefore subtract the expected overfit from
-    the evidence of a component, as Akaike's criterion does. Iterations continue beyond
-    `n_iter` as long as they merge components.
+    The starts are K′ rows drawn far apart, and splits in two along axes; the fit of the
+    highest bound is taken. Few rows as they are would not outweigh the prior. But rows
+    that count for many also fit noise. Merges and bounds therefore subtract the
+    expected overfit from the evidence of a component, as Akaike's criterion does.
     """
     fresh = replace(model, n_active=None)
     heavy = weights * rows_each
-    stats = seeded(fresh, X, heavy, n_new, rng)
-    previous = -np.inf
-    for iteration in range(n_iter + n_new):
-        params = fresh.posterior(stats.N, stats.S, stats.mass)
-        stats = fresh.share_out(params, X, heavy)[0]
-        K = stats.K
-        stats = _merged(fresh, stats, params.concentration, rows_each)
-        if stats.K == 1:
-            break
-        bound = fresh.best_bound(stats)
-        slow = iteration >= n_iter or bound - previous <= 1e-4 * stats.mass
-        if stats.K == K and slow:
-            break
-        previous = bound
+    rows = _Rows(fresh, X, heavy, rows_each, n_iter)
+    best = rows.fitted(seeded(fresh, X, heavy, n_new, rng))
+    one = best.regroup(np.zeros(best.K, np.int64), 1)
+    one.entropy[:] = 0.0
     # No pair may be worth a merge where all components together are.
-    one = MixtureStats.zeros(1, stats.S.shape[1])
-    one.N[0], one.S[0] = stats.N.sum(), stats.S.sum(axis=0)
-    one.base, one.mass = stats.base, stats.mass
-    several, single = (
-        _corrected_bound(fresh, part, rows_each) for part in (stats, one)
-    )
-    return stats if several > single else one
+    if not rows.bound(best) > rows.bound(one):
+        best = one
+    for start in rows.splits()[:_N_SPLITS] if along_axes else ():
+        start.base = best.base
+        if best.K > 1 and rows.bound(start) <= rows.bound(best):
+            break
+        stats = rows.fitted(start)
+        if rows.bound(stats) > rows.bound(best):
+            best = stats
+    return best
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a target, and how components are fitted to them afresh."""
+
+    model: DPMixtureModel
+    X: Array
+    weights: Array
+    rows_each: float
+    n_iter: int
+
+    def bound(self, stats: MixtureStats) -> float:
+        """The bound less the overfit of its components to the sample."""
+        return _corrected_bound(self.model, stats, self.rows_each)
+
+    def splits(self) -> list[MixtureStats]:
+        """Sums of the sides of splits along axes, those of the highest bound first."""
+        found = [
+            stats_of_parts(self.model, self.X, self.weights, side.astype(np.int64))
+            for side in directional_splits(self.model.family, self.X, self.weights)
+        ]
+        bounds = np.array([self.bound(stats) for stats in found])
+        return [found[i] for i in np.argsort(-bounds, kind="stable")]
+
+    def fitted(self, stats: MixtureStats) -> MixtureStats:
+        """Iterate, first as they are so that they can come apart, then with merges.
+
+        Iterations continue beyond `n_iter` as long as they merge components.
+        """
+        model, previous, K0 = self.model, -np.inf, stats.K
+        for iteration in range(self.n_iter + K0):
+            params = model.posterior(stats.N, stats.S, stats.mass)
+            stats = model.share_out(params, self.X, self.weights)[0]
+            K = stats.K
+            if iteration >= _APART:
+                stats = _merged(model, stats, params.concentration, self.rows_each)
+            if stats.K == 1:
+                break
+            bound = model.best_bound(stats)
+            slow = iteration >= self.n_iter or bound - previous <= 1e-4 * stats.mass
+            if stats.K == K and slow and iteration >= _APART:
+                break
+            previous = bound
+        return stats
 
 
 def _corrected_bound(
@@ -238,11 +281,11 @@ def _corrected_bound(
 ) -> float:
     """The bound less the overfit of its components to the sample."""
     return model.best_bound(stats) - float(
-        _sampling_overfit(model, stats.N, rows_each).sum()
+        sampling_overfit(model, stats.N, rows_each).sum()
     )
 
 
-def _sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
+def sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
     """Overfit of components of these counts because rows are counted several times.
 
     0 where the rows are all the rows of the target.
@@ -279,9 +322,9 @@ def _merged(
     pairs = np.column_stack(pair_index(stats.K))
     changes = pair_changes(model, stats, concentration, pairs)
     a, b = pairs.T
-    overfits = _sampling_overfit(model, stats.N, rows_each)
+    overfits = sampling_overfit(model, stats.N, rows_each)
     changes += overfits[a] + overfits[b]
-    changes -= _sampling_overfit(model, stats.N[a] + stats.N[b], rows_each)
+    changes -= sampling_overfit(model, stats.N[a] + stats.N[b], rows_each)
     merges = choose_merges(stats, pairs, changes, 1e-9)
     old_to_new = by_size(stats.N, pairs[merges])
     return stats.regroup(old_to_new, int(old_to_new.max()) + 1)
@@ -316,6 +359,14 @@ def seeded(
         owner[far < costs] = k
         costs = np.minimum(costs, far)
         k += 1
+    return stats_of_parts(model, X, weights, owner)
+
+
+def stats_of_parts(
+    model: DPMixtureModel, X: Array, weights: Array, owner: IntArray
+) -> MixtureStats:
+    """Sums of rows that belong to one component each; all have rows."""
+    family, k = model.family, int(owner.max()) + 1
     order = np.argsort(owner, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=k))])
     members = ByComponent(starts, order, weights[order])

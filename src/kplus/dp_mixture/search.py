@@ -23,6 +23,7 @@ from kplus.dp_mixture.moves import (
     OrderComponents,
 )
 from kplus.dp_mixture.params import Components, MixtureStats
+from kplus.dp_mixture.refit import RefitComponents
 from kplus.dp_mixture.sticks import mean_weights
 from kplus.engine.blas import SINGLE_THREAD
 
@@ -174,6 +175,11 @@ def _run(
         start = start if planned is None else planned.params
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
+    if finish is not None and spec.kinds:
+        refit = RefitComponents(
+            job.source, job.weights, job.rng, records, spec.births, spec.kinds
+        )
+        moves.append(refit)
 
     def reported(info: PassInfo) -> PassInfo:
         return replace(

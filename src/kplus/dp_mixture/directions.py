@@ -1,0 +1,210 @@
+"""Splits of rows in two, along single columns, principal axes and axes of kurtosis.
+
+Rows drawn far apart seed groups that lie apart in all columns. Groups that differ in a
+few of many columns are as near to each other as rows of one group are; but the rows'
+projection on the right axis has a valley.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.family import Family
+from kplus.dp_mixture.families.mixed import MixedFamily
+from kplus.dp_mixture.families.multinomial import MultinomialFamily
+from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
+from kplus.dp_mixture.families.poisson import PoissonFamily
+
+__all__ = ["as_numbers", "directional_splits", "valleys"]
+
+_ROWS = 4_000  # rows that axes and cuts are found on
+_MOST_AXES = 60  # principal axes that are projected on
+_SCANNED = 6  # axes of each kind that are sorted
+_EACH = 3  # best cuts of each kind of axis
+_N_KURTOSIS = 2  # axes of lowest, and of highest kurtosis
+_STEPS = 12  # of the ascent in kurtosis
+_FLOOR = 1e-3  # least variance of a side of a cut, as a share of all
+_FEW_VALUES = 3  # a column of so few values has no valley
+_NEGLIGIBLE = 1e-9  # variance along an axis that has none, as a share of the largest
+_ALIKE = 0.9  # two cuts that agree on so many rows are the same
+
+
+def directional_splits(family: Family, X: Array, weights: Array) -> list[Array]:
+    """Promising ways to part rows in two: boolean arrays (n,), unlike each other."""
+    Z = _standardised(as_numbers(family, X), weights)
+    if Z.shape[1] == 0 or len(Z) < 2:
+        return []
+    step = -(-len(Z) // _ROWS)
+    few, light = Z[::step], weights[::step]
+    axes = _axes(few, light)
+    columns = np.eye(Z.shape[1])
+    cuts = _best_cuts(few, light, columns)
+    for kind in (axes.principal, axes.kurtosis):
+        if kind.shape[1]:
+            cuts += _best_cuts(few @ kind, light, kind)
+    cuts += [(columns[:, j], 0.0, False) for j in _telling(few, light)]
+    return _distinct([_applied(Z, *cut) for cut in cuts])
+
+
+def as_numbers(family: Family, X: Array) -> Array:
+    """Columns in which the rows of a component scatter about evenly.
+
+    Categories as marks of each, counts as their roots, whose variance is about that of
+    any other count; in place of what is missing the mean.
+    """
+    if isinstance(family, MixedFamily):
+        pairs = zip(family.parts, family.where, strict=True)
+        return np.hstack([as_numbers(part, X[:, j]) for part, j in pairs])
+    if isinstance(family, CategoricalFamily):
+        return family.features(X)
+    Z = X.astype(np.float64)
+    if isinstance(family, MultinomialFamily):
+        Z = Z / np.maximum(Z.sum(axis=1, keepdims=True), 1.0)
+        return np.sqrt(Z)
+    if isinstance(family, PoissonFamily | NegativeBinomialFamily):
+        Z = np.sqrt(Z + 0.375)
+    missing = np.isnan(Z)
+    if missing.any():
+        seen = np.maximum((~missing).sum(axis=0), 1)
+        Z = np.where(missing, np.nansum(Z, axis=0) / seen, Z)
+    return Z
+
+
+def _standardised(Z: Array, weights: Array) -> Array:
+    """Columns of mean 0 and variance 1; those that are constant are left out."""
+    size = np.abs(Z).max(axis=0)
+    Z = Z / np.where(size > 0.0, size, 1.0)  # squares of far values do not overflow
+    share = weights / weights.sum()
+    Z = Z - share @ Z
+    spread = np.sqrt(share @ Z**2)
+    varied = spread > 1e-7
+    out: Array = Z[:, varied] / spread[varied]
+    return out
+
+
+class _Axes(NamedTuple):
+    """Axes in the columns of Z, one in each column, of variance 1."""
+
+    principal: Array
+    kurtosis: Array
+
+
+def _axes(Z: Array, weights: Array) -> _Axes:
+    """Principal axes, and axes of extreme kurtosis of the whitened rows.
+
+    The latter begin at the extreme axes of E[|y|² y yᵀ] and follow the gradient of the
+    kurtosis (Peña and Prieto, 2001).
+    """
+    share = (weights / weights.sum())[:, None]
+    values, vectors = np.linalg.eigh(Z.T @ (share * Z))
+    kept = values > _NEGLIGIBLE * values[-1]
+    kept[: -min(_MOST_AXES, len(Z) - 1)] = False
+    whiten = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+    Y = Z @ whiten
+    if Y.shape[1] < 2:
+        return _Axes(whiten, whiten[:, :0])
+    far = share * np.sum(Y**2, axis=1, keepdims=True)
+    _, extreme = np.linalg.eigh(Y.T @ (far * Y))
+    n = min(_N_KURTOSIS, Y.shape[1] // 2)
+    U = np.hstack([extreme[:, :n], extreme[:, -n:]])
+    for _ in range(_STEPS):
+        U = Y.T @ (share * (Y @ U) ** 3) - 3.0 * U
+        U /= np.maximum(np.linalg.norm(U, axis=0), 1e-300)
+    return _Axes(whiten, whiten @ U)
+
+
+_Cut = tuple[Array, float, bool]  # an axis, where it is cut, and whether |·| is
+
+
+def _best_cuts(P: Array, weights: Array, axes: Array) -> list[_Cut]:
+    """The best cuts over all axes: at valleys, and between core and tails."""
+    cuts: list[_Cut] = []
+    two_sided, tailed = _promising(P, weights)
+    for where, tails, most in ((two_sided, False, _EACH), (tailed, True, 1)):
+        some = np.abs(P[:, where]) if tails else P[:, where]
+        gains, places = valleys(some, weights)
+        for j in np.argsort(-gains, kind="stable")[:most]:
+            if np.isfinite(gains[j]):
+                cuts.append((axes[:, where[j]], float(places[j]), tails))
+    return cuts
+
+
+def _promising(P: Array, weights: Array) -> tuple[IntArray, IntArray]:
+    """Axes that may have a valley, by Sarle's coefficient, and those of heavy tails.
+
+    Sums are cheaper than sorting. The coefficient, (skewness² + 1) / kurtosis, is 1
+    for two points and 1/3 for a Gaussian.
+    """
+    share = weights / weights.sum()
+    squares = P * P
+    second = np.maximum(share @ squares, 1e-300)
+    third = (share @ (squares * P)) / second**1.5
+    fourth = (share @ (squares * squares)) / second**2
+    # Two points alone have nothing between them; see `_telling`.
+    sarle = np.where(fourth - third**2 < 1.0 + 1e-6, 0.0, (third**2 + 1.0) / fourth)
+    return (
+        np.argsort(-sarle, kind="stable")[:_SCANNED],
+        np.argsort(-fourth, kind="stable")[:1],
+    )
+
+
+def valleys(P: Array, weights: Array) -> tuple[Array, Array]:
+    """Where each column of P is best cut in two Gaussians, and the gain per row.
+
+    The gain is that of the log-likelihood of rows with known sides: half the logarithm
+    of the variance, less the entropy of the sides. Cut in the middle, a Gaussian loses.
+    A column of few values, in which sides may have no variance at all, gains -inf.
+    """
+    order = np.argsort(P, axis=0, kind="stable")
+    p, w = np.take_along_axis(P, order, axis=0), weights[order]
+    mass = np.cumsum(w, axis=0)
+    first, second = np.cumsum(w * p, axis=0), np.cumsum(w * p * p, axis=0)
+    whole = mass[-1], first[-1], second[-1]
+    least = _FLOOR * (whole[2] / whole[0] - (whole[1] / whole[0]) ** 2)
+    left, right = np.zeros(P.shape), np.zeros(P.shape)
+    with np.errstate(all="ignore"):
+        for side, (n, s, q) in (
+            (left, (mass, first, second)),
+            (right, (whole[0] - mass, whole[1] - first, whole[2] - second)),
+        ):
+            variance = np.maximum(q / n - (s / n) ** 2, least)
+            side[:] = n / whole[0] * (np.log(n / whole[0]) - 0.5 * np.log(variance))
+        gains = left + right + 0.5 * np.log(least / _FLOOR)
+    rises = np.diff(p, axis=0) > 0.0
+    gains = np.where(rises, gains[:-1], -np.inf)
+    gains = np.where(np.isnan(gains), -np.inf, gains)
+    best = np.argmax(gains, axis=0)
+    columns = np.arange(P.shape[1])
+    found = gains[best, columns]
+    found[rises.sum(axis=0) < _FEW_VALUES] = -np.inf
+    return found, 0.5 * (p[best, columns] + p[best + 1, columns])
+
+
+def _telling(Z: Array, weights: Array) -> IntArray:
+    """Columns of two values that are most correlated with the others."""
+    marks = np.flatnonzero([len(np.unique(z[:50])) <= 2 for z in Z.T])
+    if len(marks) < 2:
+        return marks[:0]
+    share = (weights / weights.sum())[:, None]
+    related = np.sum((Z[:, marks].T @ (share * Z)) ** 2, axis=1)
+    return marks[np.argsort(-related, kind="stable")[:_EACH]]
+
+
+def _applied(Z: Array, axis: Array, place: float, tails: bool) -> Array:
+    projected = Z @ axis
+    out: Array = (np.abs(projected) if tails else projected) > place
+    return out
+
+
+def _distinct(splits: list[Array]) -> list[Array]:
+    """Splits with rows on both sides that differ from those before them."""
+    kept: list[Array] = []
+    for split in splits:
+        if not 0 < np.count_nonzero(split) < len(split):
+            continue
+        agreed = [float(np.mean(split == other)) for other in kept]
+        if all(1.0 - _ALIKE < share < _ALIKE for share in agreed):
+            kept.append(split)
+    return kept
