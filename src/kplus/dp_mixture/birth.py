@@ -17,6 +17,7 @@ __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 _FEW = 2_000  # rows that are quickly sorted
 _APART = 2  # iterations of a fresh fit before its first merges
 _N_SPLITS = 2  # splits along axes that are fitted
+_MANY = 10  # so many other components know the prior better than new ones
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
 
@@ -145,6 +146,11 @@ class BornComponents:
         weights = np.ones(len(rows)) if self.weights is None else self.weights[rows]
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
+        rest = np.delete(np.arange(total.K), target)
+        if len(rest) < _MANY:
+            model = replace(model, others=(total.N[rest], total.S[rest]))
+        else:
+            model = replace(model, learns=False)
         first = self._round == 0  # splits along axes are the same in every round
         born = create(
             model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
@@ -173,6 +179,10 @@ class BornComponents:
         K, J = params.K, len(N)
         provisional = MixtureStats.zeros(K + J, S.shape[1])
         provisional.N[K:], provisional.S[K:] = N, S
+        stay = np.delete(np.arange(K), kept)
+        model = model.learning(
+            np.concatenate([total.N[stay], N]), np.concatenate([total.S[stay], S])
+        )
         more = model.posterior(
             np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
         )
@@ -242,8 +252,13 @@ class _Rows:
     n_iter: int
 
     def bound(self, stats: MixtureStats) -> float:
-        """The bound less the overfit of its components to the sample."""
-        return _corrected_bound(self.model, stats, self.rows_each)
+        """The bound less the overfit of its components to the sample.
+
+        With the prior that suits these components.
+        """
+        model = self.model.learning(stats.N, stats.S)
+        lost = sampling_overfit(model, stats.N, self.rows_each).sum()
+        return model.best_bound(stats) - float(lost)
 
     def splits(self) -> list[MixtureStats]:
         """Sums of the sides of splits along axes, those of the highest bound first."""
@@ -261,6 +276,8 @@ class _Rows:
         """
         model, previous, K0 = self.model, -np.inf, stats.K
         for iteration in range(self.n_iter + K0):
+            if iteration in (0, _APART):
+                model = model.learning(stats.N, stats.S)
             params = model.posterior(stats.N, stats.S, stats.mass)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
@@ -274,15 +291,6 @@ class _Rows:
                 break
             previous = bound
         return stats
-
-
-def _corrected_bound(
-    model: DPMixtureModel, stats: MixtureStats, rows_each: float
-) -> float:
-    """The bound less the overfit of its components to the sample."""
-    return model.best_bound(stats) - float(
-        sampling_overfit(model, stats.N, rows_each).sum()
-    )
 
 
 def sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:

@@ -163,7 +163,7 @@ class RefitComponents:
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
         known, n_failed = self.state
-        model, total, updated = at.model, at.total, at.updated
+        model, total, updated = at.model.at(at.updated), at.total, at.updated
         if not at.converged or n_failed >= _PATIENCE:
             return None
         if np.any(total.seen < updated.N * (1.0 - 1e-9)):
@@ -271,7 +271,7 @@ def _removal_prices(
     at: Position[DPMixtureModel, Components, MixtureStats],
 ) -> Array:
     """What the bound gains if a component is removed and the others stay frozen."""
-    family, updated = at.model.family, at.updated
+    family, updated = at.updated.family, at.updated
     N, S = updated.N, updated.S
     own = updated.expected.total(N, S) - family.evidence(N, S)
     gains = removal_gains(N, updated.concentration)
