@@ -1,8 +1,8 @@
 """Gaussian rows with a mean and a full covariance; the prior is normal-Wishart."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 

@@ -9,6 +9,7 @@ away, and worth about one vague component.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +20,13 @@ from kplus.core.types import Array
 F = TypeVar("F", bound=Any)
 
 __all__ = [
+    "DIRICHLET_STEPS",
     "EMPTY",
-    "ascend",
+    "dirichlet_hyperprior",
     "dirichlet_step",
     "higher",
-    "log_gamma_density",
+    "learn_two",
+    "log_normal",
     "resolutions",
     "search_scale",
 ]
@@ -31,7 +34,9 @@ __all__ = [
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
 _GRID = np.geomspace(1.0, 1e4, 29)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-1.0, 1.0, 9)  # steps between two points of the grid
-_STEPS = (1.0, 0.3, 0.1)  # of logarithms, in `ascend`
+DIRICHLET_STEPS = 4
+_LOG_STEPS = (0.7, 0.2, 0.05)
+_DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
 _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
 
@@ -65,8 +70,8 @@ def resolutions(sample: Array) -> Array:
 def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> Array:
     """The best of many values above `least`, for each column: (C,) or scalar arrays.
 
-    ``value(x)`` takes x of shape (G, C) and gives what each is worth, in this shape. The
-    present value stays where nothing found is better.
+    ``value(x)`` takes x of shape (G, C) and gives what each is worth, in this shape.
+    The present value stays where nothing found is better.
     """
     now = np.asarray(now, dtype=np.float64)
     best, top = now, value(now[None])[0]
@@ -86,22 +91,46 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
     return best
 
 
-def ascend(value: Callable[[Array], Array], start: Array) -> Array:
-    """Raise what each entry of a positive array is worth, by steps of its logarithm."""
-    best, top = start, value(start)
-    for step in _STEPS:
-        for sign in (1.0, -1.0):
-            trial = best * np.exp(sign * step)
-            worth = value(trial)
-            better = worth > top
-            best, top = np.where(better, trial, best), np.where(better, worth, top)
-    return best
+def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
+    """Raise the bound by two parameters of each column, by steps of their logarithms.
+
+    Both together, which keeps their ratio, and each alone. The family has the evidence
+    of each column, and `guess`, the medians of the hyperpriors.
+    """
+    if family.guess is None:
+        return family
+    S = S[N > EMPTY]
+    best = np.stack([getattr(family, first), getattr(family, second)])
+
+    def changed(values: Array) -> F:
+        return replace(family, **{first: values[0], second: values[1]})
+
+    def worth(values: Array) -> Array:
+        evidence: Array = changed(values).column_evidence(S).sum(axis=0)
+        return evidence - 0.5 * np.square(np.log(values / family.guess)).sum(axis=0)
+
+    top = worth(best)
+    for step in _LOG_STEPS:
+        for direction in _DIRECTIONS:
+            trial = best * np.exp(step * direction)[:, None]
+            reached = worth(trial)
+            better = reached > top
+            best, top = np.where(better, trial, best), np.where(better, reached, top)
+    return higher(changed(best), family, N[N > EMPTY], S)
 
 
-def log_gamma_density(x: Array, mode: Array, weight: float) -> Array:
-    """log of a Gamma density with that mode, worth `weight`, without its constant."""
-    out: Array = weight * (np.log(x / mode) - x / mode)
-    return out
+def log_normal(values: Array, medians: Array | None) -> float:
+    """log density of positive numbers whose logarithms have variance 1."""
+    if medians is None:
+        return 0.0
+    return -0.5 * float(np.square(np.log(values / medians)).sum())
+
+
+def dirichlet_hyperprior(pseudo_counts: Array, mode: Array | None) -> float:
+    """log of Gamma densities with these modes and rate 1, without their constants."""
+    if mode is None:
+        return 0.0
+    return float(np.sum(mode * np.log(pseudo_counts / mode) - pseudo_counts))
 
 
 def dirichlet_step(
@@ -110,14 +139,14 @@ def dirichlet_step(
     """Pseudo-counts of a Dirichlet, a step closer to the best (Minka's fixed point).
 
     A bound from below of the evidence is linear in the pseudo-counts and in their
-    logarithms. Their hyperprior is as `log_gamma_density` has it, with weight `mode`.
+    logarithms. Their hyperprior is `dirichlet_hyperprior`.
 
     Parameters
     ----------
     counts : array of shape (K, C)
         Of each category in each component.
-    totals, prior_total : arrays of shape (K, C) and (C,)
-        Sums over the categories of a column, repeated for each.
+    totals, prior_total : arrays that broadcast to (K, C) and (C,)
+        Sums over the categories of a column.
     prior, mode : arrays of shape (C,)
     """
     up = prior * (digamma(counts + prior) - digamma(prior)).sum(axis=0)

@@ -436,7 +436,9 @@ class NormalWishartFamily:
         L = _factor(self.scatter / self.dof)[0]
         values, axes = np.linalg.eigh(L.T @ pull @ L)
         worth = weight + np.sum(self.dof * N / (self.dof + N))
-        steps = np.exp(np.clip((len(N) * self.dof + weight - values) / worth, -3.0, 3.0))
+        steps = np.exp(
+            np.clip((len(N) * self.dof + weight - values) / worth, -3.0, 3.0)
+        )
         return self._above_floor((L @ (axes * steps)) @ (L @ axes).T)
 
     def _best_scatter(self, precisions: Array, K: int) -> Array:
