@@ -41,7 +41,6 @@ __all__ = [
 _PRIOR_ROWS = 20_000  # rows that a prior is resolved on
 _START_ROWS = 10_000  # rows that a start of several components is made of
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
-_ROUNDS = 3  # how often births are tried everywhere on few rows
 _SAMPLE_BATCHES = 4
 _SAMPLE_TOL = 1e-3  # tolerance of the fits to samples, in nats per row
 _BLOCK_ROWS = 4096
@@ -114,8 +113,6 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
                 start = _on_sample(job, spec, size, start)
     if start is None:
         start = _seeded_start(job, spec)
-    if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
-        spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
     finish = _finishing_move(job, spec)
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 
