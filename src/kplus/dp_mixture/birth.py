@@ -6,7 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
-from kplus.dp_mixture.directions import directional_splits
+from kplus.dp_mixture.directions import (
+    as_numbers,
+    directional_splits,
+    standardised,
+)
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
@@ -15,7 +19,8 @@ from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_in
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
-_APART = 2  # iterations of a fresh fit before its first merges
+_LOSS = 0.2  # nats that a split may lose for each row of its smaller side
+_APART = 1  # iterations of a fresh fit before its first merges
 _N_SPLITS = 2  # splits along axes that are fitted
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
@@ -221,7 +226,7 @@ def create(
     # No pair may be worth a merge where all components together are.
     if not rows.bound(best) > rows.bound(one):
         best = one
-    for start in rows.splits()[:_N_SPLITS] if along_axes else ():
+    for start in rows.splits() if along_axes else ():
         start.base = best.base
         if best.K > 1 and rows.bound(start) <= rows.bound(best):
             break
@@ -246,13 +251,31 @@ class _Rows:
         return _corrected_bound(self.model, stats, self.rows_each)
 
     def splits(self) -> list[MixtureStats]:
-        """Sums of the sides of splits along axes, those of the highest bound first."""
-        found = [
-            stats_of_parts(self.model, self.X, self.weights, side.astype(np.int64))
-            for side in directional_splits(self.model.family, self.X, self.weights)
+        """Sums of the sides of a few splits along axes, the highest bound first.
+
+        They are found and judged on some of the rows. Those that lose too much as they
+        are would not gain in a fit either.
+        """
+        model, step = self.model, -(-len(self.X) // _FEW)
+        Z = standardised(as_numbers(model.family, self.X), self.weights)
+        few, light = Z[::step], self.weights[::step] * step
+        rows, each = self.X[::step], self.rows_each * step
+        zero = np.zeros(len(rows), np.int64)
+        one = _corrected_bound(model, stats_of_parts(model, rows, light, zero), each)
+        good = []
+        for split in directional_splits(few, light):
+            side = split.side(few).astype(np.int64)
+            stats = stats_of_parts(model, rows, light, side)
+            gain = _corrected_bound(model, stats, each) - one
+            if gain > -_LOSS * stats.N.min():
+                good.append((gain, split))
+        good.sort(key=lambda pair: -pair[0])
+        sides = [split.side(Z).astype(np.int64) for _, split in good[:_N_SPLITS]]
+        return [
+            stats_of_parts(model, self.X, self.weights, side)
+            for side in sides
+            if side.any() and not side.all()
         ]
-        bounds = np.array([self.bound(stats) for stats in found])
-        return [found[i] for i in np.argsort(-bounds, kind="stable")]
 
     def fitted(self, stats: MixtureStats) -> MixtureStats:
         """Iterate, first as they are so that they can come apart, then with merges.

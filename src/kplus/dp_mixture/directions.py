@@ -17,35 +17,45 @@ from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
 
-__all__ = ["as_numbers", "directional_splits", "valleys"]
+__all__ = ["Split", "as_numbers", "directional_splits", "standardised", "valleys"]
 
-_ROWS = 4_000  # rows that axes and cuts are found on
 _MOST_AXES = 60  # principal axes that are projected on
 _SCANNED = 6  # axes of each kind that are sorted
-_EACH = 3  # best cuts of each kind of axis
+_EACH = 2  # best cuts of each kind of axis
 _N_KURTOSIS = 2  # axes of lowest, and of highest kurtosis
 _STEPS = 12  # of the ascent in kurtosis
 _FLOOR = 1e-3  # least variance of a side of a cut, as a share of all
 _FEW_VALUES = 3  # a column of so few values has no valley
 _NEGLIGIBLE = 1e-9  # variance along an axis that has none, as a share of the largest
-_ALIKE = 0.9  # two cuts that agree on so many rows are the same
+_ALIKE = 0.2  # cuts that differ by less, as a share of the smaller side, are the same
+_LARGE = 0.1  # share of the rows on either side of some of the cuts
 
 
-def directional_splits(family: Family, X: Array, weights: Array) -> list[Array]:
-    """Promising ways to part rows in two: boolean arrays (n,), unlike each other."""
-    Z = _standardised(as_numbers(family, X), weights)
+class Split(NamedTuple):
+    """Rows on either side of a place on an axis, or in its core and its tails."""
+
+    axis: Array
+    place: float
+    tails: bool = False
+
+    def side(self, Z: Array) -> Array:
+        """Which rows are beyond the place."""
+        projected = Z @ self.axis
+        out: Array = (np.abs(projected) if self.tails else projected) > self.place
+        return out
+
+
+def directional_splits(Z: Array, weights: Array) -> list[Split]:
+    """Promising ways to part standardised rows in two, unlike each other."""
     if Z.shape[1] == 0 or len(Z) < 2:
         return []
-    step = -(-len(Z) // _ROWS)
-    few, light = Z[::step], weights[::step]
-    axes = _axes(few, light)
-    columns = np.eye(Z.shape[1])
-    cuts = _best_cuts(few, light, columns)
+    axes, columns = _axes(Z, weights), np.eye(Z.shape[1])
+    splits = _best_cuts(Z, weights, columns)
     for kind in (axes.principal, axes.kurtosis):
         if kind.shape[1]:
-            cuts += _best_cuts(few @ kind, light, kind)
-    cuts += [(columns[:, j], 0.0, False) for j in _telling(few, light)]
-    return _distinct([_applied(Z, *cut) for cut in cuts])
+            splits += _best_cuts(Z @ kind, weights, kind)
+    splits += [Split(columns[:, j], 0.0) for j in _telling(Z, weights)]
+    return _distinct(splits, Z)
 
 
 def as_numbers(family: Family, X: Array) -> Array:
@@ -72,7 +82,7 @@ def as_numbers(family: Family, X: Array) -> Array:
     return Z
 
 
-def _standardised(Z: Array, weights: Array) -> Array:
+def standardised(Z: Array, weights: Array) -> Array:
     """Columns of mean 0 and variance 1; those that are constant are left out."""
     size = np.abs(Z).max(axis=0)
     Z = Z / np.where(size > 0.0, size, 1.0)  # squares of far values do not overflow
@@ -115,20 +125,21 @@ def _axes(Z: Array, weights: Array) -> _Axes:
     return _Axes(whiten, whiten @ U)
 
 
-_Cut = tuple[Array, float, bool]  # an axis, where it is cut, and whether |·| is
-
-
-def _best_cuts(P: Array, weights: Array, axes: Array) -> list[_Cut]:
+def _best_cuts(P: Array, weights: Array, axes: Array) -> list[Split]:
     """The best cuts over all axes: at valleys, and between core and tails."""
-    cuts: list[_Cut] = []
+    splits: list[Split] = []
     two_sided, tailed = _promising(P, weights)
-    for where, tails, most in ((two_sided, False, _EACH), (tailed, True, 1)):
+    for where, tails, least, most in (
+        (two_sided, False, 0.0, _EACH),
+        (two_sided, False, _LARGE, 1),
+        (tailed, True, 0.0, 1),
+    ):
         some = np.abs(P[:, where]) if tails else P[:, where]
-        gains, places = valleys(some, weights)
+        gains, places = valleys(some, weights, least)
         for j in np.argsort(-gains, kind="stable")[:most]:
             if np.isfinite(gains[j]):
-                cuts.append((axes[:, where[j]], float(places[j]), tails))
-    return cuts
+                splits.append(Split(axes[:, where[j]], float(places[j]), tails))
+    return splits
 
 
 def _promising(P: Array, weights: Array) -> tuple[IntArray, IntArray]:
@@ -150,12 +161,15 @@ def _promising(P: Array, weights: Array) -> tuple[IntArray, IntArray]:
     )
 
 
-def valleys(P: Array, weights: Array) -> tuple[Array, Array]:
+def valleys(
+    P: Array, weights: Array, least_share: float = 0.0
+) -> tuple[Array, Array]:
     """Where each column of P is best cut in two Gaussians, and the gain per row.
 
     The gain is that of the log-likelihood of rows with known sides: half the logarithm
     of the variance, less the entropy of the sides. Cut in the middle, a Gaussian loses.
     A column of few values, in which sides may have no variance at all, gains -inf.
+    Each side has `least_share` of the rows at least.
     """
     order = np.argsort(P, axis=0, kind="stable")
     p, w = np.take_along_axis(P, order, axis=0), weights[order]
@@ -173,7 +187,9 @@ def valleys(P: Array, weights: Array) -> tuple[Array, Array]:
             side[:] = n / whole[0] * (np.log(n / whole[0]) - 0.5 * np.log(variance))
         gains = left + right + 0.5 * np.log(least / _FLOOR)
     rises = np.diff(p, axis=0) > 0.0
-    gains = np.where(rises, gains[:-1], -np.inf)
+    share = mass[:-1] / whole[0]
+    fine = rises & (np.minimum(share, 1.0 - share) >= least_share)
+    gains = np.where(fine, gains[:-1], -np.inf)
     gains = np.where(np.isnan(gains), -np.inf, gains)
     best = np.argmax(gains, axis=0)
     columns = np.arange(P.shape[1])
@@ -192,19 +208,18 @@ def _telling(Z: Array, weights: Array) -> IntArray:
     return marks[np.argsort(-related, kind="stable")[:_EACH]]
 
 
-def _applied(Z: Array, axis: Array, place: float, tails: bool) -> Array:
-    projected = Z @ axis
-    out: Array = (np.abs(projected) if tails else projected) > place
-    return out
-
-
-def _distinct(splits: list[Array]) -> list[Array]:
+def _distinct(splits: list[Split], Z: Array) -> list[Split]:
     """Splits with rows on both sides that differ from those before them."""
-    kept: list[Array] = []
+    kept: list[Split] = []
+    sides: list[Array] = []
     for split in splits:
-        if not 0 < np.count_nonzero(split) < len(split):
+        side = split.side(Z)
+        if not 0 < np.count_nonzero(side) < len(side):
             continue
-        agreed = [float(np.mean(split == other)) for other in kept]
-        if all(1.0 - _ALIKE < share < _ALIKE for share in agreed):
+        # Where few rows are on one side, many agree by chance.
+        few = _ALIKE * min(np.count_nonzero(side), np.count_nonzero(~side))
+        unlike = (np.count_nonzero(side != other) for other in sides)
+        if all(few < n < len(side) - few for n in unlike):
             kept.append(split)
+            sides.append(side)
     return kept
