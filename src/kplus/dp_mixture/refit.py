@@ -30,7 +30,7 @@ _SAME = 1e-3  # counts this close belong to the component that was tried before
 _MIN_GAIN = 1e-6  # nats per row by which the bound must rise
 _FEWEST = 30.0  # rows of a sample that a component must have to be refitted
 _PATIENCE = 3
-_FAR = 3.0  # nats by row and column that rows of a component lose if nobody is near
+_FAR = 1.5  # nats by row and column that rows of a component lose if nobody is near
 _SMALL = 500.0  # births lose splits of small components, so that these are tried again
 
 
