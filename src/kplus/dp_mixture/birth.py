@@ -20,7 +20,7 @@ __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
-_APART = 1  # iterations of a fresh fit before its first merges
+_APART = 1  # iterations of a fresh fit to few rows before its first merges
 _N_SPLITS = 2  # splits along axes that are fitted
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
@@ -283,17 +283,18 @@ class _Rows:
         Iterations continue beyond `n_iter` as long as they merge components.
         """
         model, previous, K0 = self.model, -np.inf, stats.K
+        apart = _APART if len(self.X) <= _FEW else 0
         for iteration in range(self.n_iter + K0):
             params = model.posterior(stats.N, stats.S, stats.mass)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
-            if iteration >= _APART:
+            if iteration >= apart:
                 stats = _merged(model, stats, params.concentration, self.rows_each)
             if stats.K == 1:
                 break
             bound = model.best_bound(stats)
             slow = iteration >= self.n_iter or bound - previous <= 1e-4 * stats.mass
-            if stats.K == K and slow and iteration >= _APART:
+            if stats.K == K and slow and iteration >= apart:
                 break
             previous = bound
         return stats
