@@ -12,6 +12,7 @@ from kplus.dp_mixture.directions import (
     standardised,
 )
 from kplus.dp_mixture.families.family import ByComponent, Family
+from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_index
@@ -264,13 +265,13 @@ class _Rows:
         one = _corrected_bound(model, stats_of_parts(model, rows, light, zero), each)
         good = []
         for split in directional_splits(few, light):
-            side = split.side(few).astype(np.int64)
+            side = split.side(few)
             stats = stats_of_parts(model, rows, light, side)
             gain = _corrected_bound(model, stats, each) - one
             if gain > -_LOSS * stats.N.min():
                 good.append((gain, split))
         good.sort(key=lambda pair: -pair[0])
-        sides = [split.side(Z).astype(np.int64) for _, split in good[:_N_SPLITS]]
+        sides = [split.side(Z) for _, split in good[:_N_SPLITS]]
         return [
             stats_of_parts(model, self.X, self.weights, side)
             for side in sides
@@ -358,11 +359,21 @@ def overfit(family: Family, rows: Array) -> Array:
     """Expected overfit in nats: log-likelihood of the fitted rows less that of others.
 
     Akaike's correction: one nat for each number in t(x), more where rows are few, as a
-    matrix of D columns is known from n rows as if from n - D - 2.
+    matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
+    for many rows leaves fewer numbers of the scatter free.
     """
     few = 2.0 * family.n_stats / family.n_columns
-    out: Array = family.n_stats * rows / np.maximum(rows - few, 1e-3)
+    sure = _prior_rows(family)
+    free = family.n_stats - (family.n_stats - family.n_columns) * sure / (rows + sure)
+    out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
+
+
+def _prior_rows(family: Family) -> float:
+    """How many more rows the prior scatter counts for than the vaguest would."""
+    if isinstance(family, NormalWishartFamily):
+        return max(0.0, float(family.dof) - family.n_columns - 2.0)
+    return 0.0
 
 
 def seeded(

@@ -41,11 +41,11 @@ class Split(NamedTuple):
     place: float
     tails: bool = False
 
-    def side(self, Z: Array) -> Array:
-        """Which rows are beyond the place."""
+    def side(self, Z: Array) -> IntArray:
+        """1 for the rows beyond the place, 0 for the others."""
         projected = Z @ self.axis
-        out: Array = (np.abs(projected) if self.tails else projected) > self.place
-        return out
+        beyond = (np.abs(projected) if self.tails else projected) > self.place
+        return np.asarray(beyond, dtype=np.int64)
 
 
 def directional_splits(Z: Array, weights: Array) -> list[Split]:
@@ -75,7 +75,8 @@ def as_numbers(family: Family, X: Array) -> Array:
     Z = X.astype(np.float64)
     if isinstance(family, MultinomialFamily):
         Z = Z / np.maximum(Z.sum(axis=1, keepdims=True), 1.0)
-        return np.sqrt(Z)
+        out: Array = np.sqrt(Z)
+        return out
     if isinstance(family, PoissonFamily | NegativeBinomialFamily):
         Z = np.sqrt(Z + 0.375)
     missing = np.isnan(Z)
@@ -218,13 +219,14 @@ def _telling(Z: Array, weights: Array) -> IntArray:
 def _distinct(splits: list[Split], Z: Array) -> list[Split]:
     """Splits with rows on both sides that differ from those before them."""
     kept: list[Split] = []
-    sides: list[Array] = []
+    sides: list[IntArray] = []
     for split in splits:
         side = split.side(Z)
-        if not 0 < np.count_nonzero(side) < len(side):
+        beyond = np.count_nonzero(side)
+        if not 0 < beyond < len(side):
             continue
         # Where few rows are on one side, many agree by chance.
-        few = _ALIKE * min(np.count_nonzero(side), np.count_nonzero(~side))
+        few = _ALIKE * min(beyond, len(side) - beyond)
         unlike = (np.count_nonzero(side != other) for other in sides)
         if all(few < n < len(side) - few for n in unlike):
             kept.append(split)

@@ -119,7 +119,7 @@ class _Local:
         enough = before + _MIN_GAIN * region.weights.sum()
         for _ in range(_N_ITER):
             stats, R = self.step(N, S)
-            filled = stats.N > 1e-6 * self.mass
+            filled = 1e-6 * self.mass < stats.N
             bound = region.bound(self.others, stats)
             short, rise = enough - bound, bound - previous
             N, S = stats.N[filled], stats.S[filled]
@@ -267,7 +267,7 @@ class RefitComponents:
         stats = create(
             region.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
         )
-        if stats.K > n_free or stats.K == 1 == len(old):
+        if n_free < stats.K or stats.K == 1 == len(old):
             return None
         return local.refitted(stats.N, stats.S)
 
@@ -290,8 +290,9 @@ def _neighbours(region: _Region, k: int) -> IntArray:
     expected = region.model.family.expect(N, S)
     scores = expected.eta @ (S[k] / max(N[k], 1e-12)) + expected.bias
     scores += np.log(np.maximum(N, 1e-12))
-    order = np.argsort(-scores, kind="stable")
-    return order[order != k]
+    order: IntArray = np.argsort(-scores, kind="stable")
+    others: IntArray = order[order != k]
+    return others
 
 
 def _proposal(
