@@ -30,6 +30,8 @@ _SAME = 1e-3  # counts this close belong to the component that was tried before
 _MIN_GAIN = 1e-6  # nats per row by which the bound must rise
 _FEWEST = 30.0  # rows of a sample that a component must have to be refitted
 _PATIENCE = 3
+_FAR = 1.5  # nats by row and column that rows of a component lose if nobody is near
+_SMALL = 500.0  # births lose splits of small components, so that these are tried again
 
 
 @dataclass
@@ -213,6 +215,7 @@ class RefitComponents:
         """Refit where it raises the bound; yield what was done."""
         price = _removal_prices(at)
         targets = targets[np.argsort(-price[targets], kind="stable")][:_MOST_TRIALS]
+        far = -price > _FAR * (at.model.family.n_columns + 1) * at.updated.N
         attempts = []
         if "delete" in self.kinds:
             attempts.append(("delete", self._deleted))
@@ -226,6 +229,8 @@ class RefitComponents:
             for target in targets:
                 place = np.flatnonzero(region.origin == target)
                 if not len(place) or region.N[place[0]] < self._fewest(region):
+                    continue
+                if far[target] if kind != "birth" else at.updated.N[target] > _SMALL:
                     continue
                 refit = attempt(region, int(place[0]))
                 if refit is not None:
@@ -285,8 +290,9 @@ def _neighbours(region: _Region, k: int) -> IntArray:
     expected = region.model.family.expect(N, S)
     scores = expected.eta @ (S[k] / max(N[k], 1e-12)) + expected.bias
     scores += np.log(np.maximum(N, 1e-12))
-    order = np.argsort(-scores, kind="stable")
-    return order[order != k]
+    order: IntArray = np.argsort(-scores, kind="stable")
+    others: IntArray = order[order != k]
+    return others
 
 
 def _proposal(
