@@ -22,6 +22,7 @@ __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 _FEW = 2_000  # rows that are quickly sorted
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
 _APART = 1  # iterations of a fresh fit to few rows before its first merges
+_LEARN_AT = (0, 2)  # iterations of a fresh fit before which it learns its prior
 _N_SPLITS = 2  # splits along axes that are fitted
 _MANY = 10  # so many other components know the prior better than new ones
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
@@ -258,13 +259,8 @@ class _Rows:
     n_iter: int
 
     def bound(self, stats: MixtureStats) -> float:
-        """The bound less the overfit of its components to the sample.
-
-        With the prior that suits these components.
-        """
-        model = self.model.learning(stats.N, stats.S)
-        lost = sampling_overfit(model, stats.N, self.rows_each).sum()
-        return model.best_bound(stats) - float(lost)
+        """The bound less the overfit of its components to the sample."""
+        return _corrected_bound(self.model, stats, self.rows_each)
 
     def splits(self) -> list[MixtureStats]:
         """Sums of the sides of a few splits along axes, the highest bound first.
@@ -301,7 +297,7 @@ class _Rows:
         model, previous, K0 = self.model, -np.inf, stats.K
         apart = _APART if len(self.X) <= _FEW else 0
         for iteration in range(self.n_iter + K0):
-            if iteration in (0, _APART):
+            if iteration in _LEARN_AT:
                 model = model.learning(stats.N, stats.S)
             params = model.posterior(stats.N, stats.S, stats.mass)
             stats = model.share_out(params, self.X, self.weights)[0]
@@ -316,6 +312,18 @@ class _Rows:
                 break
             previous = bound
         return stats
+
+
+def _corrected_bound(
+    model: DPMixtureModel, stats: MixtureStats, rows_each: float
+) -> float:
+    """The bound less the overfit of its components to the sample.
+
+    With the prior that suits these components.
+    """
+    model = model.learning(stats.N, stats.S)
+    lost = sampling_overfit(model, stats.N, rows_each).sum()
+    return model.best_bound(stats) - float(lost)
 
 
 def sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
