@@ -23,6 +23,7 @@ _FEW = 2_000  # rows that are quickly sorted
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
 _APART = 1  # iterations of a fresh fit to few rows before its first merges
 _LEARN_AT = (0, 2)  # iterations of a fresh fit before which it learns its prior
+_N_JUDGED = 3  # splits along axes that are judged with the prior that suits them
 _N_SPLITS = 2  # splits along axes that are fitted
 _MANY = 10  # so many other components know the prior better than new ones
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
@@ -274,10 +275,13 @@ class _Rows:
         rows, each = self.X[::step], self.rows_each * step
         zero = np.zeros(len(rows), np.int64)
         one = _corrected_bound(model, stats_of_parts(model, rows, light, zero), each)
-        good = []
+        found = []
         for split in directional_splits(few, light):
-            side = split.side(few)
-            stats = stats_of_parts(model, rows, light, side)
+            stats = stats_of_parts(model, rows, light, split.side(few))
+            found.append((model.best_bound(stats), stats, split))
+        found.sort(key=lambda each: -each[0])
+        good = []
+        for _, stats, split in found[:_N_JUDGED]:
             gain = _corrected_bound(model, stats, each) - one
             if gain > -_LOSS * stats.N.min():
                 good.append((gain, split))

@@ -28,7 +28,9 @@ __all__ = [
     "learn_two",
     "log_normal",
     "resolutions",
+    "rises",
     "search_scale",
+    "worth",
 ]
 
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
@@ -41,13 +43,19 @@ _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
 
 
+def worth(family: Any, N: Array, S: Array) -> float:
+    """What the bound gains by components with these sums, under a family's prior."""
+    return float(family.evidence(N, S).sum()) + family.log_hyperprior
+
+
+def rises(after: float, before: float) -> bool:
+    """Whether that is more than before, beyond rounding."""
+    return after > before + _ROUNDING * abs(before)
+
+
 def higher(new: F, old: F, N: Array, S: Array) -> F:
-    """The new prior if the bound rises by it, beyond rounding; else the old one."""
-    before, after = (
-        float(family.evidence(N, S).sum()) + family.log_hyperprior
-        for family in (old, new)
-    )
-    return new if after > before + _ROUNDING * abs(before) else old
+    """The new prior if the bound rises by it; else the old one."""
+    return new if rises(worth(new, N, S), worth(old, N, S)) else old
 
 
 def resolutions(sample: Array) -> Array:
