@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
-_GRID = np.geomspace(1.0, 1e4, 29)  # where a scale is looked for, from its least value
+_GRID = np.geomspace(1.0, 1e3, 25)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-1.0, 1.0, 9)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)
@@ -94,7 +94,7 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
         best, top = np.where(better, found, best), np.where(better, reached, top)
         beyond = np.maximum(best - least + 1.0, 1.0)
         around = np.exp(step * _FINE).reshape(-1, *(1,) * now.ndim)
-        grid = least - 1.0 + np.maximum(beyond * around, 1.0)
+        grid = least - 1.0 + np.clip(beyond * around, _GRID[0], _GRID[-1])
         step /= 4.0
     return best
 

@@ -49,8 +49,8 @@ __all__ = [
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
-_STEPS = 2  # of expectation maximisation
-_WIDE = 100  # columns from which on one step must do
+_STEPS = 3  # by which the prior is improved after a pass ...
+_COSTLY = 1e8  # ... or 1, where matrices have so many products in all
 _FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
@@ -399,7 +399,8 @@ class NormalWishartFamily:
             return self
         family, N, S = self, N[some], S[some]
         value = before = worth(self, N, S)
-        for _ in range(_STEPS if self.n_columns < _WIDE else 1):
+        few = len(N) * self.n_columns**3 < _COSTLY
+        for _ in range(_STEPS if few else 1):
             family, value = family._step(N, S, value)
         family = family._with_best_dof(N, S)
         return family if rises(worth(family, N, S), before) else self
