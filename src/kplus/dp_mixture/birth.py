@@ -364,7 +364,8 @@ def overfit(family: Family, rows: Array) -> Array:
     """
     few = 2.0 * family.n_stats / family.n_columns
     sure = _prior_rows(family)
-    free = family.n_stats - (family.n_stats - family.n_columns) * sure / (rows + sure)
+    known = sure / np.maximum(rows + sure, 1e-3)
+    free = family.n_stats - (family.n_stats - family.n_columns) * known
     out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
 
