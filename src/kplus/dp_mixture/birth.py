@@ -20,6 +20,7 @@ from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_in
 __all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
+_AXIS_ROWS = 1_000  # rows that axes are found on, and 10 more for each column
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
 _APART = 1  # iterations of a fresh fit to few rows before its first merges
 _LEARN_AT = (0, 2)  # iterations of a fresh fit before which it learns its prior
@@ -269,7 +270,8 @@ class _Rows:
         They are found and judged on some of the rows. Those that lose too much as they
         are would not gain in a fit either.
         """
-        model, step = self.model, -(-len(self.X) // _FEW)
+        model = self.model
+        step = -(-len(self.X) // (_AXIS_ROWS + 10 * model.family.n_columns))
         Z = standardised(as_numbers(model.family, self.X), self.weights)
         few, light = Z[::step], self.weights[::step] * step
         rows, each = self.X[::step], self.rows_each * step
@@ -384,7 +386,8 @@ def overfit(family: Family, rows: Array) -> Array:
     """
     few = 2.0 * family.n_stats / family.n_columns
     sure = _prior_rows(family)
-    free = family.n_stats - (family.n_stats - family.n_columns) * sure / (rows + sure)
+    known = sure / np.maximum(rows + sure, 1e-3)
+    free = family.n_stats - (family.n_stats - family.n_columns) * known
     out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
 

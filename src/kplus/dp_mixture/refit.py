@@ -31,6 +31,7 @@ _MIN_GAIN = 1e-6  # nats per row by which the bound must rise
 _FEWEST = 30.0  # rows of a sample that a component must have to be refitted
 _PATIENCE = 3
 _FAR = 1.5  # nats by row and column that rows of a component lose if nobody is near
+_FARTHEST = 20.0  # nats by row; passes do not tell more than about 27 apart
 _SMALL = 500.0  # births lose splits of small components, so that these are tried again
 
 
@@ -215,7 +216,8 @@ class RefitComponents:
         """Refit where it raises the bound; yield what was done."""
         price = _removal_prices(at)
         targets = targets[np.argsort(-price[targets], kind="stable")][:_MOST_TRIALS]
-        far = -price > _FAR * (at.model.family.n_columns + 1) * at.updated.N
+        columns = at.model.family.n_columns + 1
+        far = -price > min(_FAR * columns, _FARTHEST) * at.updated.N
         attempts = []
         if "delete" in self.kinds:
             attempts.append(("delete", self._deleted))
