@@ -17,7 +17,7 @@ from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_index
 
-__all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
+__all__ = ["BirthSettings", "BornComponents", "beside", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
 _AXIS_ROWS = 1_000  # rows that axes are found on, and 10 more for each column
@@ -156,10 +156,7 @@ class BornComponents:
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
-        if len(rest) < _MANY:
-            model = replace(model, others=(total.N[rest], total.S[rest]))
-        else:
-            model = replace(model, learns=False)
+        model = beside(model, total.N[rest], total.S[rest])
         first = self._round == 0  # splits along axes are the same in every round
         born = create(
             model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
@@ -212,6 +209,17 @@ class BornComponents:
         iteration, targets = note
         for target in targets:
             self.records.note(iteration, "birth", (target,), True, -change)
+
+
+def beside(model: DPMixtureModel, N: Array, S: Array) -> DPMixtureModel:
+    """The model for components beside others of these sums.
+
+    Few others leave their prior to be learned together with the new ones. Many know it
+    better than these.
+    """
+    if len(N) < _MANY:
+        return replace(model, others=(N, S))
+    return replace(model, learns=False)
 
 
 def create(

@@ -12,7 +12,12 @@ import numpy as np
 
 from kplus.core.job import draw
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
-from kplus.dp_mixture.birth import BirthSettings, create, sampling_overfit
+from kplus.dp_mixture.birth import (
+    BirthSettings,
+    beside,
+    create,
+    sampling_overfit,
+)
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords
 from kplus.dp_mixture.params import Components, MixtureStats
@@ -65,14 +70,6 @@ class _Region:
         out[order] = mean_log_weights(every[order], self.concentration)
         return out[: len(N)]
 
-    def bound(self, others: Array, stats: MixtureStats) -> float:
-        """What components add to the bound, beside others of these counts."""
-        every = np.sort(np.concatenate([stats.N, others]))[::-1]
-        sticks = stick_evidence(every, self.concentration)
-        parts = self.model.family.evidence(stats.N, stats.S).sum()
-        lost = sampling_overfit(self.model, stats.N, self.rows_each).sum()
-        return float(parts + sticks + stats.entropy.sum() - lost)
-
 
 @dataclass(frozen=True)
 class _Refit:
@@ -95,23 +92,36 @@ class _Local:
         self.X = region.X[self.rows]
         self.weights = region.weights[self.rows] * share[self.rows]
         self.others = np.delete(region.N, old)
+        self.model = beside(region.model, self.others, np.delete(region.S, old, axis=0))
         self.mass = float(self.weights.sum())
 
     def step(self, N: Array, S: Array) -> tuple[MixtureStats, Array]:
         """Share the rows out to components of these sums; (rows, K) shares as well."""
-        model, region = self.region.model, self.region
+        model = self.model.learning(N, S)
         params = model.posterior(N, S, self.mass)
-        params = replace(params, log_weights=region.log_weights(self.others, N))
+        params = replace(params, log_weights=self.region.log_weights(self.others, N))
         stats, support, r = model.share_out(params, self.X, self.weights)
         R = np.zeros((len(self.X), len(N)))
         counts = np.diff(support.starts)
         R[np.repeat(np.arange(len(self.X)), counts), support.components] = r
         return stats, R
 
+    def bound(self, stats: MixtureStats) -> float:
+        """The bound of components beside the others, but for a constant."""
+        model, region = self.model.learning(stats.N, stats.S), self.region
+        every = np.sort(np.concatenate([stats.N, self.others]))[::-1]
+        sticks = stick_evidence(every, region.concentration)
+        parts = model.family.evidence(stats.N, stats.S).sum()
+        if model.others is not None:
+            parts += model.family.evidence(*model.others).sum()
+            parts += model.family.log_hyperprior
+        lost = sampling_overfit(model, stats.N, region.rows_each).sum()
+        return float(parts + sticks + stats.entropy.sum() - lost)
+
     def before(self) -> float:
         region = self.region
         stats, _ = self.step(region.N[self.old], region.S[self.old])
-        return region.bound(self.others, stats)
+        return self.bound(stats)
 
     def refitted(self, N: Array, S: Array) -> _Refit | None:
         """Iterate from these sums; None if the bound does not rise."""
@@ -121,7 +131,7 @@ class _Local:
         for _ in range(_N_ITER):
             stats, R = self.step(N, S)
             filled = 1e-6 * self.mass < stats.N
-            bound = region.bound(self.others, stats)
+            bound = self.bound(stats)
             short, rise = enough - bound, bound - previous
             N, S = stats.N[filled], stats.S[filled]
             if rise <= 1e-5 * self.mass or short > _HOPELESS * rise:
@@ -267,7 +277,7 @@ class RefitComponents:
         n_new, n_iter = self.settings.n_new, self.settings.n_iter
         weights = local.weights / region.rows_each
         stats = create(
-            region.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
+            local.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
         )
         if n_free < stats.K or stats.K == 1 == len(old):
             return None
@@ -320,8 +330,9 @@ def _proposal(
     provisional = MixtureStats.zeros(K, S.shape[1])
     provisional.N[:] = np.where(new, N, 0.0)[order]
     provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
+    N, S = N[order], S[order]
     after = replace(
-        model.posterior(N[order], S[order], total.mass),
+        model.learning(N, S).posterior(N, S, total.mass),
         tried=tried[order],
         waited=waited[order],
         visits=params.visits - 1,
