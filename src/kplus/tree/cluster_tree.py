@@ -15,7 +15,7 @@ _LEAST_OVERLAP = 0.003  # of two groups that may be one without being asked for
 _VOTE = 0.6  # share of their border that must be without a valley
 _EVIDENCE = 5.0  # nats that make a valley if there is one pair only ...
 _PER_PAIR = 0.78  # ... and more by so much times the log of the number of pairs
-_MOST_ROWS = 500.0  # deeper valleys are asked for where more rows would show shallow ones
+_MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _FEW_ROWS = 20.0  # too few to tell a valley: such components connect no others
 _NO_OVERLAP = 1e-12
 
@@ -106,9 +106,7 @@ class ClusterTree:
         return rank[group]
 
 
-def grow_tree(
-    borders: Borders, axes: Axes, distances: Array
-) -> ClusterTree:
+def grow_tree(borders: Borders, axes: Axes, distances: Array) -> ClusterTree:
     """Join components, as long as no valley is between, and then all the rest.
 
     Components of few rows come first: each goes to the one it overlaps most, and
@@ -198,7 +196,10 @@ class _Growing:
         """Join groups that overlap most and have no valley between."""
         while len(self.alive) > 1:
             at = np.ix_(self.alive, self.alive)
-            overlap, vote = _relative(self.overlap[at], self.mass[self.alive]), self._votes()
+            overlap, vote = (
+                _relative(self.overlap[at], self.mass[self.alive]),
+                self._votes(),
+            )
             fits = (vote >= _VOTE) & (overlap >= _LEAST_OVERLAP)
             if not fits.any():
                 break
