@@ -10,6 +10,7 @@ from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
 from kplus.dp_mixture.model import DPMixtureModel, Support
 from kplus.dp_mixture.params import Components, Plan, pair_index
 from kplus.tree.borders import Borders
@@ -89,7 +90,14 @@ def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> Cluste
 
 
 def _overlapping(params: Components, lost: Array) -> IntArray:
+    """Pairs that may belong together.
+
+    Components about one and the same mean never have a valley between them: they would
+    all be one cluster, so that none are joined unless a number is asked for.
+    """
     a, b = pair_index(params.K)
+    if isinstance(params.family, ZeroMeanGaussianFamily):
+        return np.empty((0, 2), np.int64)
     enough = lost >= _LEAST_ENTROPY * np.sqrt(params.N[a] * params.N[b])
     return np.stack([a[enough], b[enough]], axis=1)
 

@@ -165,6 +165,7 @@ class _Growing:
         np.fill_diagonal(self.border, 0.0)
         self.without_valley = self.border * smooth
         self.smooth = smooth
+        self.distances = distances
         self.apart = distances * np.multiply.outer(self.mass, self.mass)
         self.alive = np.arange(K)
         self.names = np.arange(K)
@@ -173,19 +174,26 @@ class _Growing:
         self.least_vote = 1.0
 
     def join_small(self) -> None:
-        """Let components of few rows go to a neighbour, and forget their overlaps."""
+        """Let components of few rows go to a neighbour, and forget their overlaps.
+
+        Those without any go to where they have shares, else to the nearest.
+        """
         start = _relative(self.overlap, self.mass)
         allowed = (self.smooth > 0.0) & (start >= _LEAST_OVERLAP)
         home = np.arange(len(self.sizes))
-        for small in np.argsort(self.sizes, kind="stable"):
-            if self.sizes[small] >= _FEW_ROWS:
+        empty = ~self.overlap.any(axis=0)  # likeliest in no row
+        for small in np.lexsort((self.sizes, ~empty)):
+            if self.sizes[small] >= _FEW_ROWS and not empty[small]:
                 break
             fits = allowed[small] & (self.sizes >= self.sizes[small])
-            fits[small] = False
-            fits &= home != small
+            rank = start[small]
+            if empty[small]:
+                fits = ~empty
+                rank = self.overlap[small] + 1.0 / (1.0 + self.distances[small])
+            fits = fits & (home != small)
             if not fits.any():
                 continue
-            best = int(np.argmax(np.where(fits, start[small], -1.0)))
+            best = int(np.argmax(np.where(fits, rank, -1.0)))
             for table in (self.overlap, self.border, self.without_valley):
                 table[small] = table[:, small] = 0.0
             goal = int(home[best])
