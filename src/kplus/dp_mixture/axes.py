@@ -6,11 +6,12 @@ table add.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.family import Expectations, Family
+from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
@@ -78,7 +79,7 @@ def _coordinates(family: Family, X: Array) -> Array:
 
 
 def _coefficients(
-    family: Family, expected: Expectations, N: Array, S: Array, pairs: IntArray
+    family: Family, expected: Any, N: Array, S: Array, pairs: IntArray
 ) -> Array:
     a, b = pairs.T
     if isinstance(family, MixedFamily):

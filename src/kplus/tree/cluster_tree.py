@@ -181,7 +181,7 @@ class _Growing:
         start = _relative(self.overlap, self.mass)
         allowed = (self.smooth > 0.0) & (start >= _LEAST_OVERLAP)
         home = np.arange(len(self.sizes))
-        empty = ~self.overlap.any(axis=0)  # likeliest in no row
+        empty = np.logical_not(self.overlap.any(axis=0))  # likeliest in no row
         for small in np.lexsort((self.sizes, ~empty)):
             if self.sizes[small] >= _FEW_ROWS and not empty[small]:
                 break
