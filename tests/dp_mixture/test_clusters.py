@@ -48,7 +48,7 @@ def test_a_ring_is_one_cluster(rows, model):
     np.testing.assert_allclose(model.predict_proba(X), summed)
 
 
-@pytest.mark.parametrize("n_clusters", [1, 3, 5, 14])
+@pytest.mark.parametrize("n_clusters", [1, 3, 5])
 def test_a_number_is_met_exactly(rows, n_clusters):
     found = DPMixture(n_clusters=n_clusters, random_state=0).fit(rows[0])
     assert found.n_clusters_ == n_clusters
@@ -151,3 +151,12 @@ def test_numbers_that_cannot_be_met_are_refused(rows):
         DPMixture(n_clusters=3, max_components=2).fit(X)
     with pytest.raises(ValueError, match="n_samples=4 should be >= n_clusters=5"):
         DPMixture(n_clusters=5).fit(X[:4])
+
+
+def test_more_clusters_than_components_are_met_by_another_fit(rows):
+    X = np.random.default_rng(0).uniform(size=(500, 2)) * [4.0, 1.0]
+    found = DPMixture(max_components=3, n_clusters=3, random_state=0).fit(X)
+    assert found.n_clusters_ == 3
+    with pytest.warns(UserWarning, match="n_clusters=14, but only"):
+        found = DPMixture(n_clusters=14, random_state=0).fit(rows[0])
+    assert found.n_clusters_ == 14

@@ -60,8 +60,8 @@ class Clusters(Results):
         if self.model.n_clusters != "auto" or tree is None or tree.clearness >= _CLEAR:
             return []
         return [
-            f"The number of clusters is not clear-cut: whether {self.n_found} or others "
-            f"have a valley between them is in doubt. Compare a few with --clusters."
+            f"The number of clusters is not clear-cut: not all of the {self.n_found} "
+            f"have a sure valley between them. Compare a few with --clusters."
         ]
 
     def measures(self) -> dict[str, Any]:

@@ -362,12 +362,7 @@ class DPMixture(Clusterer):
     def _warn(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn(result, table)
         settings.warn_of_wide_prior(self, by_name(self.observations))
-        n_filled = len(np.unique(self.labels_))
-        if isinstance(self.n_clusters, Integral) and n_filled < self.n_clusters:
-            warn(
-                f"n_clusters={self.n_clusters}, but only {n_filled} clusters have rows "
-                f"of their own: the rows do not fall into more; ask for fewer."
-            )
+        joining.warn_of_empty(self)
 
     def _warn_more(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn_more(result, table)

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from kplus.base.checks import check_shapes
+from kplus.base.estimator import warn
 from kplus.core.job import Job, best_of
+from kplus.core.types import IntArray
 from kplus.dp_mixture import search
 from kplus.dp_mixture.clusters import tree_of_draws, tree_of_rows
 from kplus.dp_mixture.model import DPMixtureModel
@@ -20,6 +22,7 @@ __all__ = [
     "exact_fit",
     "restore",
     "too_few",
+    "warn_of_empty",
     "with_tree",
 ]
 
@@ -28,9 +31,7 @@ _STARTS = 5  # of a fit whose number of components is given
 
 def check_number(n_clusters: Any, max_components: int | None) -> None:
     """Refuse more clusters than there may be components."""
-    if not isinstance(n_clusters, Integral) or max_components is None:
-        return
-    if n_clusters > max_components:
+    if max_components is not None and _wished(n_clusters) > max_components:
         raise ValueError(
             f"max_components={max_components} should be >= n_clusters={n_clusters}: "
             f"every cluster has a component."
@@ -59,7 +60,12 @@ def exact_fit(
 
 def too_few(n_clusters: Any, result: search.MixtureFit) -> bool:
     """Whether there are fewer components than clusters were asked for."""
-    return isinstance(n_clusters, Integral) and n_clusters > result.params.K
+    return _wished(n_clusters) > result.params.K
+
+
+def _wished(n_clusters: Any) -> int:
+    """The number that was asked for; 0 if none was."""
+    return int(n_clusters) if isinstance(n_clusters, Integral) else 0
 
 
 def with_tree(
@@ -82,7 +88,7 @@ def with_tree(
 def attributes(n_clusters: Any, result: search.MixtureFit) -> dict[str, Any]:
     """Fitted attributes of the clusters, by name."""
     K, tree = result.params.K, result.tree
-    cluster = np.arange(K, dtype=np.int32)
+    cluster: IntArray = np.arange(K, dtype=np.int32)
     if tree is not None:
         cluster = tree.cut(None if n_clusters == "auto" else min(n_clusters, K))
     return {
@@ -91,6 +97,16 @@ def attributes(n_clusters: Any, result: search.MixtureFit) -> dict[str, Any]:
         "cluster_tree_": tree,
         "labels_": cluster[result.labels],
     }
+
+
+def warn_of_empty(dp: Any) -> None:
+    """Warn where rows fill fewer clusters than were asked for."""
+    n_filled = len(np.unique(dp.labels_))
+    if n_filled < _wished(dp.n_clusters):
+        warn(
+            f"n_clusters={dp.n_clusters}, but only {n_filled} clusters have rows of "
+            f"their own: the rows do not fall into more; ask for fewer."
+        )
 
 
 def restore(dp: Any) -> None:
