@@ -74,12 +74,19 @@ class DPMixtureModel:
         Most components that share in a row; None: all.
     n_collect : int
         Most rows noted for each birth.
+    learns : bool
+        Whether `learning` changes the prior.
+    others : tuple of arrays (N, S) or None
+        Components that the rows at hand do not concern, but whose prior is the same:
+        they count in what is learned and in `best_bound`.
     """
 
     family: Family
     concentration: float | None = 1.0
     n_active: int | None = None
     n_collect: int = 10_000
+    learns: bool = True
+    others: tuple[Array, Array] | None = None
 
     incremental = False
 
@@ -119,7 +126,7 @@ class DPMixtureModel:
 
     def refreshed(self, params: Components, total: MixtureStats) -> Components:
         """The posterior given new sums; all else stays."""
-        new = self.at(params).posterior(total.N.copy(), total.S.copy(), total.mass)
+        new = self.posterior(total.N.copy(), total.S.copy(), total.mass)
         return replace(
             new,
             neighbours=params.neighbours,
@@ -129,18 +136,29 @@ class DPMixtureModel:
             plan=params.plan,
         )
 
+    def learning(self, N: Array, S: Array) -> Self:
+        """The same model with a prior that components with these sums favour more."""
+        if not self.learns:
+            return self
+        if self.others is not None:
+            N, S = (np.concatenate(p) for p in zip((N, S), self.others, strict=True))
+        family = self.family.learned(N, S)
+        return self if family is self.family else replace(self, family=family)
+
     def advance(
         self, params: Components, total: MixtureStats, latest: MixtureStats
     ) -> Components:
         """Memoized step; sums over part of the rows do not replace a start on all."""
         if params.plan.frozen or total.mass < params.mass * (1.0 - 1e-9):
             return params
-        return self.refreshed(params, total)
+        return self.at(params).refreshed(params, total)
 
     def update(self, params: Components, total: MixtureStats) -> Components:
-        """The posterior for the next pass, and what this pass is to do."""
+        """The posterior for the next pass, its prior learned, and what it is to do."""
+        model = self.at(params).learning(total.N, total.S)
         same = np.array_equal(params.N, total.N) and np.array_equal(params.S, total.S)
-        return self.ready(params if same else self.refreshed(params, total))
+        same = same and model.family is params.family
+        return self.ready(params if same else model.refreshed(params, total))
 
     def ready(self, params: Components, everyone: bool = False) -> Components:
         """Begin a pass: neighbours as they are now, no births."""
@@ -272,16 +290,19 @@ class DPMixtureModel:
         sticks += float(N @ params.log_weights)
         if self.concentration is None:
             sticks += log_prior(params.concentration)
+        sticks += params.family.log_hyperprior
         return float(parts.sum() + sticks + total.entropy.sum() + total.base)
 
     def best_bound(self, total: MixtureStats) -> float:
         """Eq. 8 with the best q(v), q(φ) for these sums."""
         alpha = self.concentration
-        extra = 0.0
+        extra = self.family.log_hyperprior
         if alpha is None:
             alpha = best_concentration(total.N)
-            extra = log_prior(alpha)
+            extra += log_prior(alpha)
         parts = self.family.evidence(total.N, total.S).sum()
+        if self.others is not None:
+            parts += self.family.evidence(*self.others).sum()
         sticks = stick_evidence(total.N, alpha)
         return float(parts + sticks + extra + total.entropy.sum() + total.base)
 

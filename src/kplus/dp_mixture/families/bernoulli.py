@@ -1,7 +1,7 @@
 """Columns of 0 and 1, independent inside a component; the prior is beta."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import betaln, digamma
@@ -18,6 +18,12 @@ from kplus.dp_mixture.families.columns import (
     setting,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+from kplus.dp_mixture.families.learning import (
+    DIRICHLET_STEPS,
+    dirichlet_hyperprior,
+    dirichlet_step,
+    higher,
+)
 
 __all__ = ["Bernoulli", "BernoulliFamily"]
 
@@ -34,7 +40,9 @@ class Bernoulli:
     ones, zeros : float, array of shape (n_features,) or None
         How many rows of each kind the prior counts for. By default two rows in all,
         shared out as the column's ones and zeros are (after one more of each, so that
-        neither is 0). ``Bernoulli(ones=1, zeros=1)`` is the uniform prior.
+        neither is 0). ``Bernoulli(ones=1, zeros=1)`` is the uniform prior, which stays.
+    learn : bool, default=True
+        Learn both from the data unless one is given, as `Categorical` does.
 
     Notes
     -----
@@ -50,6 +58,7 @@ class Bernoulli:
 
     ones: Setting = None
     zeros: Setting = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -66,7 +75,9 @@ class Bernoulli:
         share = (ones + 1.0) / (n + 2.0)
         a = setting("ones", self.ones, CATEGORY_STRENGTH * share)
         b = setting("zeros", self.zeros, CATEGORY_STRENGTH * (1.0 - share))
-        return BernoulliFamily(columns.names, a, b)
+        given = self.ones is not None or self.zeros is not None
+        guess = None if given or not self.learn else np.stack([a, b])
+        return BernoulliFamily(columns.names, a, b, guess)
 
 
 def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
@@ -85,6 +96,7 @@ class BernoulliFamily(ObservedFamily):
     names: tuple[str, ...]
     ones: Array
     zeros: Array
+    guess: Array | None = None  # modes of the hyperpriors of both; None: given
 
     def check(self, X: Array) -> None:
         _refuse_others(X, self.names)
@@ -102,6 +114,24 @@ class BernoulliFamily(ObservedFamily):
         log_zero = digamma(b) - digamma(a + b)
         eta = np.concatenate([log_zero, digamma(a) - digamma(b)], axis=1)
         return Expected(eta, np.zeros(len(S)))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return dirichlet_hyperprior(np.stack([self.ones, self.zeros]), self.guess)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        if self.guess is None:
+            return self
+        n, ones = self._sums(S)
+        a, b = self.ones, self.zeros
+        for _ in range(DIRICHLET_STEPS):
+            a, b = (
+                dirichlet_step(counts, n, prior, a + b, mode)
+                for counts, prior, mode in zip(
+                    (ones, np.maximum(n - ones, 0.0)), (a, b), self.guess, strict=True
+                )
+            )
+        return higher(replace(self, ones=a, zeros=b), self, N, S)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Mismatches, each over the variance of its column in the component."""

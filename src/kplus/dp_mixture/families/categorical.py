@@ -1,9 +1,9 @@
 """Columns of categories, independent inside a component; the priors are Dirichlet."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -20,6 +20,12 @@ from kplus.dp_mixture.families.columns import (
     row_weights,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
+from kplus.dp_mixture.families.learning import (
+    DIRICHLET_STEPS,
+    dirichlet_hyperprior,
+    dirichlet_step,
+    higher,
+)
 
 __all__ = ["Categorical", "CategoricalFamily"]
 
@@ -38,7 +44,10 @@ class Categorical:
         for each column a number or an array over its categories. By default two rows
         per column in all, in proportion to the counts of its categories (after one
         more row of each, so that none is 0). ``Categorical(pseudo_counts=1)`` is
-        the uniform prior.
+        the uniform prior, which stays.
+    learn : bool, default=True
+        Learn pseudo-counts that are not given from the data: by ascent of the same
+        bound, after each pass, with a Gamma hyperprior whose mode is the default.
 
     Notes
     -----
@@ -53,6 +62,7 @@ class Categorical:
     """
 
     pseudo_counts: float | Sequence[Any] | None = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -68,7 +78,10 @@ class Categorical:
             counts = row_weights(sample, weights) @ family.features(sample) + 1.0
             totals = np.add.reduceat(counts, family.starts)
             prior = CATEGORY_STRENGTH * counts / np.repeat(totals, levels)
-        return CategoricalFamily(columns.names, levels, prior)
+        learns = self.learn and self.pseudo_counts is None
+        return CategoricalFamily(
+            columns.names, levels, prior, prior if learns else None
+        )
 
 
 def _explicit(settings: Any, names: tuple[str, ...], levels: IntArray) -> Array:
@@ -98,6 +111,7 @@ class CategoricalFamily(FeatureFamily):
     names: tuple[str, ...]
     levels: IntArray
     pseudo_counts: Array  # of all columns, one after the other
+    guess: Array | None = None  # mode of their hyperprior; None: they are given
 
     @property
     def n_stats(self) -> int:
@@ -151,6 +165,20 @@ class CategoricalFamily(FeatureFamily):
         counts, totals = self._posterior(S)
         eta = digamma(counts) - np.repeat(digamma(totals), self.levels, axis=1)
         return Expected(eta, np.zeros(len(S)))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return dirichlet_hyperprior(self.pseudo_counts, self.guess)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        if self.guess is None:
+            return self
+        counts, prior = np.maximum(S, 0.0), self.pseudo_counts
+        totals = np.repeat(self._by_column(counts), self.levels, axis=1)
+        for _ in range(DIRICHLET_STEPS):
+            whole = np.repeat(self._by_column(prior), self.levels)
+            prior = dirichlet_step(counts, totals, prior, whole, self.guess)
+        return higher(replace(self, pseudo_counts=prior), self, N, S)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Mismatches, each over how often two rows of the component mismatch there.

@@ -8,7 +8,6 @@ from scipy.special import gammaln
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
     DOF,
-    MEAN_STRENGTH,
     VARIANCE_SHARE,
     Scaling,
     Setting,
@@ -18,8 +17,8 @@ from kplus.dp_mixture.families.columns import (
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_gamma import (
     NormalGammaFamily,
+    mean_and_learning,
     moments_of_numbers,
-    prior_mean,
 )
 
 __all__ = ["DiagGaussian", "DiagGaussianFamily"]
@@ -36,19 +35,22 @@ class DiagGaussian:
     Parameters
     ----------
     mean : float, array of shape (n_features,) or None
-        Prior mean; by default that of each column.
-    mean_strength : float, default=0.01
-        How many rows the prior mean counts for.
-    dof : float, default=3
+        Prior mean; that of each column to begin with.
+    mean_strength : float or None
+        How many rows the prior mean counts for; 0.01 to begin with.
+    dof : float or None
         How many rows the prior variance counts for; above 2, so that its expectation
-        exists.
+        exists; 3 to begin with.
     expected_variance : float, array of shape (n_features,) or None
-        Variance that a component has before it has seen rows. By default the share
-        `variance_share` of each column's variance; a column that is constant in the
-        data counts as having the square of a thousandth of its value, or 1 if the
-        value is 0.
-    variance_share : float, default=0.5
-        See `expected_variance`.
+        Variance that a component has before it has seen rows.
+    variance_share : float or None
+        Makes that a share of each column's variance; 0.5 is where learning begins, and
+        what is taken without it. A column that is constant in the data counts as having
+        the square of a thousandth of its value, or 1 if the value is 0.
+    learn : bool, default=True
+        Learn what is not given from the data, for each column on its own: by ascent of
+        the same bound, after each pass, as `Gaussian` does. False: keep what learning
+        would begin with.
 
     Notes
     -----
@@ -63,10 +65,11 @@ class DiagGaussian:
     """
 
     mean: Setting = None
-    mean_strength: float = MEAN_STRENGTH
-    dof: float = DOF
+    mean_strength: float | None = None
+    dof: float | None = None
     expected_variance: Setting = None
-    variance_share: float = VARIANCE_SHARE
+    variance_share: float | None = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -76,19 +79,21 @@ class DiagGaussian:
             sample, weights, columns, "diag_gaussian"
         )
         scaling, D = Scaling.from_moments(origin, variances), len(origin)
+        share = VARIANCE_SHARE if self.variance_share is None else self.variance_share
         if self.expected_variance is None:
-            variances = variances * positive("variance_share", self.variance_share)
+            variances = variances * positive("variance_share", share)
         else:
             variances = per_column("expected_variance", self.expected_variance, D)
-        dof = positive("dof", self.dof, above=2.0)
+        dof = positive("dof", DOF if self.dof is None else self.dof, above=2.0)
+        guess = variances * scaling.inv * scaling.inv
         family = DiagGaussianFamily(
             names=columns.names,
             origin=scaling.origin,
             inv=scaling.inv,
-            mean=prior_mean(self.mean, scaling),
-            mean_strength=positive("mean_strength", self.mean_strength),
             dof=dof,
-            scatter=(dof - 2.0) * (variances * scaling.inv * scaling.inv),
+            scatter=(dof - 2.0) * guess,
+            guess=guess,
+            **mean_and_learning(self, scaling, sample),
         )
         family.check(sample)
         return family

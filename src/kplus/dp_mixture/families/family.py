@@ -5,7 +5,7 @@ Its posterior, its expected log-likelihood and its evidence are functions of the
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -149,11 +149,29 @@ class Family(Protocol):
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         """Fitted attributes that describe the components, by name."""
 
+    @property
+    def log_hyperprior(self) -> float:
+        """log density of the prior's parameters that are learned, up to a constant."""
+
+    def learned(self, N: Array, S: Array) -> Self:
+        """The same with a prior that these components favour more.
+
+        Their evidence and the hyperprior together do not fall. See `learning.py`.
+        """
+
 
 class FeatureFamily:
     """Scores and sums through t(x), for families whose t(x) is short."""
 
     names: tuple[str, ...]  # of the columns
+
+    @property
+    def log_hyperprior(self) -> float:
+        return 0.0
+
+    def learned(self, N: Array, S: Array) -> Self:
+        """A prior that is given stays."""
+        return self
 
     @property
     def n_columns(self) -> int:

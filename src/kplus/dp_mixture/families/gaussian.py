@@ -1,6 +1,7 @@
 """Gaussian rows with a mean and a full covariance; the prior is normal-Wishart."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -8,7 +9,6 @@ import numpy as np
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
     MEAN_STRENGTH,
-    VARIANCE_SHARE,
     Scaling,
     column_moments,
     refuse_categories,
@@ -17,9 +17,9 @@ from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
+    WishartPrior,
     check_finite,
     pack,
-    prior_scatter,
     unpack,
 )
 
@@ -37,18 +37,31 @@ class Gaussian:
     ----------
     covariance : float, array of shape (n_features, n_features) or None
         E[Σ], the covariance that a component has before it has seen rows; a number
-        stands for that multiple of the identity. By default diagonal, with the share
-        `variance_share` of each column's variance. It should not be much larger than
+        stands for that multiple of the identity. It should not be much larger than
         the components that you expect, or small ones do not raise the bound.
-    variance_share : float, default=0.5
-        See `covariance`.
+    variance_share : float or None
+        Makes E[Σ] diagonal, with that share of each column's variance; 0.5 is where
+        learning begins, and what is taken without it.
     mean : array of shape (n_features,) or None
-        Prior mean; by default that of the data.
-    mean_strength : float, default=0.01
-        How many rows the prior mean counts for.
+        Prior mean; that of the data to begin with.
+    mean_strength : float or None
+        How many rows the prior mean counts for; 0.01 to begin with.
     dof : float or None
-        Degrees of freedom; by default ``n_features + 2``, the vaguest for which E[Σ]
+        Degrees of freedom; ``n_features + 2`` to begin with, the vaguest for which E[Σ]
         exists.
+    learn : bool, default=True
+        Learn what is not given from the data: by ascent of the same bound, after each
+        pass. False: keep what learning would begin with.
+
+    Notes
+    -----
+    The hyperprior of V = B0/ν0, where B0 is the inverse scale matrix of the Wishart, is
+    a Wishart density about half of the columns' variances, worth D + 2 degrees of
+    freedom. Those of ν0 and of the mean's strength fall with ν0⁻² and exp(-D κ0 / 2);
+    that of the mean is normal about the data's. Where the covariance is learned, values
+    count as intervals as wide as the least step δ between values of their column: each
+    row adds δ²/12 to the scatter. So columns of few values, such as whole numbers, do
+    not make the bound grow without limit.
 
     Examples
     --------
@@ -58,10 +71,11 @@ class Gaussian:
     """
 
     covariance: Any = None
-    variance_share: float = VARIANCE_SHARE
+    variance_share: float | None = None
     mean: Any = None
-    mean_strength: float = MEAN_STRENGTH
+    mean_strength: float | None = None
     dof: float | None = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -72,16 +86,27 @@ class Gaussian:
         D = len(means)
         origin = means if self.mean is None else np.asarray(self.mean, np.float64)
         scaling = Scaling.from_moments(origin, variances)
-        dof = float(D + 2 if self.dof is None else self.dof)
-        scatter = prior_scatter(
-            self.covariance, self.variance_share * variances, dof, scaling.inv
+        prior = WishartPrior.of(self, variances, scaling.inv, sample)
+        strength, learns = self.mean_strength, prior.learns
+        if self.learn:
+            learns += ("mean",) * (self.mean is None)
+            learns += ("mean_strength",) * (strength is None)
+        return GaussianFamily(
+            origin,
+            scaling.inv,
+            MEAN_STRENGTH if strength is None else strength,
+            prior.dof,
+            prior.scatter,
+            np.zeros(D),
+            prior.resolution,
+            learns,
+            prior.guess,
         )
-        return GaussianFamily(origin, scaling.inv, self.mean_strength, dof, scatter)
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianFamily(NormalWishartFamily):
-    """See `Gaussian`; works in units y = (x - origin) · inv, in which m0 = 0.
+    """See `Gaussian`; works in units y = (x - origin) · inv.
 
     t(y) = [y, triangle of y yᵀ].
     """
@@ -91,6 +116,10 @@ class GaussianFamily(NormalWishartFamily):
     mean_strength: float
     dof: float
     scatter: Array
+    mean: Array | float = 0.0  # m0
+    resolution: Array | float = 0.0
+    learns: tuple[str, ...] = ()
+    guess: Array | float = 1.0
 
     linear: ClassVar[bool] = True
 
@@ -99,17 +128,45 @@ class GaussianFamily(NormalWishartFamily):
         return Scaling(self.origin, self.inv)
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
-        D = self.n_columns
-        strength = self.mean_strength + N
-        means = S[:, :D] / strength[:, None]
+        D, prior = self.n_columns, self.mean_strength
+        strength, m0 = prior + N, self.mean * np.ones(D)
+        means = (prior * m0 + S[:, :D]) / strength[:, None]
         spread = pack(means[:, :, None] * means[:, None, :])
-        B = self.scatter + unpack(S[:, D:] - strength[:, None] * spread, D)
+        own = S[:, D:] - strength[:, None] * spread + prior * pack(np.outer(m0, m0))
+        B = self.scatter + unpack(own, D)
+        B[:, *np.diag_indices(D)] += N[:, None] * self.resolution
         return NormalWishart(strength, self.dof + N, means, B)
 
     def evidence(self, N: Array, S: Array) -> Array:
         ratio = self.mean_strength / (self.mean_strength + N)
         out: Array = super().evidence(N, S) + 0.5 * self.n_columns * np.log(ratio)
         return out
+
+    @cached_property
+    def log_hyperprior(self) -> float:
+        out = super().log_hyperprior
+        if "mean" in self.learns:
+            out -= 0.5 * float(np.sum(np.square(self.mean) / self.guess))
+        if "mean_strength" in self.learns:
+            out -= 0.5 * self.n_columns * self.mean_strength
+        return out
+
+    def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
+        """m0 and then κ0 for which E_q[log p(μ_k | Λ_k)] is highest."""
+        changes: dict[str, Any] = {}
+        D, strength = self.n_columns, self.mean_strength
+        mean = self.mean * np.ones(D)
+        if "mean" in self.learns:
+            P = strength * precisions.sum(axis=0)
+            P[np.diag_indices(D)] += 1.0 / (self.guess * np.ones(D))
+            pull = strength * np.einsum("kij,kj->i", precisions, q.means)
+            changes["mean"] = mean = np.linalg.solve(P, pull)
+        if "mean_strength" in self.learns:
+            apart = q.means - mean
+            far = np.einsum("ki,kij,kj->", apart, precisions, apart)
+            far += np.sum(D / q.strength)
+            changes["mean_strength"] = float(len(q.means) * D / (far + D))
+        return changes
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].

@@ -1,7 +1,7 @@
 """A product of families over groups of columns: numbers, categories and counts."""
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -175,6 +175,14 @@ class MixedFamily:
     def expect(self, N: Array, S: Array) -> MixedExpected:
         pairs = zip(self.parts, self._split(S), strict=True)
         return MixedExpected(tuple(part.expect(N, own) for part, own in pairs))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return sum(part.log_hyperprior for part in self.parts)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        pairs = zip(self.parts, self._split(S), strict=True)
+        return replace(self, parts=tuple(part.learned(N, own) for part, own in pairs))
 
     def scores(
         self, expected: MixedExpected, X: Array, candidates: IntArray | None = None

@@ -1,7 +1,7 @@
 """Rows of counts that share out a total, as words of a text; the prior is Dirichlet."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -17,6 +17,12 @@ from kplus.dp_mixture.families.columns import (
     row_weights,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
+from kplus.dp_mixture.families.learning import (
+    DIRICHLET_STEPS,
+    dirichlet_hyperprior,
+    dirichlet_step,
+    higher,
+)
 
 __all__ = ["Multinomial", "MultinomialFamily"]
 
@@ -39,6 +45,8 @@ class Multinomial:
         How many counts of each column the prior is worth. By default half a count
         per column, but in all no more than a row holds on average, in proportion to
         the counts of the data (after half a count more for each column).
+    learn : bool, default=True
+        Learn pseudo-counts that are not given from the data, as `Categorical` does.
 
     Notes
     -----
@@ -54,6 +62,7 @@ class Multinomial:
     """
 
     pseudo_counts: Setting = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -70,7 +79,8 @@ class Multinomial:
             strength = min(_PSEUDO_COUNT * D, max(row_total, 1.0))
             prior = strength * (totals + 0.5) / (totals + 0.5).sum()
         prior = per_column("pseudo_counts", prior, D)
-        return MultinomialFamily(columns.names, prior, row_total)
+        guess = prior if self.learn and self.pseudo_counts is None else None
+        return MultinomialFamily(columns.names, prior, row_total, guess)
 
 
 def _refuse_no_counts(X: Array, names: tuple[str, ...]) -> None:
@@ -90,6 +100,7 @@ class MultinomialFamily(FeatureFamily):
     names: tuple[str, ...]
     pseudo_counts: Array
     row_total: float  # of the sample, on average
+    guess: Array | None = None  # mode of the pseudo-counts' hyperprior; None: given
 
     @property
     def n_stats(self) -> int:
@@ -121,6 +132,19 @@ class MultinomialFamily(FeatureFamily):
         counts, totals = self._posterior(S)
         eta = digamma(counts) - digamma(totals)[:, None]
         return Expected(eta, np.zeros(len(S)))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return dirichlet_hyperprior(self.pseudo_counts, self.guess)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        if self.guess is None:
+            return self
+        counts, prior = np.maximum(S, 0.0), self.pseudo_counts
+        totals = counts.sum(axis=1, keepdims=True)
+        for _ in range(DIRICHLET_STEPS):
+            prior = dirichlet_step(counts, totals, prior, prior.sum(), self.guess)
+        return higher(replace(self, pseudo_counts=prior), self, N, S)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.

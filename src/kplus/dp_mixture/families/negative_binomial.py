@@ -7,7 +7,7 @@ posterior, evidence and predictive are exact, as sums over these values.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import betaln, digamma, kl_div, softmax
@@ -24,6 +24,7 @@ from kplus.dp_mixture.families.columns import (
     setting,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+from kplus.dp_mixture.families.learning import learn_two, log_normal
 
 __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 
@@ -61,6 +62,8 @@ class NegativeBinomial:
     mean_strength : float, array of shape (n_features,) or None
         How many rows the prior mean counts for. By default one row or one count,
         whichever is less.
+    learn : bool, default=True
+        Learn mean and strength from the data unless one is given, as `Poisson` does.
 
     Notes
     -----
@@ -77,6 +80,7 @@ class NegativeBinomial:
     dispersion: Setting = None
     mean: Setting = None
     mean_strength: Setting = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -90,7 +94,9 @@ class NegativeBinomial:
         means = setting("mean", self.mean, means)
         rows = POISSON_STRENGTH * np.minimum(1.0, 1.0 / means)
         rows = setting("mean_strength", self.mean_strength, rows)
-        return NegativeBinomialFamily(columns.names, grid, rows, rows * means)
+        given = self.mean is not None or self.mean_strength is not None
+        guess = None if given or not self.learn else np.stack([rows, rows * means])
+        return NegativeBinomialFamily(columns.names, grid, rows, rows * means, guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +111,7 @@ class NegativeBinomialFamily(ObservedFamily):
     dispersions: Array  # 1 / r, (D, G)
     rows: Array
     counts: Array
+    guess: Array | None = None  # medians of the hyperpriors of both; None: given
 
     @property
     def n_stats(self) -> int:
@@ -150,6 +157,13 @@ class NegativeBinomialFamily(ObservedFamily):
         more = (shares * (digamma(b) - both)).sum(axis=-1)
         eta = np.concatenate([stop, more, shares.reshape(len(S), -1)], axis=1)
         return Expected(eta, np.zeros(len(S)))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return log_normal(np.stack([self.rows, self.counts]), self.guess)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        return learn_two(self, N, S, "rows", "counts")
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Deviance of counts from the seed's, both with the prior's counts added."""

@@ -3,19 +3,23 @@
 Their priors are normal-gamma: of each column, or with one precision for all columns.
 """
 
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
+    DOF,
+    MEAN_STRENGTH,
     Scaling,
     Setting,
     column_moments,
     contiguous,
     per_column,
+    positive,
     refuse_categories,
     refuse_far,
     refuse_infinite,
@@ -27,6 +31,12 @@ from kplus.dp_mixture.families.family import (
     Expected,
     FeatureFamily,
 )
+from kplus.dp_mixture.families.learning import (
+    EMPTY,
+    higher,
+    resolutions,
+    search_scale,
+)
 from kplus.dp_mixture.kernels_normal_gamma import (
     Levels,
     add_columns,
@@ -34,8 +44,17 @@ from kplus.dp_mixture.kernels_normal_gamma import (
     score_columns,
 )
 
-__all__ = ["NormalGamma", "NormalGammaFamily", "moments_of_numbers", "prior_mean"]
+__all__ = [
+    "NormalGamma",
+    "NormalGammaFamily",
+    "mean_and_learning",
+    "moments_of_numbers",
+    "prior_mean",
+]
 
+_STEPS = 2  # of expectation maximisation
+_WEIGHT = 3.0  # degrees of freedom that the hyperprior of a variance is worth
+_FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 
@@ -55,6 +74,28 @@ def prior_mean(mean: Setting, scaling: Scaling) -> Array:
         return np.zeros(D)
     row: Array = scaling.transform(per_column("mean", mean, D, sign=True)[None])[0]
     return row
+
+
+def mean_and_learning(chosen: Any, scaling: Scaling, sample: Array) -> dict[str, Any]:
+    """From the user's choice: the prior of means, what is learned, and rounding."""
+    given = chosen.expected_variance is not None or chosen.variance_share is not None
+    strength = chosen.mean_strength
+    open_settings = {
+        "variance": not given,
+        "dof": chosen.dof is None,
+        "mean": chosen.mean is None,
+        "mean_strength": strength is None,
+    }
+    learns = tuple(name for name, is_open in open_settings.items() if is_open)
+    rounding = resolutions(sample) * scaling.inv * scaling.inv
+    return {
+        "mean": prior_mean(chosen.mean, scaling),
+        "mean_strength": positive(
+            "mean_strength", MEAN_STRENGTH if strength is None else strength
+        ),
+        "learns": learns if chosen.learn else (),
+        "resolution": 0.0 if given or not chosen.learn else rounding,
+    }
 
 
 class NormalGamma(NamedTuple):
@@ -78,9 +119,12 @@ class NormalGammaFamily(FeatureFamily):
     origin: Array
     inv: Array
     mean: Array
-    mean_strength: float
-    dof: float
+    mean_strength: Array | float
+    dof: Array | float
     scatter: Array | float
+    resolution: Array | float = 0.0  # what rounding adds to the square of each value
+    learns: tuple[str, ...] = ()  # which of the prior's parameters are learned
+    guess: Array | float = 1.0  # what the hyperprior takes for the variances
 
     @property
     def n_stats(self) -> int:
@@ -145,7 +189,7 @@ class NormalGammaFamily(FeatureFamily):
         strength = prior + n
         # Σ y² + κ0 m0² - κ m², arranged so that a far prior mean does not cancel.
         shift = prior * m0 * (n * m0 - 2.0 * first) - first**2
-        scatter = second + self._pooled(shift / strength)
+        scatter = second + self._pooled(shift / strength + n * self.resolution)
         return NormalGamma(
             strength,
             (prior * m0 + first) / strength,
@@ -168,9 +212,94 @@ class NormalGammaFamily(FeatureFamily):
         q = self._posterior(S)
         precision = q.dof / q.scatter
         log_precision = digamma(0.5 * q.dof) - np.log(0.5 * q.scatter)
-        level = 0.5 * (log_precision - precision * q.mean**2 - 1.0 / q.strength)
+        square = q.mean**2 + self.resolution
+        level = 0.5 * (log_precision - precision * square - 1.0 / q.strength)
         eta = np.concatenate([level, precision * q.mean, -0.5 * precision], axis=1)
         return Expected(eta, np.zeros(len(S)))
+
+    # ------------------------------------------------------------------ prior
+
+    @cached_property
+    def log_hyperprior(self) -> float:
+        """log density of what is learned, up to a constant; see `learned`."""
+        out, D = 0.0, self.n_columns
+        if "variance" in self.learns:
+            ratio = self.scatter / (self.dof * self.guess)
+            out += 0.5 * _WEIGHT * float(np.sum(np.log(ratio) - ratio))
+        if "dof" in self.learns:
+            out -= 2.0 * float(np.sum(np.log(self.dof)))
+        if "mean" in self.learns:
+            out -= 0.5 * float(np.sum(np.square(self.mean) / self.guess))
+        if "mean_strength" in self.learns:
+            out -= 0.5 * float(np.sum(self.mean_strength * np.ones(D)))
+        return out
+
+    def learned(self, N: Array, S: Array) -> Self:
+        """The same with a prior that these components favour more.
+
+        Each column has its own mean, strength, variance v = β0/ν0 and ν0, unless they
+        are given. The hyperpriors are those of `Gaussian`, for one column.
+        """
+        some = N > EMPTY
+        if not self.learns or not some.any():
+            return self
+        family, S = self, S[some]
+        for _ in range(_STEPS):
+            family = family._step(S)
+        return higher(family._with_best_dof(S), self, N[some], S)
+
+    def _step(self, S: Array) -> Self:
+        """Expectation maximisation: the prior that suits q(φ) best.
+
+        Components without a value in a column say nothing of its prior.
+        """
+        q, D = self._posterior(S), self.n_columns
+        seen = S[:, :D] > EMPTY
+        precision = q.dof / q.scatter  # (K, C)
+        changes: dict[str, Any] = {}
+        mean, strength = self.mean, self.mean_strength * np.ones(D)
+        if "mean" in self.learns:
+            pull = np.where(seen, strength * precision, 0.0)
+            weight = pull.sum(axis=0) + 1.0 / self.guess
+            changes["mean"] = mean = (pull * q.mean).sum(axis=0) / weight
+        if "mean_strength" in self.learns:
+            far = precision * (q.mean - mean) ** 2 + 1.0 / q.strength
+            far = np.where(seen, far, 0.0).sum(axis=0)
+            changes["mean_strength"] = (seen.sum(axis=0) + 1e-9) / (far + 1.0)
+        if "variance" in self.learns:
+            with_rows = self._pooled(seen) > 0
+            total = np.where(with_rows, precision, 0.0).sum(axis=0)
+            K = with_rows.sum(axis=0)
+            best = K * self.dof + _WEIGHT
+            best = best / (self.dof * total + _WEIGHT / self.guess)
+            changes["scatter"] = self.dof * np.maximum(best, _FLOOR * self.guess)
+        return replace(self, **changes)
+
+    def _with_best_dof(self, S: Array) -> Self:
+        """The ν0 of the highest evidence, β0 in proportion to it."""
+        if "dof" not in self.learns:
+            return self
+        less = 0.0 if "variance" in self.learns else 2.0  # E[1/λ] that is given stays
+        q, least = self._posterior(S), self._least_dof
+        own = (q.scatter - self.scatter) / self.scatter * (self.dof - less)
+        n = q.dof - self.dof
+
+        def value(dof: Array) -> Array:
+            dof = dof[:, None]
+            f = dof - less
+            out = gammaln(0.5 * (dof + n)) - gammaln(0.5 * dof)
+            out += 0.5 * dof * np.log(f) - 0.5 * (dof + n) * np.log(f + own)
+            worth: Array = out.sum(axis=1) - 2.0 * np.log(dof[:, 0])
+            return worth
+
+        now = self.dof * np.ones(q.dof.shape[1])
+        dof = search_scale(value, least, now)
+        scatter = self.scatter * ((dof - less) / (now - less))
+        return replace(self, dof=dof, scatter=scatter)
+
+    @property
+    def _least_dof(self) -> float:
+        return DOF
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance in units of the component's expected variances."""

@@ -3,17 +3,30 @@
 A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import FARTHEST, LARGEST, Scaling, contiguous
+from kplus.dp_mixture.families.columns import (
+    FARTHEST,
+    LARGEST,
+    VARIANCE_SHARE,
+    Scaling,
+    contiguous,
+)
 from kplus.dp_mixture.families.family import ByComponent
+from kplus.dp_mixture.families.learning import (
+    EMPTY,
+    resolutions,
+    rises,
+    search_scale,
+    worth,
+)
 from kplus.dp_mixture.kernels import gather_pairs
 from kplus.dp_mixture.kernels_gaussian import (
     fill_quadratic,
@@ -27,6 +40,7 @@ __all__ = [
     "NormalWishart",
     "NormalWishartFamily",
     "Quadratic",
+    "WishartPrior",
     "check_finite",
     "pack",
     "prior_scatter",
@@ -35,6 +49,9 @@ __all__ = [
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
+_STEPS = 3  # by which the prior is improved after a pass ...
+_COSTLY = 1e8  # ... or 1, where matrices have so many products in all
+_FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
 
@@ -67,11 +84,10 @@ def mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
     return out
 
 
-def _log_gamma_ratio(dof: Array, dof0: float, D: int) -> Array:
+def _log_gamma_ratio(dof: Array, dof0: Array | float, D: int) -> Array:
     """log Γ_D(ν/2) - log Γ_D(ν0/2)."""
-    out: Array = (gammaln(_halves(dof, D)) - gammaln(_halves(np.array(dof0), D))).sum(
-        -1
-    )
+    before = gammaln(_halves(np.asarray(dof0), D)).sum(-1)
+    out: Array = gammaln(_halves(dof, D)).sum(-1) - before
     return out
 
 
@@ -140,6 +156,32 @@ def prior_scatter(covariance: Any, default: Array, dof: float, inv: Array) -> Ar
             "covariance must be symmetric and positive definite."
         ) from None
     return scatter
+
+
+class WishartPrior(NamedTuple):
+    """The prior of a covariance that a user's choice begins with."""
+
+    dof: float
+    scatter: Array
+    resolution: Array
+    guess: Array
+    learns: tuple[str, ...]
+
+    @classmethod
+    def of(cls, chosen: Any, variances: Array, inv: Array, sample: Array) -> Self:
+        """From `Gaussian` or `ZeroMeanGaussian`, and the variances of columns."""
+        D, share = len(inv), chosen.variance_share
+        dof = float(D + 2 if chosen.dof is None else chosen.dof)
+        guess = (VARIANCE_SHARE if share is None else share) * variances
+        scatter = prior_scatter(chosen.covariance, guess, dof, inv)
+        learns: tuple[str, ...] = ()
+        resolution, square = np.zeros(D), inv * inv
+        if chosen.learn and chosen.covariance is None and share is None:
+            learns += ("covariance",)
+            resolution = resolutions(sample) * square
+        if chosen.learn and chosen.dof is None:
+            learns += ("dof",)
+        return cls(dof, scatter, resolution, guess * square, learns)
 
 
 def check_finite(X: Array, scaling: Scaling | None = None) -> None:
@@ -248,6 +290,9 @@ class NormalWishartFamily:
     inv: Array
     dof: float
     scatter: Array  # B0, the inverse of the Wishart's scale matrix
+    resolution: Array | float  # what rounding adds to the scatter of each row
+    learns: tuple[str, ...]  # which of the prior's parameters are learned
+    guess: Array | float  # what the hyperprior takes for the components' variances
 
     @property
     def scaling(self) -> Scaling:
@@ -328,6 +373,131 @@ class NormalWishartFamily:
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         raise NotImplementedError
 
+    # ------------------------------------------------------------------ prior
+
+    @cached_property
+    def log_hyperprior(self) -> float:
+        """log density of what is learned, up to a constant.
+
+        V = B0/ν0 has a Wishart density that is worth D + 2 degrees of freedom about the
+        guess, ν0 one that falls with its square.
+        """
+        out, D = 0.0, self.n_columns
+        if "covariance" in self.learns:
+            ratio = np.diagonal(self.scatter) / (self.dof * self.guess)
+            log_det = self._log_det0 - D * np.log(self.dof)
+            log_det -= float(np.sum(np.log(self.guess * np.ones(D))))
+            out += 0.5 * (D + 2.0) * (log_det - float(ratio.sum()))
+        if "dof" in self.learns:
+            out -= 2.0 * np.log(self.dof)
+        return out
+
+    def learned(self, N: Array, S: Array) -> Self:
+        """The same with a prior that these components favour more."""
+        some = N > EMPTY
+        if not self.learns or not some.any():
+            return self
+        family, N, S = self, N[some], S[some]
+        value = before = worth(self, N, S)
+        few = len(N) * self.n_columns**3 < _COSTLY
+        for _ in range(_STEPS if few else 1):
+            family, value = family._step(N, S, value)
+        family = family._with_best_dof(N, S)
+        return family if rises(worth(family, N, S), before) else self
+
+    def _step(self, N: Array, S: Array, value: float) -> tuple[Self, float]:
+        """A prior that suits q(φ) better, and what it is worth; `value` is this one's.
+
+        A natural gradient of the covariance where that raises the bound, else a step of
+        expectation maximisation, which always does but is slow where ν0 exceeds N_k.
+        """
+        q = self._posterior(N, S)
+        whiten = _precision_factors(_factor(q.scatter)[0], np.sqrt(q.dof))
+        precisions: Array = whiten @ np.swapaxes(whiten, -1, -2)
+        family = replace(self, **self._best_mean(q, precisions))  # type: ignore[type-var]
+        if "covariance" in self.learns:
+            total = precisions.sum(axis=0)
+            bold = replace(family, scatter=self._natural_step(total, N))
+            reached = worth(bold, N, S)
+            if rises(reached, value):
+                return bold, reached
+            family = replace(family, scatter=self._best_scatter(total, len(N)))
+        return family, worth(family, N, S)
+
+    def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
+        """What the prior of means becomes; none where they are known."""
+        return {}
+
+    def _natural_step(self, precisions: Array, N: Array) -> Array:
+        """B0 = ν0 V, with V moved by its gradient over its Fisher information.
+
+        In units of V the gradient is K ν0 + h - ν0 Σ E[Λ_k] - h C⁻¹, and the rows of a
+        component are worth 1/(1/ν0 + 1/N_k); h and C are weight and guess of the
+        hyperprior.
+        """
+        D, weight = self.n_columns, self.n_columns + 2.0
+        pull = self.dof * precisions
+        pull[np.diag_indices(D)] += weight / (self.guess * np.ones(D))
+        L = _factor(self.scatter / self.dof)[0]
+        values, axes = np.linalg.eigh(L.T @ pull @ L)
+        worth = weight + np.sum(self.dof * N / (self.dof + N))
+        steps = np.exp(
+            np.clip((len(N) * self.dof + weight - values) / worth, -3.0, 3.0)
+        )
+        return self._above_floor((L @ (axes * steps)) @ (L @ axes).T)
+
+    def _best_scatter(self, precisions: Array, K: int) -> Array:
+        """B0 = ν0 V for which E_q[log p(Λ_1, ..., Λ_K, V)] is highest, given ν0.
+
+        V is (K ν0 + h) (ν0 Σ E[Λ_k] + h C⁻¹)⁻¹, with weight h and guess C.
+        """
+        D, weight = self.n_columns, self.n_columns + 2.0
+        P = self.dof * precisions
+        P[np.diag_indices(D)] += weight / (self.guess * np.ones(D))
+        return self._above_floor((K * self.dof + weight) * np.linalg.inv(P))
+
+    def _above_floor(self, V: Array) -> Array:
+        """ν0 V with no variance below a small share of the guess.
+
+        Where V is the best of all matrices, this is the best of such: it has the same
+        eigenvectors, in units of the least.
+        """
+        unit = np.sqrt(_FLOOR * self.guess * np.ones(self.n_columns))
+        values, axes = np.linalg.eigh(0.5 * (V + V.T) / (unit[:, None] * unit))
+        if values[0] < 1.0:
+            V = (axes * np.maximum(values, 1.0)) @ axes.T * unit[:, None] * unit
+        out: Array = 0.5 * self.dof * (V + V.T)
+        return out
+
+    def _with_best_dof(self, N: Array, S: Array) -> Self:
+        """The ν0 with the highest evidence where B0 stays in proportion to it.
+
+        With eigenvalues t of the components' own scatter in units of B0 at scale 1,
+        log |B_k| = log |B0| + Σ log (f + t), whatever the scale f is.
+        """
+        if "dof" not in self.learns:
+            return self
+        D, less = self.n_columns, 0.0 if "covariance" in self.learns else 1.0
+        less *= D + 1.0  # E[Σ] that is given stays: B0 = (ν0 - D - 1) E[Σ]
+        whiten = self._prior_whiten * np.sqrt(self.dof - less)
+        own = self._posterior(N, S).scatter - self.scatter
+        t = np.maximum(np.linalg.eigvalsh(whiten.T @ own @ whiten), 0.0)
+
+        def value(dof: Array) -> Array:
+            f = dof - less
+            out = _log_gamma_ratio(dof[:, None] + N, dof[:, None], D)
+            out += 0.5 * D * (dof * np.log(f))[:, None]
+            logs = np.log(f[:, None, None] + t).sum(axis=-1)
+            out -= 0.5 * (dof[:, None] + N) * logs
+            worth: Array = out.sum(axis=1) - 2.0 * np.log(dof)
+            return worth
+
+        dof = float(search_scale(value, D + 2.0, np.array(self.dof)))
+        ratio = (dof - less) / (self.dof - less)
+        return replace(self, dof=dof, scatter=self.scatter * ratio)  # type: ignore[type-var]
+
+    # --------------------------------------------------------------- evidence
+
     def evidence(self, N: Array, S: Array) -> Array:
         """Of the matrices alone; to be added to where means are unknown, too."""
         D, q = self.n_columns, self._posterior(N, S)
@@ -341,8 +511,12 @@ class NormalWishartFamily:
     def expect(self, N: Array, S: Array) -> Quadratic:
         D, q = self.n_columns, self._posterior(N, S)
         L, log_det = _factor(q.scatter)
-        const = 0.5 * (mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength)
         whiten = _precision_factors(L, np.sqrt(q.dof))
+        rounding = np.einsum("kij,kij->ki", whiten, whiten) @ (
+            self.resolution * np.ones(D)
+        )
+        const = mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength
+        const = 0.5 * (const - rounding)
         return Quadratic(const, q.means, whiten, linear=self.linear)
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:

@@ -1,7 +1,7 @@
 """Columns of counts, independent inside a component; the prior is gamma."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln, kl_div
@@ -18,6 +18,7 @@ from kplus.dp_mixture.families.columns import (
     setting,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
+from kplus.dp_mixture.families.learning import learn_two, log_normal
 
 __all__ = ["Poisson", "PoissonFamily"]
 
@@ -38,6 +39,10 @@ class Poisson:
         column (after one more row with half a count, so that it is not 0), and the
         prior is worth one row or one count, whichever is less. Where only one of the
         two is given, the other makes the prior mean that of the column.
+    learn : bool, default=True
+        Learn both from the data unless one is given: by ascent of the same bound, after
+        each pass. Their hyperpriors are log-normal about the default, worth one column
+        of a component.
 
     Notes
     -----
@@ -53,6 +58,7 @@ class Poisson:
 
     shape: Setting = None
     rate: Setting = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -60,12 +66,14 @@ class Poisson:
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "poisson")
         shape, rate, D = self.shape, self.rate, len(means)
+        learns = self.learn and shape is None and rate is None
         if shape is None:
             most = POISSON_STRENGTH * np.minimum(1.0, means)
             shape = most if rate is None else per_column("rate", rate, D) * means
         shape = per_column("shape", shape, D)
         rate = setting("rate", rate, shape / means)
-        return PoissonFamily(columns.names, shape, rate)
+        guess = np.stack([shape, rate]) if learns else None
+        return PoissonFamily(columns.names, shape, rate, guess)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +83,7 @@ class PoissonFamily(ObservedFamily):
     names: tuple[str, ...]
     shape: Array
     rate: Array
+    guess: Array | None = None  # medians of the hyperpriors of both; None: given
 
     def check(self, X: Array) -> None:
         refuse_no_counts(X, self.names, "poisson")
@@ -96,6 +105,13 @@ class PoissonFamily(ObservedFamily):
         shape, rate = self._posterior(S)
         eta = np.concatenate([-shape / rate, digamma(shape) - np.log(rate)], axis=1)
         return Expected(eta, np.zeros(len(S)))
+
+    @property
+    def log_hyperprior(self) -> float:
+        return log_normal(np.stack([self.shape, self.rate]), self.guess)
+
+    def learned(self, N: Array, S: Array) -> Self:
+        return learn_two(self, N, S, "shape", "rate")
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Deviance of counts from the seed's, both with the prior's counts added."""

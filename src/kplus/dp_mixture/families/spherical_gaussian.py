@@ -10,7 +10,6 @@ from scipy.special import gammaln
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import (
     DOF,
-    MEAN_STRENGTH,
     VARIANCE_SHARE,
     Scaling,
     Setting,
@@ -20,8 +19,8 @@ from kplus.dp_mixture.families.columns import (
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_gamma import (
     NormalGammaFamily,
+    mean_and_learning,
     moments_of_numbers,
-    prior_mean,
 )
 
 __all__ = ["SphericalGaussian", "SphericalGaussianFamily"]
@@ -39,19 +38,20 @@ class SphericalGaussian:
     Parameters
     ----------
     mean : float, array of shape (n_features,) or None
-        Prior mean; by default that of each column.
-    mean_strength : float, default=0.01
-        How many rows the prior mean counts for.
+        Prior mean; that of each column to begin with.
+    mean_strength : float or None
+        How many rows the prior mean counts for; 0.01 to begin with.
     dof : float or None
         How many values the prior variance counts for; above 2, so that its
-        expectation exists. By default ``n_features + 2``.
+        expectation exists; ``n_features + 2`` to begin with.
     expected_variance : float or None
-        Variance that a component has before it has seen rows. By default the share
-        `variance_share` of the columns' mean variance. Where all columns are
-        constant, each counts as having the square of a thousandth of its value, or 1
-        if the value is 0.
-    variance_share : float, default=0.5
-        See `expected_variance`.
+        Variance that a component has before it has seen rows.
+    variance_share : float or None
+        Makes that a share of the columns' mean variance; 0.5 is where learning begins,
+        and what is taken without it. Where all columns are constant, each counts as
+        having the square of a thousandth of its value, or 1 if the value is 0.
+    learn : bool, default=True
+        Learn what is not given from the data, as `DiagGaussian` does.
 
     Notes
     -----
@@ -67,10 +67,11 @@ class SphericalGaussian:
     """
 
     mean: Setting = None
-    mean_strength: float = MEAN_STRENGTH
+    mean_strength: float | None = None
     dof: float | None = None
     expected_variance: float | None = None
-    variance_share: float = VARIANCE_SHARE
+    variance_share: float | None = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -81,19 +82,21 @@ class SphericalGaussian:
         )
         variance = _mean_variance(variances, varies(sample, weights))
         scaling, D = Scaling.from_moments(origin, variance), len(origin)
+        share = VARIANCE_SHARE if self.variance_share is None else self.variance_share
         if self.expected_variance is None:
-            variance *= positive("variance_share", self.variance_share)
+            variance *= positive("variance_share", share)
         else:
             variance[:] = positive("expected_variance", self.expected_variance)
         dof = positive("dof", D - 1 + DOF if self.dof is None else self.dof, above=2.0)
+        guess = float((variance * scaling.inv * scaling.inv)[0])
         family = SphericalGaussianFamily(
             names=columns.names,
             origin=scaling.origin,
             inv=scaling.inv,
-            mean=prior_mean(self.mean, scaling),
-            mean_strength=positive("mean_strength", self.mean_strength),
             dof=dof,
-            scatter=float((dof - 2.0) * (variance * scaling.inv * scaling.inv)[0]),
+            scatter=(dof - 2.0) * guess,
+            guess=guess,
+            **mean_and_learning(self, scaling, sample),
         )
         family.check(sample)
         return family

@@ -7,7 +7,6 @@ import numpy as np
 
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import (
-    VARIANCE_SHARE,
     Scaling,
     column_moments,
     refuse_categories,
@@ -16,8 +15,8 @@ from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
+    WishartPrior,
     check_finite,
-    prior_scatter,
     unpack,
 )
 
@@ -36,12 +35,13 @@ class ZeroMeanGaussian:
     ----------
     covariance : float, array of shape (n_features, n_features) or None
         E[Σ] before rows are seen; a number stands for that multiple of the identity.
-        By default diagonal, with the share `variance_share` of each column's mean
-        square.
-    variance_share : float, default=0.5
-        See `covariance`.
+    variance_share : float or None
+        Makes E[Σ] diagonal, with that share of each column's mean square; 0.5 is where
+        learning begins, and what is taken without it.
     dof : float or None
-        Degrees of freedom; by default ``n_features + 2``.
+        Degrees of freedom; ``n_features + 2`` to begin with.
+    learn : bool, default=True
+        Learn what is not given from the data, as `Gaussian` does.
 
     Examples
     --------
@@ -51,8 +51,9 @@ class ZeroMeanGaussian:
     """
 
     covariance: Any = None
-    variance_share: float = VARIANCE_SHARE
+    variance_share: float | None = None
     dof: float | None = None
+    learn: bool = True
 
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
@@ -63,11 +64,15 @@ class ZeroMeanGaussian:
         squares = variances + means**2
         D = len(means)
         scaling = Scaling.from_moments(np.zeros(D), squares)
-        dof = float(D + 2 if self.dof is None else self.dof)
-        scatter = prior_scatter(
-            self.covariance, self.variance_share * squares, dof, scaling.inv
+        prior = WishartPrior.of(self, squares, scaling.inv, sample)
+        return ZeroMeanGaussianFamily(
+            scaling.inv,
+            prior.dof,
+            prior.scatter,
+            prior.resolution,
+            prior.learns,
+            prior.guess,
         )
-        return ZeroMeanGaussianFamily(scaling.inv, dof, scatter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +82,9 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
     inv: Array
     dof: float
     scatter: Array
+    resolution: Array | float = 0.0
+    learns: tuple[str, ...] = ()
+    guess: Array | float = 1.0
 
     linear: ClassVar[bool] = False
 
@@ -88,6 +96,7 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
         """ν and B as in Eq. 18 of the supplement."""
         sure, means = np.full(len(N), np.inf), np.zeros((len(N), self.n_columns))
         B = self.scatter + unpack(S, self.n_columns)
+        B[:, *np.diag_indices(self.n_columns)] += N[:, None] * self.resolution
         return NormalWishart(sure, self.dof + N, means, B)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
