@@ -74,7 +74,7 @@ test-benchmarks: $(VENV)/.test ## run the tests of the benchmark scripts
 test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
 	KPLUS_KERNELS=bounds $(BIN)/python setup.py -q build_ext --inplace
 	KPLUS_KERNELS=bounds $(BIN)/python -m pytest -n 2 -q \
-		-m "not slow" $(patsubst %,tests/%, dp_means dp_mixture linear features craft ibp)
+		-m "not slow" $(patsubst %,tests/%, dp_means dp_mixture linear tree features craft ibp)
 
 # Compiled lines cannot be seen: kernels are counted where small fits and their own tests
 # run uncompiled. C does not warn of what a division by 0 gives.
