@@ -76,7 +76,8 @@ def _column_posterior(family, x, r, d):
 
 def _column(setting, d):
     """Of one column, where a setting is one number or one for each."""
-    return setting if np.size(setting) == 1 else setting[d]
+    values = np.ravel(setting)
+    return float(values[d if len(values) > 1 else 0])
 
 
 def _normal_logs(x, m, n, dof, beta, rounding):
@@ -236,7 +237,7 @@ def _gamma_hyperprior(family):
         out += np.sum(np.log(1.0 / dof**2))
     for d in range(family.n_columns):
         if "mean" in family.learns:
-            out -= 0.5 * family.mean[d] ** 2 / _column(np.asarray(family.guess), d)
+            out -= 0.5 * family.mean[d] ** 2 / _column(family.guess, d)
         if "mean_strength" in family.learns:
             out -= 0.5 * _column(family.mean_strength, d)
     return out

@@ -219,7 +219,7 @@ def test_families_are_records_of_plain_values(case):
         if dataclasses.is_dataclass(value):
             fields = dataclasses.fields(value)
             return all(f.init and plain(getattr(value, f.name)) for f in fields)
-        return isinstance(value, np.ndarray | float | int | str)
+        return value is None or isinstance(value, np.ndarray | float | int | str)
 
     assert plain(case.family())
 
