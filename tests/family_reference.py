@@ -230,9 +230,10 @@ def _wishart_hyperprior(family):
 def _gamma_hyperprior(family):
     """The same column by column; columns that share a variance have one between them."""
     dof, scatter, out = np.ravel(family.dof), np.ravel(family.scatter), 0.0
+    n_sharing = family.n_columns // len(scatter)
     if "variance" in family.learns:
         for v, c in np.broadcast(scatter / dof, family.guess):
-            out += 1.5 * (np.log(v / c) - v / c)
+            out += 0.5 * (n_sharing + 2) * (np.log(v / c) - v / c)
     if "dof" in family.learns:
         out += np.sum(np.log(1.0 / dof**2))
     for d in range(family.n_columns):
