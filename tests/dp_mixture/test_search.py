@@ -14,6 +14,7 @@ from kplus.dp_mixture.search import (
     fit,
     log_densities,
     log_responsibilities,
+    n_starts,
     resolve,
     stream,
 )
@@ -151,12 +152,18 @@ def test_every_move_is_in_the_records():
     model = CASES["gaussian"].model(X)
     fitted = fit(job_of(X), Spec(model, n_components=8))
     kinds = {entry.kind for entry in fitted.records}
-    assert kinds <= {"birth", "merge", "delete"}
+    assert kinds <= {"birth", "merge", "delete", "refit"}
     assert "merge" in kinds
     passes = [entry.iteration for entry in fitted.records]
     assert min(passes) >= 1
     assert max(passes) <= len(fitted.history)
     assert all(np.isfinite(entry.change) for entry in fitted.records)
+
+
+def test_several_starts_where_they_cost_little():
+    assert n_starts(150, 14) > 1
+    assert n_starts(5_000, 14) == 1
+    assert n_starts(1_900, 5_150) == 1
 
 
 # ------------------------------------------------------------------------- streams

@@ -6,16 +6,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
-from kplus.dp_mixture.directions import directional_splits
+from kplus.dp_mixture.directions import (
+    as_numbers,
+    directional_splits,
+    standardised,
+)
 from kplus.dp_mixture.families.family import ByComponent, Family
+from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords, by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import Collected, Components, MixtureStats, pair_index
 
-__all__ = ["BirthSettings", "BornComponents", "create", "seeded"]
+__all__ = ["BirthSettings", "BornComponents", "beside", "create", "seeded"]
 
 _FEW = 2_000  # rows that are quickly sorted
-_APART = 2  # iterations of a fresh fit before its first merges
+_AXIS_ROWS = 1_000  # rows that axes are found on, and 10 more for each column
+_LOSS = 0.2  # nats that a split may lose for each row of its smaller side
+_APART = 1  # iterations of a fresh fit to few rows before its first merges
+_LEARN_AT = (0, 2)  # iterations of a fresh fit before which it learns its prior
+_N_JUDGED = 3  # splits along axes that are judged with the prior that suits them
 _N_SPLITS = 2  # splits along axes that are fitted
 _MANY = 10  # so many other components know the prior better than new ones
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
@@ -147,10 +156,7 @@ class BornComponents:
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
-        if len(rest) < _MANY:
-            model = replace(model, others=(total.N[rest], total.S[rest]))
-        else:
-            model = replace(model, learns=False)
+        model = beside(model, total.N[rest], total.S[rest])
         first = self._round == 0  # splits along axes are the same in every round
         born = create(
             model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
@@ -205,6 +211,17 @@ class BornComponents:
             self.records.note(iteration, "birth", (target,), True, -change)
 
 
+def beside(model: DPMixtureModel, N: Array, S: Array) -> DPMixtureModel:
+    """The model for components beside others of these sums.
+
+    Few others leave their prior to be learned together with the new ones. Many know it
+    better than these.
+    """
+    if len(N) < _MANY:
+        return replace(model, others=(N, S))
+    return replace(model, learns=False)
+
+
 def create(
     model: DPMixtureModel,
     X: Array,
@@ -231,7 +248,7 @@ def create(
     # No pair may be worth a merge where all components together are.
     if not rows.bound(best) > rows.bound(one):
         best = one
-    for start in rows.splits()[:_N_SPLITS] if along_axes else ():
+    for start in rows.splits() if along_axes else ():
         start.base = best.base
         if best.K > 1 and rows.bound(start) <= rows.bound(best):
             break
@@ -252,22 +269,39 @@ class _Rows:
     n_iter: int
 
     def bound(self, stats: MixtureStats) -> float:
-        """The bound less the overfit of its components to the sample.
-
-        With the prior that suits these components.
-        """
-        model = self.model.learning(stats.N, stats.S)
-        lost = sampling_overfit(model, stats.N, self.rows_each).sum()
-        return model.best_bound(stats) - float(lost)
+        """The bound less the overfit of its components to the sample."""
+        return _corrected_bound(self.model, stats, self.rows_each)
 
     def splits(self) -> list[MixtureStats]:
-        """Sums of the sides of splits along axes, those of the highest bound first."""
-        found = [
-            stats_of_parts(self.model, self.X, self.weights, side.astype(np.int64))
-            for side in directional_splits(self.model.family, self.X, self.weights)
+        """Sums of the sides of a few splits along axes, the highest bound first.
+
+        They are found and judged on some of the rows. Those that lose too much as they
+        are would not gain in a fit either.
+        """
+        model = self.model
+        step = -(-len(self.X) // (_AXIS_ROWS + 10 * model.family.n_columns))
+        Z = standardised(as_numbers(model.family, self.X), self.weights)
+        few, light = Z[::step], self.weights[::step] * step
+        rows, each = self.X[::step], self.rows_each * step
+        zero = np.zeros(len(rows), np.int64)
+        one = _corrected_bound(model, stats_of_parts(model, rows, light, zero), each)
+        found = []
+        for split in directional_splits(few, light):
+            stats = stats_of_parts(model, rows, light, split.side(few))
+            found.append((model.best_bound(stats), stats, split))
+        found.sort(key=lambda each: -each[0])
+        good = []
+        for _, stats, split in found[:_N_JUDGED]:
+            gain = _corrected_bound(model, stats, each) - one
+            if gain > -_LOSS * stats.N.min():
+                good.append((gain, split))
+        good.sort(key=lambda pair: -pair[0])
+        sides = [split.side(Z) for _, split in good[:_N_SPLITS]]
+        return [
+            stats_of_parts(model, self.X, self.weights, side)
+            for side in sides
+            if side.any() and not side.all()
         ]
-        bounds = np.array([self.bound(stats) for stats in found])
-        return [found[i] for i in np.argsort(-bounds, kind="stable")]
 
     def fitted(self, stats: MixtureStats) -> MixtureStats:
         """Iterate, first as they are so that they can come apart, then with merges.
@@ -275,22 +309,35 @@ class _Rows:
         Iterations continue beyond `n_iter` as long as they merge components.
         """
         model, previous, K0 = self.model, -np.inf, stats.K
+        apart = _APART if len(self.X) <= _FEW else 0
         for iteration in range(self.n_iter + K0):
-            if iteration in (0, _APART):
+            if iteration in _LEARN_AT:
                 model = model.learning(stats.N, stats.S)
             params = model.posterior(stats.N, stats.S, stats.mass)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
-            if iteration >= _APART:
+            if iteration >= apart:
                 stats = _merged(model, stats, params.concentration, self.rows_each)
             if stats.K == 1:
                 break
             bound = model.best_bound(stats)
             slow = iteration >= self.n_iter or bound - previous <= 1e-4 * stats.mass
-            if stats.K == K and slow and iteration >= _APART:
+            if stats.K == K and slow and iteration >= apart:
                 break
             previous = bound
         return stats
+
+
+def _corrected_bound(
+    model: DPMixtureModel, stats: MixtureStats, rows_each: float
+) -> float:
+    """The bound less the overfit of its components to the sample.
+
+    With the prior that suits these components.
+    """
+    model = model.learning(stats.N, stats.S)
+    lost = sampling_overfit(model, stats.N, rows_each).sum()
+    return model.best_bound(stats) - float(lost)
 
 
 def sampling_overfit(model: DPMixtureModel, N: Array, rows_each: float) -> Array:
@@ -342,11 +389,22 @@ def overfit(family: Family, rows: Array) -> Array:
     """Expected overfit in nats: log-likelihood of the fitted rows less that of others.
 
     Akaike's correction: one nat for each number in t(x), more where rows are few, as a
-    matrix of D columns is known from n rows as if from n - D - 2.
+    matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
+    for many rows leaves fewer numbers of the scatter free.
     """
     few = 2.0 * family.n_stats / family.n_columns
-    out: Array = family.n_stats * rows / np.maximum(rows - few, 1e-3)
+    sure = _prior_rows(family)
+    known = sure / np.maximum(rows + sure, 1e-3)
+    free = family.n_stats - (family.n_stats - family.n_columns) * known
+    out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
+
+
+def _prior_rows(family: Family) -> float:
+    """How many more rows the prior scatter counts for than the vaguest would."""
+    if isinstance(family, NormalWishartFamily):
+        return max(0.0, float(family.dof) - family.n_columns - 2.0)
+    return 0.0
 
 
 def seeded(

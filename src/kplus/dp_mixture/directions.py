@@ -5,6 +5,7 @@ few of many columns are as near to each other as rows of one group are; but the 
 projection on the right axis has a valley.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,35 +18,47 @@ from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
 
-__all__ = ["as_numbers", "directional_splits", "valleys"]
+__all__ = ["Split", "as_numbers", "directional_splits", "standardised", "valleys"]
 
-_ROWS = 4_000  # rows that axes and cuts are found on
 _MOST_AXES = 60  # principal axes that are projected on
 _SCANNED = 6  # axes of each kind that are sorted
-_EACH = 3  # best cuts of each kind of axis
+_SARLE = 0.38  # least coefficient of an axis that is sorted; a Gaussian has .333
+_HEAVY = 3.6  # least kurtosis of an axis with heavy tails; a Gaussian has 3
+_EACH = 2  # best cuts of each kind of axis
 _N_KURTOSIS = 2  # axes of lowest, and of highest kurtosis
-_STEPS = 12  # of the ascent in kurtosis
+_STEPS = 8  # of the ascent in kurtosis
 _FLOOR = 1e-3  # least variance of a side of a cut, as a share of all
 _FEW_VALUES = 3  # a column of so few values has no valley
 _NEGLIGIBLE = 1e-9  # variance along an axis that has none, as a share of the largest
-_ALIKE = 0.9  # two cuts that agree on so many rows are the same
+_ALIKE = 0.2  # cuts that differ by less, as a share of the smaller side, are the same
+_LARGE = 0.1  # share of the rows on either side of some of the cuts
 
 
-def directional_splits(family: Family, X: Array, weights: Array) -> list[Array]:
-    """Promising ways to part rows in two: boolean arrays (n,), unlike each other."""
-    Z = _standardised(as_numbers(family, X), weights)
+class Split(NamedTuple):
+    """Rows on either side of a place on an axis, or in its core and its tails."""
+
+    axis: Array
+    place: float
+    tails: bool = False
+
+    def side(self, Z: Array) -> IntArray:
+        """1 for the rows beyond the place, 0 for the others."""
+        projected = Z @ self.axis
+        beyond = (np.abs(projected) if self.tails else projected) > self.place
+        return np.asarray(beyond, dtype=np.int64)
+
+
+def directional_splits(Z: Array, weights: Array) -> list[Split]:
+    """Promising ways to part standardised rows in two, unlike each other."""
     if Z.shape[1] == 0 or len(Z) < 2:
         return []
-    step = -(-len(Z) // _ROWS)
-    few, light = Z[::step], weights[::step]
-    axes = _axes(few, light)
-    columns = np.eye(Z.shape[1])
-    cuts = _best_cuts(few, light, columns)
+    axes, columns = _axes(Z, weights), np.eye(Z.shape[1])
+    splits = _best_cuts(Z, weights, columns)
     for kind in (axes.principal, axes.kurtosis):
         if kind.shape[1]:
-            cuts += _best_cuts(few @ kind, light, kind)
-    cuts += [(columns[:, j], 0.0, False) for j in _telling(few, light)]
-    return _distinct([_applied(Z, *cut) for cut in cuts])
+            splits += _best_cuts(Z @ kind, weights, kind)
+    splits += [Split(columns[:, j], 0.0) for j in _telling(Z, weights)]
+    return _distinct(splits, Z)
 
 
 def as_numbers(family: Family, X: Array) -> Array:
@@ -62,7 +75,8 @@ def as_numbers(family: Family, X: Array) -> Array:
     Z = X.astype(np.float64)
     if isinstance(family, MultinomialFamily):
         Z = Z / np.maximum(Z.sum(axis=1, keepdims=True), 1.0)
-        return np.sqrt(Z)
+        out: Array = np.sqrt(Z)
+        return out
     if isinstance(family, PoissonFamily | NegativeBinomialFamily):
         Z = np.sqrt(Z + 0.375)
     missing = np.isnan(Z)
@@ -72,7 +86,7 @@ def as_numbers(family: Family, X: Array) -> Array:
     return Z
 
 
-def _standardised(Z: Array, weights: Array) -> Array:
+def standardised(Z: Array, weights: Array) -> Array:
     """Columns of mean 0 and variance 1; those that are constant are left out."""
     size = np.abs(Z).max(axis=0)
     Z = Z / np.where(size > 0.0, size, 1.0)  # squares of far values do not overflow
@@ -110,25 +124,29 @@ def _axes(Z: Array, weights: Array) -> _Axes:
     n = min(_N_KURTOSIS, Y.shape[1] // 2)
     U = np.hstack([extreme[:, :n], extreme[:, -n:]])
     for _ in range(_STEPS):
-        U = Y.T @ (share * (Y @ U) ** 3) - 3.0 * U
+        P = Y @ U
+        U = Y.T @ (share * P * P * P) - 3.0 * U
         U /= np.maximum(np.linalg.norm(U, axis=0), 1e-300)
     return _Axes(whiten, whiten @ U)
 
 
-_Cut = tuple[Array, float, bool]  # an axis, where it is cut, and whether |·| is
-
-
-def _best_cuts(P: Array, weights: Array, axes: Array) -> list[_Cut]:
+def _best_cuts(P: Array, weights: Array, axes: Array) -> list[Split]:
     """The best cuts over all axes: at valleys, and between core and tails."""
-    cuts: list[_Cut] = []
+    splits: list[Split] = []
     two_sided, tailed = _promising(P, weights)
-    for where, tails, most in ((two_sided, False, _EACH), (tailed, True, 1)):
+    for where, tails, kinds in (
+        (two_sided, False, ((0.0, _EACH), (_LARGE, 1))),
+        (tailed, True, ((0.0, 1),)),
+    ):
+        if not len(where):
+            continue
         some = np.abs(P[:, where]) if tails else P[:, where]
-        gains, places = valleys(some, weights)
-        for j in np.argsort(-gains, kind="stable")[:most]:
-            if np.isfinite(gains[j]):
-                cuts.append((axes[:, where[j]], float(places[j]), tails))
-    return cuts
+        found = valleys(some, weights, [least for least, _ in kinds])
+        for (gains, places), (_, most) in zip(found, kinds, strict=True):
+            for j in np.argsort(-gains, kind="stable")[:most]:
+                if np.isfinite(gains[j]):
+                    splits.append(Split(axes[:, where[j]], float(places[j]), tails))
+    return splits
 
 
 def _promising(P: Array, weights: Array) -> tuple[IntArray, IntArray]:
@@ -144,18 +162,20 @@ def _promising(P: Array, weights: Array) -> tuple[IntArray, IntArray]:
     fourth = (share @ (squares * squares)) / second**2
     # Two points alone have nothing between them; see `_telling`.
     sarle = np.where(fourth - third**2 < 1.0 + 1e-6, 0.0, (third**2 + 1.0) / fourth)
-    return (
-        np.argsort(-sarle, kind="stable")[:_SCANNED],
-        np.argsort(-fourth, kind="stable")[:1],
-    )
+    two_sided = np.argsort(-sarle, kind="stable")[:_SCANNED]
+    tailed = np.argsort(-fourth, kind="stable")[:1]
+    return two_sided[sarle[two_sided] > _SARLE], tailed[fourth[tailed] > _HEAVY]
 
 
-def valleys(P: Array, weights: Array) -> tuple[Array, Array]:
-    """Where each column of P is best cut in two Gaussians, and the gain per row.
+def valleys(
+    P: Array, weights: Array, least_shares: Sequence[float] = (0.0,)
+) -> list[tuple[Array, Array]]:
+    """How much each column of P gains when cut in two Gaussians, per row, and where.
 
     The gain is that of the log-likelihood of rows with known sides: half the logarithm
     of the variance, less the entropy of the sides. Cut in the middle, a Gaussian loses.
     A column of few values, in which sides may have no variance at all, gains -inf.
+    For each of `least_shares`, the best cuts with so many of the rows on either side.
     """
     order = np.argsort(P, axis=0, kind="stable")
     p, w = np.take_along_axis(P, order, axis=0), weights[order]
@@ -173,13 +193,17 @@ def valleys(P: Array, weights: Array) -> tuple[Array, Array]:
             side[:] = n / whole[0] * (np.log(n / whole[0]) - 0.5 * np.log(variance))
         gains = left + right + 0.5 * np.log(least / _FLOOR)
     rises = np.diff(p, axis=0) > 0.0
-    gains = np.where(rises, gains[:-1], -np.inf)
-    gains = np.where(np.isnan(gains), -np.inf, gains)
-    best = np.argmax(gains, axis=0)
-    columns = np.arange(P.shape[1])
-    found = gains[best, columns]
-    found[rises.sum(axis=0) < _FEW_VALUES] = -np.inf
-    return found, 0.5 * (p[best, columns] + p[best + 1, columns])
+    gains = np.where(rises & ~np.isnan(gains[:-1]), gains[:-1], -np.inf)
+    gains[:, rises.sum(axis=0) < _FEW_VALUES] = -np.inf
+    smaller = np.minimum(mass[:-1], whole[0] - mass[:-1]) / whole[0]
+    columns, found = np.arange(P.shape[1]), []
+    for least_share in least_shares:
+        fine = gains if least_share == 0.0 else gains.copy()
+        fine[smaller < least_share] = -np.inf
+        best = np.argmax(fine, axis=0)
+        places = 0.5 * (p[best, columns] + p[best + 1, columns])
+        found.append((fine[best, columns], places))
+    return found
 
 
 def _telling(Z: Array, weights: Array) -> IntArray:
@@ -192,19 +216,19 @@ def _telling(Z: Array, weights: Array) -> IntArray:
     return marks[np.argsort(-related, kind="stable")[:_EACH]]
 
 
-def _applied(Z: Array, axis: Array, place: float, tails: bool) -> Array:
-    projected = Z @ axis
-    out: Array = (np.abs(projected) if tails else projected) > place
-    return out
-
-
-def _distinct(splits: list[Array]) -> list[Array]:
+def _distinct(splits: list[Split], Z: Array) -> list[Split]:
     """Splits with rows on both sides that differ from those before them."""
-    kept: list[Array] = []
+    kept: list[Split] = []
+    sides: list[IntArray] = []
     for split in splits:
-        if not 0 < np.count_nonzero(split) < len(split):
+        side = split.side(Z)
+        beyond = np.count_nonzero(side)
+        if not 0 < beyond < len(side):
             continue
-        agreed = [float(np.mean(split == other)) for other in kept]
-        if all(1.0 - _ALIKE < share < _ALIKE for share in agreed):
+        # Where few rows are on one side, many agree by chance.
+        few = _ALIKE * min(beyond, len(side) - beyond)
+        unlike = (np.count_nonzero(side != other) for other in sides)
+        if all(few < n < len(side) - few for n in unlike):
             kept.append(split)
+            sides.append(side)
     return kept

@@ -53,7 +53,7 @@ class DPMixture(Clusterer):
         Components to start with.
     max_components : int or None, default=None
         No births beyond so many components.
-    concentration : float or "infer", default=1.0
+    concentration : float or "infer", default="infer"
         α of the Dirichlet process: the larger, the more components are expected.
         "infer" finds the best, with a Gamma(2, 1) prior.
     n_active : int, "auto" or None, default="auto"
@@ -66,8 +66,9 @@ class DPMixture(Clusterer):
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
-    n_init : int, default=1
-        Number of starts; the best is kept.
+    n_init : int or "auto", default="auto"
+        Number of starts; the best is kept. "auto" is 5 where rows and columns are few,
+        so that a start takes milliseconds, and 1 elsewhere.
     max_iter : int, default=300
         Largest number of passes over all rows.
     tol : float, default=1e-5
@@ -177,6 +178,7 @@ class DPMixture(Clusterer):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"infer"}),
         ],
+        "n_init": [AT_LEAST_ONE, StrOptions({"auto"})],
         "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "learning_delay": [Interval(Real, 0, None, closed="left")],
@@ -195,13 +197,13 @@ class DPMixture(Clusterer):
         moves=("birth", "merge", "delete"),
         n_components=1,
         max_components=None,
-        concentration=1.0,
+        concentration="infer",
         n_active="auto",
         memory_limit=None,
         learning_delay=10.0,
         learning_decay=0.5,
         birth_rows=5000,
-        n_init=1,
+        n_init="auto",
         max_iter=300,
         tol=1e-5,
         batch_size=None,
@@ -290,8 +292,13 @@ class DPMixture(Clusterer):
         spec = settings.make_spec(self, family, table.source)
         job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
+        n_init = self.n_init
+        if n_init == "auto":
+            searches = start is None and "birth" in spec.kinds
+            n_rows = table.source.n_rows
+            n_init = search.n_starts(n_rows, family.n_stats) if searches else 1
         return best_of(
-            self.n_init,
+            n_init,
             job,
             lambda part, again: search.fit(part, spec, start),
             lambda result: -float(result.history[-1]),

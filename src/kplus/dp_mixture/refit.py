@@ -12,7 +12,12 @@ import numpy as np
 
 from kplus.core.job import draw
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
-from kplus.dp_mixture.birth import BirthSettings, create, sampling_overfit
+from kplus.dp_mixture.birth import (
+    BirthSettings,
+    beside,
+    create,
+    sampling_overfit,
+)
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords
 from kplus.dp_mixture.params import Components, MixtureStats
@@ -30,6 +35,9 @@ _SAME = 1e-3  # counts this close belong to the component that was tried before
 _MIN_GAIN = 1e-6  # nats per row by which the bound must rise
 _FEWEST = 30.0  # rows of a sample that a component must have to be refitted
 _PATIENCE = 3
+_FAR = 1.5  # nats by row and column that rows of a component lose if nobody is near
+_FARTHEST = 20.0  # nats by row; passes do not tell more than about 27 apart
+_SMALL = 500.0  # births lose splits of small components, so that these are tried again
 
 
 @dataclass
@@ -62,14 +70,6 @@ class _Region:
         out[order] = mean_log_weights(every[order], self.concentration)
         return out[: len(N)]
 
-    def bound(self, others: Array, stats: MixtureStats) -> float:
-        """What components add to the bound, beside others of these counts."""
-        every = np.sort(np.concatenate([stats.N, others]))[::-1]
-        sticks = stick_evidence(every, self.concentration)
-        parts = self.model.family.evidence(stats.N, stats.S).sum()
-        lost = sampling_overfit(self.model, stats.N, self.rows_each).sum()
-        return float(parts + sticks + stats.entropy.sum() - lost)
-
 
 @dataclass(frozen=True)
 class _Refit:
@@ -92,23 +92,36 @@ class _Local:
         self.X = region.X[self.rows]
         self.weights = region.weights[self.rows] * share[self.rows]
         self.others = np.delete(region.N, old)
+        self.model = beside(region.model, self.others, np.delete(region.S, old, axis=0))
         self.mass = float(self.weights.sum())
 
     def step(self, N: Array, S: Array) -> tuple[MixtureStats, Array]:
         """Share the rows out to components of these sums; (rows, K) shares as well."""
-        model, region = self.region.model, self.region
+        model = self.model.learning(N, S)
         params = model.posterior(N, S, self.mass)
-        params = replace(params, log_weights=region.log_weights(self.others, N))
+        params = replace(params, log_weights=self.region.log_weights(self.others, N))
         stats, support, r = model.share_out(params, self.X, self.weights)
         R = np.zeros((len(self.X), len(N)))
         counts = np.diff(support.starts)
         R[np.repeat(np.arange(len(self.X)), counts), support.components] = r
         return stats, R
 
+    def bound(self, stats: MixtureStats) -> float:
+        """The bound of components beside the others, but for a constant."""
+        model, region = self.model.learning(stats.N, stats.S), self.region
+        every = np.sort(np.concatenate([stats.N, self.others]))[::-1]
+        sticks = stick_evidence(every, region.concentration)
+        parts = model.family.evidence(stats.N, stats.S).sum()
+        if model.others is not None:
+            parts += model.family.evidence(*model.others).sum()
+            parts += model.family.log_hyperprior
+        lost = sampling_overfit(model, stats.N, region.rows_each).sum()
+        return float(parts + sticks + stats.entropy.sum() - lost)
+
     def before(self) -> float:
         region = self.region
         stats, _ = self.step(region.N[self.old], region.S[self.old])
-        return region.bound(self.others, stats)
+        return self.bound(stats)
 
     def refitted(self, N: Array, S: Array) -> _Refit | None:
         """Iterate from these sums; None if the bound does not rise."""
@@ -118,7 +131,7 @@ class _Local:
         for _ in range(_N_ITER):
             stats, R = self.step(N, S)
             filled = 1e-6 * self.mass < stats.N
-            bound = region.bound(self.others, stats)
+            bound = self.bound(stats)
             short, rise = enough - bound, bound - previous
             N, S = stats.N[filled], stats.S[filled]
             if rise <= 1e-5 * self.mass or short > _HOPELESS * rise:
@@ -213,6 +226,8 @@ class RefitComponents:
         """Refit where it raises the bound; yield what was done."""
         price = _removal_prices(at)
         targets = targets[np.argsort(-price[targets], kind="stable")][:_MOST_TRIALS]
+        columns = at.model.family.n_columns + 1
+        far = -price > min(_FAR * columns, _FARTHEST) * at.updated.N
         attempts = []
         if "delete" in self.kinds:
             attempts.append(("delete", self._deleted))
@@ -226,6 +241,8 @@ class RefitComponents:
             for target in targets:
                 place = np.flatnonzero(region.origin == target)
                 if not len(place) or region.N[place[0]] < self._fewest(region):
+                    continue
+                if far[target] if kind != "birth" else at.updated.N[target] > _SMALL:
                     continue
                 refit = attempt(region, int(place[0]))
                 if refit is not None:
@@ -260,7 +277,7 @@ class RefitComponents:
         n_new, n_iter = self.settings.n_new, self.settings.n_iter
         weights = local.weights / region.rows_each
         stats = create(
-            region.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
+            local.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
         )
         if n_free < stats.K or stats.K == 1 == len(old):
             return None
@@ -285,8 +302,9 @@ def _neighbours(region: _Region, k: int) -> IntArray:
     expected = region.model.family.expect(N, S)
     scores = expected.eta @ (S[k] / max(N[k], 1e-12)) + expected.bias
     scores += np.log(np.maximum(N, 1e-12))
-    order = np.argsort(-scores, kind="stable")
-    return order[order != k]
+    order: IntArray = np.argsort(-scores, kind="stable")
+    others: IntArray = order[order != k]
+    return others
 
 
 def _proposal(
@@ -312,8 +330,9 @@ def _proposal(
     provisional = MixtureStats.zeros(K, S.shape[1])
     provisional.N[:] = np.where(new, N, 0.0)[order]
     provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
+    N, S = N[order], S[order]
     after = replace(
-        model.posterior(N[order], S[order], total.mass),
+        model.learning(N, S).posterior(N, S, total.mass),
         tried=tried[order],
         waited=waited[order],
         visits=params.visits - 1,

@@ -34,6 +34,7 @@ __all__ = [
     "fit",
     "log_densities",
     "log_responsibilities",
+    "n_starts",
     "resolve",
     "stream",
 ]
@@ -41,7 +42,9 @@ __all__ = [
 _PRIOR_ROWS = 20_000  # rows that a prior is resolved on
 _START_ROWS = 10_000  # rows that a start of several components is made of
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
-_ROUNDS = 3  # how often births are tried everywhere on few rows
+_STARTS = 5  # starts by default ...
+_FEW_ROWS = 2_000  # ... of a fit to no more rows than these,
+_FEW_NUMBERS = 500_000  # with so many numbers in all t(x)
 _SAMPLE_BATCHES = 4
 _SAMPLE_TOL = 1e-3  # tolerance of the fits to samples, in nats per row
 _BLOCK_ROWS = 4096
@@ -101,6 +104,14 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
     return likelihood.resolve(sample.rows, sample.weights, columns)
 
 
+def n_starts(n_rows: int, n_stats: int) -> int:
+    """How many starts a fit has by default: several where they take milliseconds.
+
+    `n_stats` is how many numbers t(x) has.
+    """
+    return _STARTS if n_rows <= _FEW_ROWS and n_rows * n_stats <= _FEW_NUMBERS else 1
+
+
 def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
     """Pass over the rows until no move raises the bound, from a start or from seeds.
 
@@ -114,8 +125,6 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
                 start = _on_sample(job, spec, size, start)
     if start is None:
         start = _seeded_start(job, spec)
-    if job.source.n_rows <= _LEVELS[0]:  # it costs little to try again
-        spec = replace(spec, births=replace(spec.births, n_rounds=_ROUNDS))
     finish = _finishing_move(job, spec)
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 

@@ -28,11 +28,13 @@ __all__ = [
     "learn_two",
     "log_normal",
     "resolutions",
+    "rises",
     "search_scale",
+    "worth",
 ]
 
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
-_GRID = np.geomspace(1.0, 1e4, 29)  # where a scale is looked for, from its least value
+_GRID = np.geomspace(1.0, 1e3, 25)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-1.0, 1.0, 9)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)
@@ -41,13 +43,19 @@ _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
 
 
+def worth(family: Any, N: Array, S: Array) -> float:
+    """What the bound gains by components with these sums, under a family's prior."""
+    return float(family.evidence(N, S).sum()) + family.log_hyperprior
+
+
+def rises(after: float, before: float) -> bool:
+    """Whether that is more than before, beyond rounding."""
+    return after > before + _ROUNDING * abs(before)
+
+
 def higher(new: F, old: F, N: Array, S: Array) -> F:
-    """The new prior if the bound rises by it, beyond rounding; else the old one."""
-    before, after = (
-        float(family.evidence(N, S).sum()) + family.log_hyperprior
-        for family in (old, new)
-    )
-    return new if after > before + _ROUNDING * abs(before) else old
+    """The new prior if the bound rises by it; else the old one."""
+    return new if rises(worth(new, N, S), worth(old, N, S)) else old
 
 
 def resolutions(sample: Array) -> Array:
@@ -86,7 +94,7 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
         best, top = np.where(better, found, best), np.where(better, reached, top)
         beyond = np.maximum(best - least + 1.0, 1.0)
         around = np.exp(step * _FINE).reshape(-1, *(1,) * now.ndim)
-        grid = least - 1.0 + np.maximum(beyond * around, 1.0)
+        grid = least - 1.0 + np.clip(beyond * around, _GRID[0], _GRID[-1])
         step /= 4.0
     return best
 

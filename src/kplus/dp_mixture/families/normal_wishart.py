@@ -22,9 +22,10 @@ from kplus.dp_mixture.families.columns import (
 from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.families.learning import (
     EMPTY,
-    higher,
     resolutions,
+    rises,
     search_scale,
+    worth,
 )
 from kplus.dp_mixture.kernels import gather_pairs
 from kplus.dp_mixture.kernels_gaussian import (
@@ -48,8 +49,8 @@ __all__ = [
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
-_STEPS = 2  # of expectation maximisation
-_WIDE = 100  # columns from which on one step must do
+_STEPS = 3  # by which the prior is improved after a pass ...
+_COSTLY = 1e8  # ... or 1, where matrices have so many products in all
 _FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
@@ -397,12 +398,15 @@ class NormalWishartFamily:
         if not self.learns or not some.any():
             return self
         family, N, S = self, N[some], S[some]
-        for _ in range(_STEPS if self.n_columns < _WIDE else 1):
-            family = family._step(N, S)
-        return higher(family._with_best_dof(N, S), self, N, S)
+        value = before = worth(self, N, S)
+        few = len(N) * self.n_columns**3 < _COSTLY
+        for _ in range(_STEPS if few else 1):
+            family, value = family._step(N, S, value)
+        family = family._with_best_dof(N, S)
+        return family if rises(worth(family, N, S), before) else self
 
-    def _step(self, N: Array, S: Array) -> Self:
-        """A prior that suits q(φ) better.
+    def _step(self, N: Array, S: Array, value: float) -> tuple[Self, float]:
+        """A prior that suits q(φ) better, and what it is worth; `value` is this one's.
 
         A natural gradient of the covariance where that raises the bound, else a step of
         expectation maximisation, which always does but is slow where ν0 exceeds N_k.
@@ -411,13 +415,14 @@ class NormalWishartFamily:
         whiten = _precision_factors(_factor(q.scatter)[0], np.sqrt(q.dof))
         precisions: Array = whiten @ np.swapaxes(whiten, -1, -2)
         family = replace(self, **self._best_mean(q, precisions))  # type: ignore[type-var]
-        if "covariance" not in self.learns:
-            return family
-        total = precisions.sum(axis=0)
-        bold = replace(family, scatter=self._natural_step(total, N))
-        if higher(bold, family, N, S) is bold:
-            return bold
-        return replace(family, scatter=self._best_scatter(total, len(N)))
+        if "covariance" in self.learns:
+            total = precisions.sum(axis=0)
+            bold = replace(family, scatter=self._natural_step(total, N))
+            reached = worth(bold, N, S)
+            if rises(reached, value):
+                return bold, reached
+            family = replace(family, scatter=self._best_scatter(total, len(N)))
+        return family, worth(family, N, S)
 
     def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
         """What the prior of means becomes; none where they are known."""
