@@ -2,7 +2,8 @@
 
 Each takes rows and their shares (n, K), and returns E[log p(x | φ_k)] of each row under
 the posterior given these shares (n, K), and its divergence from the prior (K,). Nothing
-is shared with the package but the settings of the priors.
+is shared with the package but the settings of the priors. Values that were rounded are
+means over an interval; see `_rounding`.
 """
 
 import numpy as np
@@ -16,17 +17,29 @@ from reference import (
 )
 
 
+def _rounding(family):
+    """E[(u - x)²] of each column, where u is a value that was rounded to x."""
+    return family.resolution * np.ones(family.n_columns) / family.inv**2
+
+
+def _prior_mean(family):
+    return family.origin + family.mean * np.ones(family.n_columns) / family.inv
+
+
 def _gaussian(family, X, shares):
     D, n0, dof0 = family.n_columns, family.mean_strength, family.dof
     B0 = family.scatter / np.outer(family.inv, family.inv)
+    m0, rounding = _prior_mean(family), np.diag(_rounding(family))
     logs, divergences = [], []
     for r in shares.T:
         n, dof = n0 + r.sum(), dof0 + r.sum()
-        m = (n0 * family.origin + r @ X) / n
-        off = family.origin - m
-        B = B0 + ((X - m).T * r) @ (X - m) + n0 * np.outer(off, off)
+        m = (n0 * m0 + r @ X) / n
+        off = m0 - m
+        B = B0 + ((X - m).T * r) @ (X - m) + r.sum() * rounding
+        B += n0 * np.outer(off, off)
         precision = dof * np.linalg.inv(B)
         squares = np.einsum("nd,de,ne->n", X - m, precision, X - m)
+        squares += np.trace(precision @ rounding)
         level = mean_log_det(dof, B) - D * np.log(2.0 * np.pi) - D / n
         logs.append(0.5 * (level - squares))
         shift = D * (n0 / n - 1.0 - np.log(n0 / n)) + n0 * off @ precision @ off
@@ -37,10 +50,13 @@ def _gaussian(family, X, shares):
 def _zero_mean_gaussian(family, X, shares):
     D, dof0 = family.n_columns, family.dof
     B0 = family.scatter / np.outer(family.inv, family.inv)
+    rounding = np.diag(_rounding(family))
     logs, divergences = [], []
     for r in shares.T:
-        dof, B = dof0 + r.sum(), B0 + (X.T * r) @ X
-        squares = dof * np.einsum("nd,de,ne->n", X, np.linalg.inv(B), X)
+        dof, B = dof0 + r.sum(), B0 + (X.T * r) @ X + r.sum() * rounding
+        precision = dof * np.linalg.inv(B)
+        squares = np.einsum("nd,de,ne->n", X, precision, X)
+        squares += np.trace(precision @ rounding)
         level = mean_log_det(dof, B) - D * np.log(2.0 * np.pi)
         logs.append(0.5 * (level - squares))
         divergences.append(divergence_wishart(dof, B, dof0, B0))
@@ -48,18 +64,25 @@ def _zero_mean_gaussian(family, X, shares):
 
 
 def _column_posterior(family, x, r, d):
-    """Of one column's mean: κ, m, m0 and by how much β grows."""
+    """Of one column's mean: κ0, κ, m, m0 and by how much β grows."""
     seen = ~np.isnan(x)
     x, r = x[seen], r[seen]
-    m0 = family.origin[d] + family.mean[d] / family.inv[d]
-    n = family.mean_strength + r.sum()
-    m = (family.mean_strength * m0 + r @ x) / n
-    return n, m, m0, r @ (x - m) ** 2 + family.mean_strength * (m0 - m) ** 2
+    n0, m0 = _column(family.mean_strength, d), _prior_mean(family)[d]
+    n = n0 + r.sum()
+    m = (n0 * m0 + r @ x) / n
+    more = r @ ((x - m) ** 2 + _rounding(family)[d]) + n0 * (m0 - m) ** 2
+    return n0, n, m, m0, more
 
 
-def _normal_logs(x, m, n, dof, beta):
+def _column(setting, d):
+    """Of one column, where a setting is one number or one for each."""
+    values = np.ravel(setting)
+    return float(values[d if len(values) > 1 else 0])
+
+
+def _normal_logs(x, m, n, dof, beta, rounding):
     level = digamma(0.5 * dof) - np.log(0.5 * beta) - np.log(2.0 * np.pi) - 1.0 / n
-    out = 0.5 * (level - dof / beta * (x - m) ** 2)
+    out = 0.5 * (level - dof / beta * ((x - m) ** 2 + rounding))
     return np.where(np.isnan(x), 0.0, out)
 
 
@@ -69,13 +92,13 @@ def _mean_divergence(n, m, n0, m0, precision):
 
 def _diag_gaussian(family, X, shares):
     logs, divergences = np.zeros((len(X), shares.shape[1])), np.zeros(shares.shape[1])
-    n0, dof0 = family.mean_strength, family.dof
     for k, r in enumerate(shares.T):
         for d, x in enumerate(X.T):
-            n, m, m0, more = _column_posterior(family, x, r, d)
+            n0, n, m, m0, more = _column_posterior(family, x, r, d)
+            dof0 = _column(family.dof, d)
             beta0 = family.scatter[d] / family.inv[d] ** 2
             dof, beta = dof0 + n - n0, beta0 + more
-            logs[:, k] += _normal_logs(x, m, n, dof, beta)
+            logs[:, k] += _normal_logs(x, m, n, dof, beta, _rounding(family)[d])
             divergences[k] += divergence_gamma(dof / 2, beta / 2, dof0 / 2, beta0 / 2)
             divergences[k] += _mean_divergence(n, m, n0, m0, dof / beta)
     return logs, divergences
@@ -83,15 +106,16 @@ def _diag_gaussian(family, X, shares):
 
 def _spherical_gaussian(family, X, shares):
     logs, divergences = np.zeros((len(X), shares.shape[1])), np.zeros(shares.shape[1])
-    n0, dof0 = family.mean_strength, family.dof
-    beta0 = family.scatter / family.inv[0] ** 2
+    dof0 = float(np.squeeze(family.dof))
+    beta0 = float(np.squeeze(family.scatter)) / family.inv[0] ** 2
     for k, r in enumerate(shares.T):
         found = [_column_posterior(family, x, r, d) for d, x in enumerate(X.T)]
-        dof = dof0 + sum(n - n0 for n, *_ in found)
+        dof = dof0 + sum(n - n0 for n0, n, *_ in found)
         beta = beta0 + sum(more for *_, more in found)
         divergences[k] = divergence_gamma(dof / 2, beta / 2, dof0 / 2, beta0 / 2)
-        for x, (n, m, m0, _) in zip(X.T, found, strict=True):
-            logs[:, k] += _normal_logs(x, m, n, dof, beta)
+        for d, (n0, n, m, m0, _) in enumerate(found):
+            rounding = _rounding(family)[d]
+            logs[:, k] += _normal_logs(X[:, d], m, n, dof, beta, rounding)
             divergences[k] += _mean_divergence(n, m, n0, m0, dof / beta)
     return logs, divergences
 
@@ -182,6 +206,79 @@ _BY_NAME = {
     "MultinomialFamily": _multinomial,
     "MixedFamily": _mixed,
 }
+
+
+# ----------------------------------------------------------------- hyperpriors
+
+
+def _wishart_hyperprior(family):
+    """V = B0/ν0 by a Wishart about the guess, up to what does not depend on it."""
+    D, out = family.n_columns, 0.0
+    if "covariance" in family.learns:
+        ratio = family.scatter / family.dof / (family.guess * np.ones(D))
+        values = np.linalg.eigvals(ratio).real
+        out += 0.5 * (D + 2) * np.sum(np.log(values) - values)
+    if "dof" in family.learns:
+        out += np.log(1.0 / family.dof**2)
+    if "mean" in family.learns:
+        out += np.log(np.exp(-0.5 * family.mean @ (family.mean / family.guess)))
+    if "mean_strength" in family.learns:
+        out -= D * family.mean_strength / 2.0
+    return out
+
+
+def _gamma_hyperprior(family):
+    """The same column by column; columns that share a variance have one between them."""
+    dof, scatter, out = np.ravel(family.dof), np.ravel(family.scatter), 0.0
+    n_sharing = family.n_columns // len(scatter)
+    if "variance" in family.learns:
+        for v, c in np.broadcast(scatter / dof, family.guess):
+            out += 0.5 * (n_sharing + 2) * (np.log(v / c) - v / c)
+    if "dof" in family.learns:
+        out += np.sum(np.log(1.0 / dof**2))
+    for d in range(family.n_columns):
+        if "mean" in family.learns:
+            out -= 0.5 * family.mean[d] ** 2 / _column(family.guess, d)
+        if "mean_strength" in family.learns:
+            out -= 0.5 * _column(family.mean_strength, d)
+    return out
+
+
+def _pseudo_count_hyperprior(values, modes):
+    """Gamma densities of rate 1 with these modes, 0 where a mode is no pseudo-count."""
+    return sum(a * np.log(x / a) - x for x, a in zip(values, modes, strict=True))
+
+
+def _log_normal_hyperprior(values, medians):
+    return sum(
+        -0.5 * np.log(x / a) ** 2 for x, a in zip(values, medians, strict=True)
+    )
+
+
+_LEARNED = {  # the parameters of the prior, in the order of their guess
+    "BernoulliFamily": ("ones", "zeros"),
+    "CategoricalFamily": ("pseudo_counts",),
+    "MultinomialFamily": ("pseudo_counts",),
+    "PoissonFamily": ("shape", "rate"),
+    "NegativeBinomialFamily": ("rows", "counts"),
+}
+
+
+def log_hyperprior(family):
+    """log density of what is learned; 0 where all of the prior is given."""
+    name = type(family).__name__
+    if name == "MixedFamily":
+        return sum(map(log_hyperprior, family.parts))
+    if name in ("GaussianFamily", "ZeroMeanGaussianFamily"):
+        return _wishart_hyperprior(family)
+    if name in ("DiagGaussianFamily", "SphericalGaussianFamily"):
+        return _gamma_hyperprior(family)
+    if np.size(family.guess) == 0 or family.guess is None:
+        return 0.0
+    values = np.concatenate([getattr(family, part) for part in _LEARNED[name]])
+    counted = name not in ("PoissonFamily", "NegativeBinomialFamily")
+    density = _pseudo_count_hyperprior if counted else _log_normal_hyperprior
+    return density(values, np.ravel(family.guess))
 
 
 def expectations(family, X, shares):

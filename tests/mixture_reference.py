@@ -5,13 +5,13 @@ Equation numbers are those of Memoized Online Variational Inference (Hughes & Su
 """
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import digamma, logsumexp
 
-from family_reference import expectations
+from family_reference import expectations, log_hyperprior
 from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.families.family import Columns
@@ -70,7 +70,7 @@ def scores(family, X, given, concentration):
 
 
 def bound(model, X, R, weights=None, given=None, concentration=None):
-    """Eq. 8, row by row, for responsibilities R.
+    """Eq. 8, row by row, for responsibilities R, and the hyperprior of a learned prior.
 
     q(v) and q(φ) are the posteriors given the shares `given` (n, K), by default those
     of R itself; `concentration` is needed where the model learns it.
@@ -86,7 +86,7 @@ def bound(model, X, R, weights=None, given=None, concentration=None):
             value += w[n] * (r * (logs[n, k] + log_weights[k]) + entropy(r))
     if model.concentration is None:  # Gamma(2, 1)
         value += np.log(alpha) - alpha
-    return float(value)
+    return float(value + log_hyperprior(model.family))
 
 
 def pair_entropy(R, a, b, weights=None):
@@ -170,6 +170,7 @@ class Case:
     make: Any
     levels: tuple = (None, None, None)
     missing: bool = True
+    learned: bool = False  # the prior is that learned from some components
 
     def rows(self, n, seed=0):
         rng = np.random.default_rng(seed)
@@ -181,6 +182,10 @@ class Case:
     def model(self, X, kind=DPMixtureModel, **settings):
         names = tuple(f"column {j}" for j in range(X.shape[1]))
         family = self.likelihood.resolve(X, None, Columns(names, self.levels))
+        if self.learned:
+            N, S, *_ = statistics(family, X, some_shares(len(X), 5, seed=1))
+            for _ in range(5):
+                family = family.learned(N, S)
         return kind(family, **settings)
 
 
@@ -209,6 +214,20 @@ CASES = {
         Mixed(Gaussian(), counts=(2, 5)), _mixture, _MIXED_LEVELS, missing=False
     ),
 }
+FIXED = {  # priors that stay what they are at the beginning of a fit
+    "gaussian-fixed": Case(Gaussian(learn=False), _numbers, missing=False),
+    "zero_mean_gaussian-fixed": Case(
+        ZeroMeanGaussian(learn=False), _numbers, missing=False
+    ),
+    "diag_gaussian-fixed": Case(DiagGaussian(learn=False), _numbers),
+    "spherical_gaussian-fixed": Case(SphericalGaussian(learn=False), _numbers),
+}
+LEARNED = {
+    f"{name}-learned": replace(CASES[name], learned=True)
+    for name in CASES
+    if not name.endswith("-set")
+}
+CASES.update(FIXED, **LEARNED)
 
 
 def some_shares(n, K, seed=0):

@@ -48,12 +48,19 @@ def test_MO_1_an_empty_last_component_changes_nothing(name):
     assert brute == pytest.approx(bound, rel=1e-10)
 
 
+@pytest.mark.parametrize("learns", [False, True], ids=["fixed", "learned"])
 @pytest.mark.parametrize("name", CASES)
-def test_MO_2_the_bound_is_exact_and_a_fit_ends_at_an_optimum(name):
-    """Full-data passes to convergence; then no factor can be changed for the better."""
-    model, X, start = mixture_setting(name, K=3)
+def test_MO_2_the_bound_is_exact_and_a_fit_ends_at_an_optimum(name, learns):
+    """Full-data passes to convergence; then no factor can be changed for the better.
+
+    With the prior fixed, as in the paper, and with a learned one, of which the
+    hyperprior is part of the bound.
+    """
+    model, X, start = mixture_setting(name, K=3, learns=learns)
     fitted = run(model, X, start, block_rows=120, max_iter=2000, step=1e-9)[0]
     assert fitted.converged
+    assert learns or fitted.params.family is model.family
+    model = model.at(fitted.params)
     bound, R = model.bound(fitted.params, fitted.total), model.R
     assert bound == pytest.approx(mixture.bound(model, X, R), rel=1e-10)
     assert bound == -fitted.history[-1]

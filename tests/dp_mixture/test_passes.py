@@ -56,19 +56,25 @@ def rises(history, rel=1e-10):
 
 
 @pytest.mark.parametrize("concentration", [1.0, None])
+@pytest.mark.parametrize("learns", [False, True], ids=["fixed", "learned"])
 @pytest.mark.parametrize("name", CASES)
-def test_dense_passes_are_eq_9_and_10_in_turn(name, concentration):
-    model, X, params = setting(name, K=3, concentration=concentration)
+def test_dense_passes_are_eq_9_and_10_in_turn(name, learns, concentration):
+    """And a step of the prior after each pass, where it is learned."""
+    model, X, params = setting(name, K=3, concentration=concentration, learns=learns)
     result = run(model, X, params, max_iter=4)
-    R = mixture.some_shares(N_ROWS, 3)
+    R, at = mixture.some_shares(N_ROWS, 3), model
     bounds = []
     for _ in range(4):
         alpha = model.posterior(R.sum(axis=0), params.S, N_ROWS).concentration
-        given = R
-        R = mixture.responsibilities(mixture.scores(model.family, X, given, alpha))
-        bounds.append(mixture.bound(model, X, R, given=given, concentration=alpha))
+        given, last = R, at
+        R = mixture.responsibilities(mixture.scores(last.family, X, given, alpha))
+        bounds.append(mixture.bound(last, X, R, given=given, concentration=alpha))
+        if learns:
+            N, S, *_ = mixture.statistics(last.family, X, R)
+            at = replace(last, family=last.family.learned(N, S))
     np.testing.assert_allclose(-np.array(result.history), bounds, rtol=1e-9)
     np.testing.assert_allclose(model.R, R, atol=1e-7)
+    assert learns or result.params.family is model.family
     assert rises(result.history)
 
 
@@ -195,7 +201,8 @@ def test_rows_seen_earlier_count():
     R = np.vstack([first, model.R])
     same_sums(result.total, stats_of(model, X, R))
     np.testing.assert_allclose(result.total.seen, model.R.sum(axis=0), rtol=1e-12)
-    assert -result.history[-1] == pytest.approx(mixture.bound(model, X, R), rel=1e-10)
+    expected = mixture.bound(model.at(result.params), X, R)
+    assert -result.history[-1] == pytest.approx(expected, rel=1e-10)
 
 
 # --------------------------------------------------------------------- stochastic

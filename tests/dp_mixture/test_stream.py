@@ -7,6 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 import mixture_reference
 from kplus import DPMixture
 from kplus.dp_mixture.model import DPMixtureModel
+from kplus.observations import Gaussian
 
 CENTERS = np.array([[0.0, 0.0], [12.0, 0.0], [0.0, 12.0]])
 SHARES = [0.5, 0.3, 0.2]
@@ -71,11 +72,49 @@ def test_no_row_is_ever_lost(seed):
         assert model.n_iter_ == len(model.lower_bound_history_)
 
 
-def test_the_prior_stays_that_of_the_first_batch(blobs):
-    model = DPMixture(random_state=0).partial_fit(blobs)
+def test_a_prior_that_is_given_stays_that_of_the_first_batch(blobs):
+    model = DPMixture(Gaussian(learn=False), random_state=0).partial_fit(blobs)
     family = model.observations_
     model.partial_fit(blobs[:30] + 1.0)
     assert model.observations_ is family
+
+
+@pytest.mark.parametrize("name", ["gaussian", "diag_gaussian"])
+def test_a_prior_is_learned_on_with_the_batches(blobs, name):
+    """From all sums: what the earlier rows said of it is not lost."""
+    model = DPMixture(name, random_state=0).partial_fit(blobs)
+    family, N, S = model.observations_, model._total.N, model._total.S
+    model.partial_fit(blobs[:30] + 1.0)
+    now = model.observations_
+    assert now is not family
+    np.testing.assert_array_equal(now.origin, family.origin)  # the same units of sums
+    np.testing.assert_array_equal(now.inv, family.inv)
+    N, S = model._total.N, model._total.S
+    assert N.sum() == pytest.approx(len(blobs) + 30.0)
+
+    def worth(family):
+        return family.evidence(N, S).sum() + family.log_hyperprior
+
+    assert worth(now) > worth(family)
+    best = now
+    for _ in range(200):
+        best = best.learned(N, S)
+    assert worth(best) - worth(now) < 0.05 * (worth(best) - worth(family))
+
+
+def test_one_batch_after_the_other_learns_about_what_a_fit_learns(blobs):
+    order = np.random.default_rng(0).permutation(len(blobs))
+    whole = DPMixture(random_state=0).fit(blobs).observations_
+    model = DPMixture(random_state=0)
+    for part in np.array_split(order, 4):
+        model.partial_fit(blobs[part])
+    part = model.observations_
+    covariances = (
+        family.scatter / family.dof / np.outer(family.inv, family.inv)
+        for family in (whole, part)
+    )
+    one, other = map(np.linalg.slogdet, covariances)
+    assert one[1] == pytest.approx(other[1], abs=1.0)
 
 
 def test_stochastic_steps_do_not_stream(blobs):

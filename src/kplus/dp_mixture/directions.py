@@ -52,12 +52,12 @@ def directional_splits(Z: Array, weights: Array) -> list[Split]:
     """Promising ways to part standardised rows in two, unlike each other."""
     if Z.shape[1] == 0 or len(Z) < 2:
         return []
-    axes, columns = _axes(Z, weights), np.eye(Z.shape[1])
-    splits = _best_cuts(Z, weights, columns)
+    axes = _axes(Z, weights)
+    splits = _best_cuts(Z, weights, None)
     for kind in (axes.principal, axes.kurtosis):
         if kind.shape[1]:
             splits += _best_cuts(Z @ kind, weights, kind)
-    splits += [Split(columns[:, j], 0.0) for j in _telling(Z, weights)]
+    splits += [Split(_unit(Z.shape[1], j), 0.0) for j in _telling(Z, weights)]
     return _distinct(splits, Z)
 
 
@@ -112,10 +112,7 @@ def _axes(Z: Array, weights: Array) -> _Axes:
     kurtosis (Peña and Prieto, 2001).
     """
     share = (weights / weights.sum())[:, None]
-    values, vectors = np.linalg.eigh(Z.T @ (share * Z))
-    kept = values > _NEGLIGIBLE * values[-1]
-    kept[: -min(_MOST_AXES, len(Z) - 1)] = False
-    whiten = (vectors[:, kept] / np.sqrt(values[kept]))[:, ::-1]
+    whiten = _whitening(Z, share)
     Y = Z @ whiten
     if Y.shape[1] < 2:
         return _Axes(whiten, whiten[:, :0])
@@ -130,8 +127,31 @@ def _axes(Z: Array, weights: Array) -> _Axes:
     return _Axes(whiten, whiten @ U)
 
 
-def _best_cuts(P: Array, weights: Array, axes: Array) -> list[Split]:
-    """The best cuts over all axes: at valleys, and between core and tails."""
+def _whitening(Z: Array, share: Array) -> Array:
+    """The foremost principal axes; of more columns than rows by products of rows."""
+    wide, scaled = Z.shape[1] > len(Z), np.sqrt(share) * Z
+    values, vectors = np.linalg.eigh(scaled @ scaled.T if wide else scaled.T @ scaled)
+    kept = values > _NEGLIGIBLE * values[-1]
+    kept[: -min(_MOST_AXES, len(Z) - 1)] = False
+    values, vectors = values[kept], vectors[:, kept]
+    if wide:
+        vectors = scaled.T @ vectors / np.sqrt(values)
+    out: Array = (vectors / np.sqrt(values))[:, ::-1]
+    return out
+
+
+def _unit(D: int, j: int) -> Array:
+    """The axis that is a column."""
+    out = np.zeros(D)
+    out[j] = 1.0
+    return out
+
+
+def _best_cuts(P: Array, weights: Array, axes: Array | None) -> list[Split]:
+    """The best cuts over all axes: at valleys, and between core and tails.
+
+    None: the axes are the columns themselves.
+    """
     splits: list[Split] = []
     two_sided, tailed = _promising(P, weights)
     for where, tails, kinds in (
@@ -145,7 +165,9 @@ def _best_cuts(P: Array, weights: Array, axes: Array) -> list[Split]:
         for (gains, places), (_, most) in zip(found, kinds, strict=True):
             for j in np.argsort(-gains, kind="stable")[:most]:
                 if np.isfinite(gains[j]):
-                    splits.append(Split(axes[:, where[j]], float(places[j]), tails))
+                    k = int(where[j])
+                    axis = _unit(P.shape[1], k) if axes is None else axes[:, k]
+                    splits.append(Split(axis, float(places[j]), tails))
     return splits
 
 

@@ -158,8 +158,8 @@ class DPMixture(Clusterer):
     A stream (`partial_fit`) is variational inference on everything seen so far: earlier
     rows keep their shares in the components and count in the bound, rows of a batch
     find theirs, and components are born and merged as in `fit`. Only those without
-    earlier rows, which could not choose another, are deleted. The prior is that of the
-    first batch. The rows that the tree of clusters would be made from are gone then: it
+    earlier rows, which could not choose another, are deleted. The prior begins as that
+    of the first batch, and is learned on from the sums of all rows. The rows that the tree of clusters would be made from are gone then: it
     is made from rows drawn from the mixture.
 
     Two components overlap by the shares that each has in the other's rows. Their rows

@@ -129,10 +129,13 @@ class GaussianFamily(NormalWishartFamily):
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D, prior = self.n_columns, self.mean_strength
-        strength, m0 = prior + N, self.mean * np.ones(D)
-        means = (prior * m0 + S[:, :D]) / strength[:, None]
-        spread = pack(means[:, :, None] * means[:, None, :])
-        own = S[:, D:] - strength[:, None] * spread + prior * pack(np.outer(m0, m0))
+        strength, m0, first = prior + N, self.mean * np.ones(D), S[:, :D]
+        means = (prior * m0 + first) / strength[:, None]
+        # κ m mᵀ - κ0 m0 m0ᵀ, arranged so that nothing is left of an empty component.
+        moved = first[:, :, None] * (first + prior * m0)[:, None, :]
+        rest = prior * (first - N[:, None] * m0)
+        moved += m0[:, None] * rest[:, None, :]
+        own = S[:, D:] - pack(moved) / strength[:, None]
         B = self.scatter + unpack(own, D)
         B[:, *np.diag_indices(D)] += N[:, None] * self.resolution
         return NormalWishart(strength, self.dof + N, means, B)

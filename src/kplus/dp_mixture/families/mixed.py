@@ -181,8 +181,10 @@ class MixedFamily:
         return sum(part.log_hyperprior for part in self.parts)
 
     def learned(self, N: Array, S: Array) -> Self:
-        pairs = zip(self.parts, self._split(S), strict=True)
-        return replace(self, parts=tuple(part.learned(N, own) for part, own in pairs))
+        pairs = list(zip(self.parts, self._split(S), strict=True))
+        parts = tuple(part.learned(N, own) for part, own in pairs)
+        same = all(new is old for new, old in zip(parts, self.parts, strict=True))
+        return self if same else replace(self, parts=parts)
 
     def scores(
         self, expected: MixedExpected, X: Array, candidates: IntArray | None = None

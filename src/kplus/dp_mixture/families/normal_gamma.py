@@ -53,7 +53,6 @@ __all__ = [
 ]
 
 _STEPS = 2  # of expectation maximisation
-_WEIGHT = 3.0  # degrees of freedom that the hyperprior of a variance is worth
 _FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -225,7 +224,7 @@ class NormalGammaFamily(FeatureFamily):
         out, D = 0.0, self.n_columns
         if "variance" in self.learns:
             ratio = self.scatter / (self.dof * self.guess)
-            out += 0.5 * _WEIGHT * float(np.sum(np.log(ratio) - ratio))
+            out += 0.5 * self._weight * float(np.sum(np.log(ratio) - ratio))
         if "dof" in self.learns:
             out -= 2.0 * float(np.sum(np.log(self.dof)))
         if "mean" in self.learns:
@@ -238,7 +237,9 @@ class NormalGammaFamily(FeatureFamily):
         """The same with a prior that these components favour more.
 
         Each column has its own mean, strength, variance v = β0/ν0 and ν0, unless they
-        are given. The hyperpriors are those of `Gaussian`, for one column.
+        are given. Columns that share a precision share all but the mean: else components
+        of one row each would make up for variances that the columns cannot have. The
+        hyperpriors are those of `Gaussian`, for the columns that share a precision.
         """
         some = N > EMPTY
         if not self.learns or not some.any():
@@ -265,13 +266,15 @@ class NormalGammaFamily(FeatureFamily):
         if "mean_strength" in self.learns:
             far = precision * (q.mean - mean) ** 2 + 1.0 / q.strength
             far = np.where(seen, far, 0.0).sum(axis=0)
-            changes["mean_strength"] = (seen.sum(axis=0) + 1e-9) / (far + 1.0)
+            parts = np.stack([seen.sum(axis=0) + 1e-9, far + 1.0])
+            count, far = self._pooled(parts)
+            changes["mean_strength"] = count / far
         if "variance" in self.learns:
             with_rows = self._pooled(seen) > 0
             total = np.where(with_rows, precision, 0.0).sum(axis=0)
             K = with_rows.sum(axis=0)
-            best = K * self.dof + _WEIGHT
-            best = best / (self.dof * total + _WEIGHT / self.guess)
+            best = K * self.dof + self._weight
+            best = best / (self.dof * total + self._weight / self.guess)
             changes["scatter"] = self.dof * np.maximum(best, _FLOOR * self.guess)
         return replace(self, **changes)
 
@@ -300,6 +303,15 @@ class NormalGammaFamily(FeatureFamily):
     @property
     def _least_dof(self) -> float:
         return DOF
+
+    @property
+    def _weight(self) -> float:
+        """Degrees of freedom that the hyperprior of a variance is worth.
+
+        More than the values of a row that share it, so that one row cannot bring it
+        down to 0.
+        """
+        return 3.0
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance in units of the component's expected variances."""

@@ -119,6 +119,10 @@ class SphericalGaussianFamily(NormalGammaFamily):
     def n_stats(self) -> int:
         return 2 * self.n_columns + 1
 
+    @property
+    def _weight(self) -> float:
+        return self.n_columns + 2.0
+
     def _pooled(self, values: Array) -> Array:
         out: Array = values.sum(axis=1, keepdims=True)
         return out
