@@ -5,32 +5,21 @@ Each row is solved on its observed columns, hence with a Gram matrix of its own.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import add_product_of_rows
+from cython.cimports.kplus.features.kernels_row import (
+    Search,
+    decode,
+    factor_into,
+    flip,
+    is_certain,
+    prepare,
+)
+from cython.cimports.kplus.linear.kernels_products import row_dot
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import add_product_of_rows
-    from cython.cimports.kplus.features.kernels_row import (
-        Search,
-        decode,
-        factor_into,
-        flip,
-        is_certain,
-        prepare,
-    )
-    from cython.cimports.kplus.linear.kernels_products import row_dot
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
-
-    from kplus.core.kernels_blas import add_product_of_rows
-    from kplus.features.kernels_row import (
-        Search,
-        decode,
-        factor_into,
-        flip,
-        is_certain,
-        prepare,
-    )
-    from kplus.linear.kernels_products import row_dot
 
 __all__ = ["AllocatedGaps", "allocate_gaps"]
 
