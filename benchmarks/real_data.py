@@ -1,0 +1,204 @@
+"""Default answers on data that nobody chose for us: ``python benchmarks/real_data.py``.
+
+The battery is half of Gagolewski's clustering-data-v1. Several reference partitions may
+be right: the best counts. Rows marked as noise (0) are left out of the score.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import datasets
+from sklearn.cluster import HDBSCAN, KMeans
+from sklearn.decomposition import PCA
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import GaussianMixture
+from sklearn.preprocessing import StandardScaler
+
+from command import main
+from data import Store, shared_data
+from kplus import DPMixture
+from report import CaseResult, Check, Row
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much of each case is run."""
+
+    sets: int | None  # of the battery; None: all
+    seeds: int
+    rows: int  # of the tables that differ in one column
+    wide_rows: int
+
+
+FULL = Sizes(None, 5, 20_000, 3_000)
+QUICK = Sizes(2, 1, 300, 200)
+
+
+def battery(most: int | None) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
+    """Name, rows and reference partitions of each set."""
+    with np.load(shared_data("clustering_battery_dev.npz")) as file:
+        names = sorted({key.rsplit("__", 1)[0] for key in file.files})
+        for name in names[:most]:
+            keys = [key for key in file.files if key.startswith(f"{name}__labels")]
+            X = file[f"{name}__X"].astype(np.float64)
+            yield name, X, [file[key] for key in sorted(keys)]
+
+
+def score(references: list[np.ndarray], labels: np.ndarray) -> float:
+    """Adjusted Rand index against the partition that agrees best."""
+    return max(float(adjusted_rand_score(y[y > 0], labels[y > 0])) for y in references)
+
+
+def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(), time.process_time() - start
+
+
+def peers(X: np.ndarray, K: int) -> dict[str, Callable[[], np.ndarray]]:
+    """What others find: two are told the number, one is not."""
+    Z = StandardScaler().fit_transform(X)
+    smallest = max(2, len(X) // 100)
+    return {
+        "KMeans told K": lambda: KMeans(K, n_init=3, random_state=0).fit_predict(Z),
+        "GaussianMixture told K": lambda: GaussianMixture(
+            K, n_init=3, random_state=0
+        ).fit_predict(Z),
+        "HDBSCAN": lambda: HDBSCAN(min_cluster_size=smallest).fit_predict(Z),
+    }
+
+
+def case_battery(store: Store, sizes: Sizes) -> CaseResult:
+    """The default of `DPMixture`, its tree cut at the true number, and others."""
+    rows: list[Row] = []
+    for name, X, references in battery(sizes.sets):
+        numbers = [len(np.unique(y[y > 0])) for y in references]
+        model, seconds = timed(lambda X=X: DPMixture(random_state=0).fit(X))
+        tree, own = model.cluster_tree_, model.component_labels_
+        cuts = [tree.cut(min(K, tree.n_leaves))[own] for K in numbers]
+        row: Row = {
+            "set": name.replace("__", "/"),
+            "true K": numbers[0],
+            "components": model.n_components_,
+            "clusters": model.n_clusters_,
+            "DPMixture": score(references, model.labels_),
+            "cut at K": max(score(references, cut) for cut in cuts),
+        }
+        for peer in peers(X, numbers[0]):
+            found = [
+                timed(peers(X, K)[peer])[0] for K in dict.fromkeys(numbers)
+            ]  # the best of the numbers that may be right
+            row[peer] = max(score(references, labels) for labels in found)
+        rows.append(row | {"CPU s": seconds})
+    return CaseResult("Clusters of 37 sets: adjusted Rand index", *_means(rows))
+
+
+def _means(rows: list[Row]) -> tuple[list[Row], list[Check]]:
+    """Rows with the means of all, and of every other one, below; and the targets."""
+    columns = [name for name in rows[0] if isinstance(rows[0][name], float)]
+    below = []
+    parts = {"mean": rows, "mean, 1st, 3rd, …": rows[::2], "mean, others": rows[1::2]}
+    for title, part in parts.items():
+        means = {name: float(np.mean([row[name] for row in part])) for name in columns}
+        below.append(dict.fromkeys(rows[0]) | {"set": title} | means)
+    exact = {"sipu/a2": 35, "sipu/d31": 31, "sipu/r15": 15}
+    found = {row["set"]: row["clusters"] for row in rows if row["set"] in exact}
+    auto, cut = below[0]["DPMixture"], below[0]["cut at K"]
+    checks = [
+        Check("mean of the default at least .70", f"{auto:.3f}", auto >= 0.70),
+        Check("mean at the true number at least .75", f"{cut:.3f}", cut >= 0.75),
+        Check("a2, d31 and r15 exactly", str(found), found == exact),
+    ]
+    return rows + below, checks
+
+
+def case_seeds(store: Store, sizes: Sizes) -> CaseResult:
+    """Whether the answer depends on the seed, and how good it is."""
+    rows, checks = [], []
+    for name, (X, y) in _classic().items():
+        models = [
+            timed(lambda X=X, seed=seed: DPMixture(random_state=seed).fit(X))
+            for seed in range(sizes.seeds)
+        ]
+        bounds = np.array([model.lower_bound_ for model, _ in models])
+        spread = float(np.ptp(bounds)) / len(X)
+        scores = [float(adjusted_rand_score(y, model.labels_)) for model, _ in models]
+        rows.append(
+            {
+                "set": name,
+                "best bound": float(bounds.max()),
+                "spread, nats per row": spread,
+                "components": _range(model.n_components_ for model, _ in models),
+                "clusters": _range(model.n_clusters_ for model, _ in models),
+                "ARI, median": float(np.median(scores)),
+                "CPU s": float(np.mean([seconds for _, seconds in models])),
+            }
+        )
+        target = f"{name}: seeds within .1 nats per row"
+        checks.append(Check(target, f"{spread:.3f}", spread <= 0.1))
+    return CaseResult("Five seeds on classic tables", rows, checks)
+
+
+def _classic() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    digits = datasets.load_digits()
+    reduced = PCA(20, random_state=0).fit_transform(digits.data)
+    tables = {
+        "wine": datasets.load_wine(return_X_y=True),
+        "iris": datasets.load_iris(return_X_y=True),
+        "breast cancer": datasets.load_breast_cancer(return_X_y=True),
+    }
+    return tables | {"digits, 20 components": (reduced, digits.target)}
+
+
+def _range(numbers: Any) -> str:
+    low, *_, high = (ordered := sorted(numbers))[0], ordered[-1]
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def case_columns(store: Store, sizes: Sizes) -> CaseResult:
+    """Two groups that differ in one of many columns."""
+    rows, checks = [], []
+    tables = ((sizes.rows, 20, 6.0), (sizes.wide_rows, 100, 10.0))
+    for n, D, apart in tables:
+        for family in ("gaussian", "diag_gaussian"):
+            fits = [_two(n, D, apart, family, seed) for seed in range(4 * sizes.seeds)]
+            right = sum(K == 2 and ari > 0.98 for K, ari, _ in fits)
+            rows.append(
+                {
+                    "table": f"{n:,} × {D}, {apart:g} sd in one column",
+                    "family": family,
+                    "two clusters, right": right,
+                    "of": len(fits),
+                    "ARI, mean": float(np.mean([ari for _, ari, _ in fits])),
+                    "CPU s": float(np.mean([seconds for *_, seconds in fits])),
+                }
+            )
+            target = f"{family}, {D} columns: always both groups"
+            checks.append(Check(target, f"{right}/{len(fits)}", right == len(fits)))
+    return CaseResult("Groups that differ in one of many columns", rows, checks)
+
+
+def _two(
+    n: int, D: int, apart: float, family: str, seed: int
+) -> tuple[int, float, float]:
+    rng = np.random.default_rng(100 + seed)
+    y = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, D))
+    X[:, D // 2] += apart * y
+    model, seconds = timed(lambda: DPMixture(family, random_state=seed).fit(X))
+    return model.n_clusters_, float(adjusted_rand_score(y, model.labels_)), seconds
+
+
+CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
+    "battery": case_battery,
+    "seeds": case_seeds,
+    "columns": case_columns,
+}
+
+if __name__ == "__main__":
+    main("real_data", CASES, FULL, QUICK)
