@@ -13,7 +13,7 @@ from kplus.dp_mixture.families.columns import (
     column_moments,
     refuse_categories,
 )
-from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
@@ -122,6 +122,11 @@ class GaussianFamily(NormalWishartFamily):
     guess: Array | float = 1.0
 
     linear: ClassVar[bool] = True
+    shapes: ClassVar[dict[str, str]] = {"origin": "d", "inv": "d", "scatter": "d d"}
+
+    def consistent(self) -> bool:
+        settings = self.mean, self.mean_strength, self.resolution, self.guess
+        return of_columns(self.n_columns, *settings)
 
     @property
     def scaling(self) -> Scaling:

@@ -5,7 +5,7 @@ Their priors are normal-gamma: of each column, or with one precision for all col
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -30,6 +30,7 @@ from kplus.dp_mixture.families.family import (
     Columns,
     Expected,
     FeatureFamily,
+    of_columns,
 )
 from kplus.dp_mixture.families.learning import (
     EMPTY,
@@ -114,6 +115,8 @@ class NormalGammaFamily(FeatureFamily):
     share a precision, and has the predictive.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"origin": "d", "inv": "d", "mean": "d"}
+
     names: tuple[str, ...]
     origin: Array
     inv: Array
@@ -124,6 +127,11 @@ class NormalGammaFamily(FeatureFamily):
     resolution: Array | float = 0.0  # what rounding adds to the square of each value
     learns: tuple[str, ...] = ()  # which of the prior's parameters are learned
     guess: Array | float = 1.0  # what the hyperprior takes for the variances
+
+    def consistent(self) -> bool:
+        prior = self.mean_strength, self.dof, self.scatter, self.resolution, self.guess
+        fine = len(self.origin) == self.n_columns
+        return fine and of_columns(self.n_columns, *prior)
 
     @property
     def n_stats(self) -> int:

@@ -11,7 +11,7 @@ from kplus.dp_mixture.families.columns import (
     column_moments,
     refuse_categories,
 )
-from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
@@ -87,6 +87,10 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
     guess: Array | float = 1.0
 
     linear: ClassVar[bool] = False
+    shapes: ClassVar[dict[str, str]] = {"inv": "d", "scatter": "d d"}
+
+    def consistent(self) -> bool:
+        return of_columns(self.n_columns, self.resolution, self.guess)
 
     @property
     def scaling(self) -> Scaling:
