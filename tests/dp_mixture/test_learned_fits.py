@@ -99,7 +99,7 @@ def likelihood(name):
 def test_a_learned_prior_raises_the_bound(name, seed):
     """Beyond that of the same fit with the prior that it begins with."""
     X = rows_of(name, seed=seed)
-    settings = dict(n_components=4, moves=(), n_init=1, random_state=0)
+    settings = {"n_components": 4, "moves": (), "n_init": 1, "random_state": 0}
     if name == "mixed":
         fixed = Mixed(likelihood("diag_gaussian"), likelihood("categorical"))
     else:

@@ -29,7 +29,9 @@ def forge(path, change):
     checkpoint.write_contents(path, change(checkpoint.read_contents(path)))
 
 
-@pytest.fixture(params=[DPMeans(penalty=4.0), DPMixture(n_init=1)], ids=["means", "mixture"])
+@pytest.fixture(
+    params=[DPMeans(penalty=4.0), DPMixture(n_init=1)], ids=["means", "mixture"]
+)
 def crashed(request, tmp_path, crash_after):
     """A model and the folder of its checkpoint."""
     model = request.param.set_params(batch_size=64, random_state=0)

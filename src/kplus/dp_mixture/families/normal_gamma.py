@@ -245,9 +245,10 @@ class NormalGammaFamily(FeatureFamily):
         """The same with a prior that these components favour more.
 
         Each column has its own mean, strength, variance v = β0/ν0 and ν0, unless they
-        are given. Columns that share a precision share all but the mean: else components
-        of one row each would make up for variances that the columns cannot have. The
-        hyperpriors are those of `Gaussian`, for the columns that share a precision.
+        are given. Columns that share a precision share all but the mean: else
+        components of one row each would make up for variances that the columns cannot
+        have. The hyperpriors are those of `Gaussian`, for columns that share a
+        precision.
         """
         some = N > EMPTY
         if not self.learns or not some.any():
