@@ -82,10 +82,14 @@ class Build(build_ext):
         super().build_extensions()
 
     def copy_extensions_to_source(self) -> None:
-        for extension in self.extensions:  # into folders that are not there yet
-            path = Path(self.get_ext_fullpath(extension.name))
+        paths = [Path(self.get_ext_fullpath(ext.name)) for ext in self.extensions]
+        for path in paths:  # into folders that are not there yet
             path.parent.mkdir(parents=True, exist_ok=True)
         super().copy_extensions_to_source()
+        for level in {ext.level for ext in self.extensions} - {"all"}:
+            compiled = Path("src/kplus/_compiled", level).resolve().rglob("kernels*.*")
+            for path in set(compiled).difference(p.resolve() for p in paths):
+                path.unlink()  # of a kernel that is no more
 
     def _can_compile(self) -> bool:
         """Whether there are a C compiler and the headers of Python."""

@@ -31,6 +31,10 @@ MIXED = np.column_stack([NUMBERS[:, :2], GROUP, RNG.integers(0, 2, 36)])
 GAPS = np.where(RNG.random(SUMS.shape) < 0.1, np.nan, SUMS)
 NOISE = RNG.normal(size=(36, 3))
 CODES = np.column_stack([GROUP, GROUP, GROUP == 1, RNG.integers(0, 2, 36)])
+WIDE = np.column_stack([NUMBERS] * 12)
+SIX = RNG.integers(0, 2, (36, 6)) @ RNG.normal(scale=5.0, size=(6, 8))
+SIX = SIX + RNG.normal(scale=0.1, size=SIX.shape)
+SIX_GAPS = np.where(RNG.random(SIX.shape) < 0.1, np.nan, SIX)
 MIXED_GAPS = np.where(RNG.random(MIXED.shape) < 0.1, np.nan, MIXED)
 
 CLUSTERS = {
@@ -38,7 +42,9 @@ CLUSTERS = {
     "auto": (DPMeans(), NUMBERS),
     "number": (DPMeans(n_clusters=3), NUMBERS),
     "serial": (DPMeans(20.0, algorithm="serial"), NUMBERS),
+    "serial_wide": (DPMeans(200.0, algorithm="serial"), WIDE),
     "collapsed": (DPMeans(20.0, collapsed=True), NUMBERS),
+    "collapsed_wide": (DPMeans(200.0, collapsed=True), WIDE),
     "collapsed_number": (DPMeans(n_clusters=3, collapsed=True), NUMBERS),
     "collapsed_noise": (DPMeans(3.0, collapsed=True), NOISE),
     "full": (DPMeans(20.0, covariance="full"), NUMBERS),
@@ -57,6 +63,7 @@ CLUSTERS = {
     "craft_number": (CRAFT(n_clusters=3, categorical_features=[2, 3]), MIXED),
     "craft_categories": (CRAFT(categorical_features=[0, 1, 2, 3]), CODES),
     "paper": (CRAFT(variant="paper", penalty=9.0, categorical_features=[2]), MIXED),
+    "paper_shared": (CRAFT(variant="paper", penalty=9.0, sharing=0.3), NUMBERS),
     "paper_gaps": (
         CRAFT(variant="paper", penalty=3.0, categorical_features=[2, 3]),
         MIXED_GAPS,
@@ -80,6 +87,9 @@ FEATURES = {
     "flips": (KFeatures(3, assignment="flips"), SUMS),
     "exact": (KFeatures(3, assignment="exact"), SUMS),
     "features_gaps": (KFeatures(3), GAPS),
+    "flips_of_six": (KFeatures(6, assignment="flips"), SIX),
+    "six": (KFeatures(6), SIX),
+    "six_gaps": (KFeatures(6), SIX_GAPS),
     "ica": (KFeatures(3, init="ica"), SUMS),
     "split": (KFeatures(3, init="split"), SUMS),
     "meibp": (MEIBP(), SUMS),

@@ -48,7 +48,7 @@ def test_numbers_are_gaussian(kplus, data, out):
 def test_the_title_tells_the_bound(kplus, data, out):
     done = kplus("fit", data, "-o", out)
     assert "dp-mixture: 3 clusters of 120 rows, 3 columns" in done.out
-    assert "gaussian, lower bound -" in done.out
+    assert "gaussian, described by 3 components, clear cut, lower bound -" in done.out
     assert "nats per row" in done.out
 
 

@@ -163,7 +163,7 @@ def test_inspect_json(kplus, model):
     class_name = type(library.load(model)).__name__
     number, where = {
         "DPMeans": ("n_clusters", "cluster_centers_"),
-        "DPMixture": ("n_components", "means_"),
+        "DPMixture": ("n_clusters", "means_"),
         "KFeatures": ("n_components", "components_"),
     }[class_name]
     assert result["class_name"] == class_name

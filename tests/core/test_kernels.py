@@ -1,12 +1,15 @@
 """Kernels: NaN is not compiled away; which run; numbers by seed and row."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import kplus
 from kplus.core.kernels_uniform import uniform, uniform_of_rows
 from kplus.dp_means.kernels_sequential import tally_rows
 from kplus.dp_means.kernels_split import split_cluster
@@ -34,10 +37,14 @@ def test_a_row_that_is_not_a_number_shows():
 
 
 SHOW = """
-from kplus.core.compiled import level
-from kplus.core import kernels_uniform
+import sys
 
-print(level(), kernels_uniform.__file__)
+from kplus.core import kernels_uniform
+from kplus.core.compiled import level
+from kplus.ibp import kernels_double_greedy  # which imports kernels_uniform from Cython
+
+cimported = sys.modules.get("cython.cimports.kplus.core.kernels_uniform")
+print(level(), kernels_uniform.__file__, cimported is kernels_uniform)
 """
 
 
@@ -51,20 +58,31 @@ def run(kernels):
 
 
 def test_the_environment_chooses_the_kernels():
-    name, file = run("python").stdout.split()
-    assert name == "python"
+    name, file, cimported = run("python").stdout.split()
+    assert (name, cimported) == ("python", "True")
     assert file.endswith("kernels_uniform.py")
-    best, file = run(None).stdout.split()
+    best, file, cimported = run(None).stdout.split()
     if best == "python":
         pytest.skip("kernels were not compiled")
     assert file.split(os.sep)[-4:-1] == ["_compiled", best, "core"]
-    assert run(best).stdout.split() == [best, file]
+    assert run(best).stdout.split() == [best, file, cimported] == [best, file, "False"]
 
 
 def test_kernels_that_were_not_built_are_refused():
     refused = run("abacus")
     assert refused.returncode != 0
     assert "KPLUS_KERNELS is 'abacus'" in refused.stderr
+
+
+def test_kernels_import_their_own_method_or_what_is_below():
+    """`make layers` does not see what is imported from Cython."""
+    sources = Path(kplus.__file__).parent
+    below = {"features": {"core", "linear"}, "ibp": {"core", "linear"}}
+    pattern = re.compile(r"^from (?:cython\.cimports\.)?kplus\.(\w+)", re.MULTILINE)
+    for file in sources.rglob("kernels*.p[yx]*"):
+        method = file.relative_to(sources).parts[0]
+        imported = set(pattern.findall(file.read_text(encoding="utf-8")))
+        assert imported <= {method} | below.get(method, {"core"}), file
 
 
 MASK = 2**64 - 1

@@ -1,5 +1,6 @@
 """The loop: when it stops, in which order moves are asked, what callbacks learn."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,6 +136,54 @@ def test_the_same_run_twice_gives_the_same_bits():
     assert runs[0][0].history == runs[1][0].history
     np.testing.assert_array_equal(runs[0][1], runs[1][1])
     assert runs[0][0].params.K > 1
+
+
+class TryWithout:
+    """Removes the last cluster on trial, once."""
+
+    state: int
+
+    def __init__(self):
+        self.state = 0
+
+    def propose(self, at):
+        self.state += 1
+        if self.state != 2:
+            return None
+        old_to_new = np.append(np.arange(at.params.K - 1), -1)
+        kept = at.updated.regroup(old_to_new)
+        return Proposal(kept, old_to_new, kept.K, trial=True)
+
+
+class Keep:
+    """Keeps the state after every pass; starts from one."""
+
+    def __init__(self, start=None):
+        self.start, self.states = start, []
+
+    def load(self, restore):
+        return None if self.start is None else restore(self.start)
+
+    def save(self, state):
+        self.states.append(deepcopy(state()))  # as a file would hold it
+
+
+@pytest.mark.parametrize("groups", [None, "each"])
+def test_a_fit_resumes_in_the_middle_of_a_trial(groups):
+    keep = Keep()
+    whole, labels = run(K=4, groups=groups, moves=[TryWithout()], checkpointer=keep)
+    on_trial = [
+        s.pending is not None and bool(s.pending.snapshots) for s in keep.states
+    ]
+    assert on_trial.index(True) == 1
+    assert len(whole.params.centers) == 4  # the trial failed
+    for state in keep.states[:4]:
+        again, same = run(
+            K=4, groups=groups, moves=[TryWithout()], checkpointer=Keep(state)
+        )
+        assert again.history == whole.history
+        np.testing.assert_array_equal(again.params.centers, whole.params.centers)
+        np.testing.assert_array_equal(same, labels)
 
 
 # ---------------------------------------------------------- proposals on a toy model

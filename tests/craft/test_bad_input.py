@@ -143,6 +143,20 @@ def test_streams_do_not_go_with_the_papers_variant():
         model.partial_fit(GOOD)
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"sharing": 1.0}, "sharing=1 does not go with variant='paper'"),
+        ({"numeric": "quantile"}, "numeric='quantile' does not go with"),
+        ({"penalty": "auto"}, "needs a penalty or n_clusters"),
+    ],
+)
+def test_what_the_paper_has_no_place_for(settings, message):
+    model = CRAFT(variant="paper", penalty=3.0).set_params(**settings)
+    with pytest.raises(ValueError, match=message):
+        model.fit(GOOD)
+
+
 # ------------------------------------------------------- odd, but no reason to stop
 
 

@@ -108,6 +108,7 @@ def test_halves_of_a_group_are_merged(fraction, sharing):
     total = sums_of(model, X, weights, labels, 4)
     proposal = propose(MergeClusters(), model, total)
     np.testing.assert_array_equal(proposal.old_to_new, [0, 1, 2, 1])
+    assert proposal.K == proposal.params.K == 3
     check_exact(proposal, model, X, weights, labels)
     change = proposal.params.cluster_costs.sum() - model.objective(None, total)
     expected = brute(model, X, weights, z, 3) - brute(model, X, weights, labels, 4)

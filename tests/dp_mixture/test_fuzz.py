@@ -177,10 +177,13 @@ def check_rows(trial, model):
     labels = model.predict(trial.X)
     np.testing.assert_array_equal(labels, model.labels_)
     assert labels.shape == (trial.n,)
-    proba = model.predict_proba(trial.X)
+    shares = model.predict_proba(trial.X)
+    assert shares.shape == (trial.n, model.n_clusters_)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-9)
+    proba = model.predict_component_proba(trial.X)
     assert proba.shape == (trial.n, model.n_components_)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0, rtol=1e-9)
-    lead = proba[np.arange(trial.n), labels]
+    lead = proba[np.arange(trial.n), model.component_labels_]
     np.testing.assert_allclose(lead, proba.max(axis=1), rtol=1e-6)
     assert np.all(np.isfinite(model.score_samples(trial.X)))
 

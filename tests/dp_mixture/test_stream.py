@@ -32,7 +32,7 @@ def test_the_bound_of_a_stream_is_that_of_all_rows_seen(name, weighted):
         model.partial_fit(X, sample_weight=w)
         seen.append(X)
         weights.append(w)
-        shares.append(model.predict_proba(X))
+        shares.append(model.predict_component_proba(X))
         R, w = np.concatenate(shares), np.concatenate(weights)
         assert np.all(np.diff(w @ R) < 0.0)  # else components were renumbered
         mixture = DPMixtureModel(model.observations_, 1.0)

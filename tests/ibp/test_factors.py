@@ -7,7 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kplus.ibp.factors import TruncatedFactors, truncated_entropy, truncated_moments
+from kplus.ibp.factors import (
+    GaussianFactors,
+    TruncatedFactors,
+    truncated_entropy,
+    truncated_moments,
+)
 from kplus.linear.sums import LinearSums
 from meibp_reference import BEYOND, truncated
 
@@ -82,6 +87,14 @@ def test_no_features_and_shapes():
 
 
 # -------------------------------------------------------------------------- convergence
+
+
+@pytest.mark.parametrize("noise", [0.25, 4.0])
+def test_factors_near_a_start_are_surer_than_one_row_could_make_them(noise):
+    A = np.array([[1.0, 2.0, 0.5], [3.0, 0.1, 4.0]])
+    factors = GaussianFactors.near(A, noise)
+    np.testing.assert_array_equal(factors.mean, A)
+    np.testing.assert_allclose(factors.covariance, 1e-3 * noise * np.eye(2)[None])
 
 
 def test_factors_are_precise_once_hardly_any_row_changes():

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 import meibp_reference as obvious
 from kplus.core.types import Block
 from kplus.data.blocks import ArrayBlocks
+from kplus.ibp import meibp_model
 from kplus.ibp.factors import GaussianFactors, TruncatedFactors
 from kplus.ibp.meibp_model import (
     IBPParams,
@@ -283,6 +284,22 @@ def test_rows_never_lower_the_bound(prior, greedy, seed):
     assert still.bound(params, total) >= before - 1e-9 * (1 + abs(before))
     assert total.changed == np.count_nonzero(np.any(after != Z, axis=1))
     np.testing.assert_array_equal(total.counts, after.sum(axis=0))
+
+
+@every_prior
+@pytest.mark.parametrize("most", [1, 3, 4])
+def test_rows_with_many_patterns_of_gaps_choose_as_those_with_few(
+    prior, most, monkeypatch
+):
+    rng = np.random.default_rng(5)
+    X, Z = a_table(rng, N=40, D=4, K=3, gaps=0.4)
+    params, model = some_params(rng, prior, 3, 4), MEIBPModel()
+    total, after = visited(model, params, X, Z)
+    assert len(gaps_of(X).known) > 4
+    monkeypatch.setattr(meibp_model, "_PATTERNS", most)
+    again, same = visited(model, params, X, Z)
+    np.testing.assert_array_equal(same, after)
+    assert again.changed == total.changed > 0
 
 
 @every_prior

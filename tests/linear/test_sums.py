@@ -162,6 +162,7 @@ def test_regroup_equals_recomputation(gaps, seed):
 def test_the_report_of_a_pass():
     X, Z, A = a_table(np.random.default_rng(0))
     sums, other = summed(X, Z, A), summed(X, Z, A)
+    assert sums.changed == 0
     sums.changed, other.changed = 3, 2
     sums += other
     assert sums.changed == 5

@@ -134,6 +134,22 @@ def test_bad_scalars(refuse, bench, tmp_path, dtype, value):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [
+        ("float32", "0000c07"),
+        ("float32", "0000c07g"),
+        ("float32", "0000803f"),  # 1
+        ("float64", "0000c07f"),
+        ("float64", 3),
+        ("int32", "0000c07f"),
+    ],
+)
+def test_bad_nans(refuse, bench, tmp_path, dtype, bits):
+    bench.manifest["attributes"]["a_"] = {"kind": "nan", "dtype": dtype, "bits": bits}
+    refuse(bench.pack(tmp_path / "f.npz"), "bad nan")
+
+
+@pytest.mark.parametrize(
     ("name", "fields", "message"),
     [
         ("os.system", {"command": "true"}, "unknown 'os.system'"),

@@ -241,6 +241,14 @@ def test_what_stands_for_a_plain_value_becomes_one(stubs, data, given, plain):
     assert same(round_trip(stubs.StubModel(extra=given).fit(data)).extra, plain)
 
 
+@pytest.mark.parametrize("bits", ["0000c07f", "0000c0ff", "0100c07f"])
+def test_a_nan_keeps_its_sign_and_payload(stubs, data, bits):
+    nan = np.frombuffer(bytes.fromhex(bits), np.float32)[0]
+    again = round_trip(stubs.StubModel(extra=nan).fit(data)).extra
+    assert type(again) is np.float32
+    assert again.tobytes().hex() == bits
+
+
 def test_any_names(stubs, data):
     stream = stubs.StubStream().fit(data)
     state = {"a": [np.zeros(1)], "a.0": np.ones(1), "../a": np.zeros(2), "": np.ones(3)}

@@ -23,6 +23,7 @@ __all__ = ["Clusters", "DescribedClusters"]
 _MAX_PRINTED = 8  # features of a cluster, and columns with gaps
 
 _Columns = list[dict[str, Any]]
+_CLEAR = 0.7  # below that share of a border the cut might as well be another
 
 
 class Clusters(Results):
@@ -43,7 +44,9 @@ class Clusters(Results):
 
     def notes(self) -> list[str]:
         path = getattr(self.model, "path_", None)
-        if path is None or path.is_clear:
+        if path is None:
+            return self._unclear()
+        if path.is_clear:
             return []
         return [
             f"The number of clusters is not clear-cut: {self.n_found} holds over the "
@@ -51,11 +54,26 @@ class Clusters(Results):
             f"{path.by_bic}. Compare a few with --clusters."
         ]
 
+    def _unclear(self) -> list[str]:
+        """A note where the cut of a mixture's tree might as well be another."""
+        tree = getattr(self.model, "cluster_tree_", None)
+        if self.model.n_clusters != "auto" or tree is None or tree.clearness >= _CLEAR:
+            return []
+        return [
+            f"The number of clusters is not clear-cut: not all of the {self.n_found} "
+            f"have a sure valley between them. Compare a few with --clusters."
+        ]
+
     def measures(self) -> dict[str, Any]:
         if not hasattr(self.model, "lower_bound_"):
             return super().measures()
-        bound = finite(self.model.lower_bound_)
-        return {"observations": self.model.observations, "lower_bound": bound}
+        tree = getattr(self.model, "cluster_tree_", None)
+        return {
+            "observations": self.model.observations,
+            "lower_bound": finite(self.model.lower_bound_),
+            "n_components": int(self.model.n_components_),
+            "clearness": None if tree is None else finite(tree.clearness),
+        }
 
     @property
     def priced(self) -> bool:
@@ -66,7 +84,13 @@ class Clusters(Results):
         if not hasattr(self.model, "lower_bound_"):
             return super().quality()
         bound = self.model.lower_bound_ / len(self.model.labels_)
-        return f"{self.model.observations}, lower bound {bound:.6g} nats per row"
+        described = f"described by {count(self.model.n_components_, 'component')}"
+        if self.model.n_clusters == "auto":
+            described += ", unclear cut" if self._unclear() else ", clear cut"
+        return (
+            f"{self.model.observations}, {described}, lower bound {bound:.6g} nats "
+            f"per row"
+        )
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
         distance = record["mean_distance"]

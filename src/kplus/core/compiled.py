@@ -17,7 +17,8 @@ and for any other, and `level` chooses.
   variable: GCC gives up SIMD where more than ten pairs of arrays might overlap.
 - Many arguments go into ``@cy.cclass`` dataclasses, made once per pass.
 - ``exp`` and the like come from libc if ``cy.compiled``, from numpy otherwise.
-- A kernel that other files call is declared in a ``.pxd`` file beside it.
+- A kernel that other files call is declared in a ``.pxd`` file beside it, and they
+  import it from ``cython.cimports.kplus``, which uncompiled is kplus itself.
 
 Sums over a loop may be added up in any order (``-fassociative-math``), the same one
 whenever the same code runs. NaN is never compiled away: a sum may be asked whether it
@@ -30,9 +31,11 @@ import os
 import sys
 import warnings
 from functools import cache
+from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 __all__ = ["find_compiled_kernels", "level"]
@@ -69,6 +72,7 @@ def level() -> str:
         warnings.filterwarnings(
             "ignore", category=RuntimeWarning, module=r"kplus\..*kernels"
         )
+        _Cimports.install()
     return wanted or "python"
 
 
@@ -86,6 +90,36 @@ class _CompiledKernels:
         files = (place / f"{last}{suffix}" for suffix in EXTENSION_SUFFIXES)
         file = next(filter(Path.is_file, files), None)
         return None if file is None else spec_from_file_location(name, file)
+
+
+class _Cimports:
+    """Finds kplus under ``cython.cimports``, for kernels that run uncompiled."""
+
+    PREFIX = "cython.cimports."
+
+    @classmethod
+    def install(cls) -> None:
+        import_module("cython")
+        # Cython's stand-in for a package lacks what importlib asks of one.
+        sys.modules["cython.cimports"].__spec__ = None
+        sys.meta_path.insert(0, cls)
+
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Any = None, target: Any = None
+    ) -> ModuleSpec | None:
+        loader: Any = cls
+        ours = f"{name}.".startswith(f"{cls.PREFIX}kplus.")
+        return ModuleSpec(name, loader, is_package=True) if ours else None
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> None:
+        return None  # an empty one, until exec_module puts the other in its place
+
+    @classmethod
+    def exec_module(cls, module: ModuleType) -> None:
+        name = module.__name__
+        sys.modules[name] = import_module(name.removeprefix(cls.PREFIX))
 
 
 def find_compiled_kernels() -> None:

@@ -30,6 +30,7 @@ __all__ = [
     "negated",
     "one_by_one",
     "run_job",
+    "sums_of",
     "telling",
 ]
 
@@ -192,3 +193,9 @@ def answers(
     with job.engine() as engine:
         total = engine.sweep(visiting, params, range(engine.n_blocks))
         return total, gathered(engine, part)
+
+
+def sums_of(job: Job, model: Any, params: Any) -> Any:
+    """Visit all rows once; return the sums alone."""
+    with job.engine() as engine:
+        return engine.sweep(model, params, range(engine.n_blocks))

@@ -6,16 +6,13 @@ features gain, which of them count, and what clusters cost.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.craft.kernels_rank import choose_lowest
+from cython.cimports.kplus.craft.kernels_rows import move_rows, sum_rows
 
 if cy.compiled:
-    from cython.cimports.kplus.craft.kernels_rank import choose_lowest
-    from cython.cimports.kplus.craft.kernels_rows import move_rows, sum_rows
     from cython.cimports.libc.math import log
 else:
     from numpy import log
-
-    from kplus.craft.kernels_rank import choose_lowest
-    from kplus.craft.kernels_rows import move_rows, sum_rows
 
 from kplus.craft.kernels_rows import TILE
 

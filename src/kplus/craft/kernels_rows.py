@@ -7,11 +7,7 @@ products with the numbers, and a look-up for each code.
 
 import cython as cy
 import numpy as np
-
-if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import product
-else:
-    from kplus.core.kernels_blas import product
+from cython.cimports.kplus.core.kernels_blas import product
 
 __all__ = [
     "TILE",

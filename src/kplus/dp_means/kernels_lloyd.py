@@ -17,20 +17,15 @@ of rows at a time.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import row_products
+from cython.cimports.kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
+from cython.cimports.kplus.dp_means.kernels_nearest import decide, two_nearest
+from cython.cimports.kplus.dp_means.kernels_tiles import Top, load_tile, scan
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import row_products
-    from cython.cimports.kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
-    from cython.cimports.kplus.dp_means.kernels_nearest import decide, two_nearest
-    from cython.cimports.kplus.dp_means.kernels_tiles import Top, load_tile, scan
     from cython.cimports.libc.math import isfinite, sqrt
 else:
     from numpy import isfinite, sqrt
-
-    from kplus.core.kernels_blas import row_products
-    from kplus.dp_means.kernels_bounds import Bounds, Drift, Frame, Sums
-    from kplus.dp_means.kernels_nearest import decide, two_nearest
-    from kplus.dp_means.kernels_tiles import Top, load_tile, scan
 
 from kplus.dp_means.kernels_tiles import room_for
 

@@ -1,11 +1,7 @@
 """The two nearest of some centres, exactly: by float64 differences."""
 
 import cython as cy
-
-if cy.compiled:
-    from cython.cimports.kplus.dp_means.kernels_bounds import Drift
-else:
-    from kplus.dp_means.kernels_bounds import Drift
+from cython.cimports.kplus.dp_means.kernels_bounds import Drift
 
 __all__ = ["decide", "two_nearest"]
 

@@ -23,9 +23,10 @@ _FEW = 2_000  # rows that are quickly sorted
 _AXIS_ROWS = 1_000  # rows that axes are found on, and 10 more for each column
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
 _APART = 1  # iterations of a fresh fit to few rows before its first merges
-_LEARN_AT = (0, 2)  # iterations of a fresh fit before which it learns its prior
+_LEARN_AT = (0, 1, 3)  # iterations of a fresh fit before which it learns its prior
 _N_JUDGED = 3  # splits along axes that are judged with the prior that suits them
 _N_SPLITS = 2  # splits along axes that are fitted
+_FEW_COMPONENTS = 3
 _MANY = 10  # so many other components know the prior better than new ones
 _MIN_GAIN = 1e-3  # nats per row by which the bound must rise after a birth
 
@@ -121,7 +122,9 @@ class BornComponents:
         if n_free < 1 or self._n_failed >= settings.patience:
             return None
         ready = self._untried(params)
-        if not len(ready) and self._round + 1 < settings.n_rounds:
+        # A prior that few components have brought about may have changed since then.
+        n_rounds = max(settings.n_rounds, 2 if params.K <= _FEW_COMPONENTS else 1)
+        if not len(ready) and self._round + 1 < n_rounds:
             self._round += 1
             params = replace(params, tried=np.zeros(params.K))
             ready = self._untried(params)
@@ -157,7 +160,8 @@ class BornComponents:
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
         model = beside(model, total.N[rest], total.S[rest])
-        first = self._round == 0  # splits along axes are the same in every round
+        # Splits along axes are the same in every round, if the prior is.
+        first = self._round == 0 or total.K <= _FEW_COMPONENTS
         born = create(
             model, X, weights, rows_each, n_new, self.settings.n_iter, self.rng, first
         )

@@ -10,13 +10,12 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.checks import check_shapes, refuse_fewer_rows
-from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest, warn
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
-from kplus.core.job import best_of
 from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.dp_mixture import search, settings
+from kplus.dp_mixture import joining, search, settings
 from kplus.dp_mixture.families import NAMES, by_name
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.params import MixtureStats, Plan
@@ -29,11 +28,13 @@ _SUMS = ("N", "S", "entropy", "pairs", "base", "mass")  # that a model file keep
 
 
 class DPMixture(Clusterer):
-    """A mixture model whose number of components comes from the data.
+    """A mixture model whose numbers of components and of clusters come from the data.
 
     Fits a Dirichlet-process mixture by memoized variational inference: components are
     born where rows are ill explained, and merged or deleted where the lower bound of
-    the evidence of *all* rows rises by it. The bound is exact at any time.
+    the evidence of *all* rows rises by it. The bound is exact at any time. Components
+    describe the density of the rows; those without a valley between them are then
+    joined into clusters, of which a ring or a heavy tail is one.
 
     Parameters
     ----------
@@ -49,6 +50,11 @@ class DPMixture(Clusterer):
         moves: it keeps to `n_components`.
     moves : tuple of {"birth", "merge", "delete"}, default=("birth", "merge", "delete")
         Ways to change the number of components; ``()`` keeps to `n_components`.
+    n_clusters : int, "auto" or None, default="auto"
+        Clusters that the components are joined into: where `cluster_tree_` says to cut
+        it, or this number exactly. None: every component is a cluster. A number that
+        is larger than that of the components found is met by another fit that has so
+        many, without moves.
     n_components : int, default=1
         Components to start with.
     max_components : int or None, default=None
@@ -89,12 +95,20 @@ class DPMixture(Clusterer):
 
     Attributes
     ----------
-    n_components_ : int
-        Number of components found. They are numbered by falling size.
     n_clusters_ : int
-        Number of clusters found. That of the components.
+        Number of clusters. They are numbered by falling size.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row. Its likeliest component.
+        Cluster of each row. That of its likeliest component.
+    n_components_ : int
+        Number of components found. They, too, are numbered by falling size.
+    component_labels_ : ndarray of shape (n_samples,)
+        Likeliest component of each row.
+    cluster_of_component_ : ndarray of shape (n_components_,)
+        Cluster that each component belongs to.
+    cluster_tree_ : ClusterTree
+        Which components were joined, and which would be next: ``cut(n)`` gives the
+        clusters of the components for any number, ``clearness`` says how clear the
+        automatic number is. Not with ``n_clusters=None``.
     weights_ : ndarray of shape (n_components_,)
         Expected share of each component.
     means_, covariances_, precisions_cholesky_ : ndarrays
@@ -145,7 +159,14 @@ class DPMixture(Clusterer):
     rows keep their shares in the components and count in the bound, rows of a batch
     find theirs, and components are born and merged as in `fit`. Only those without
     earlier rows, which could not choose another, are deleted. The prior begins as that
-    of the first batch, and is learned on from the sums of all rows.
+    of the first batch, and is learned on from the sums of all rows. The rows that the tree of clusters would be made from are gone then: it
+    is made from rows drawn from the mixture.
+
+    Two components overlap by the shares that each has in the other's rows. Their rows
+    are placed on an axis between them (Fisher's for numbers, the log-odds for others),
+    and a likelihood ratio of two modes against one, fitted by isotonic regression,
+    says whether there is a valley, at a level that allows for the number of pairs. This
+    takes one more pass over the rows.
 
     References
     ----------
@@ -159,7 +180,7 @@ class DPMixture(Clusterer):
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (200, 2)), rng.normal(8, 1, (100, 2))])
     >>> model = DPMixture(random_state=0).fit(X)
-    >>> model.n_components_
+    >>> model.n_clusters_
     2
     >>> model.weights_.round(2)
     array([0.67, 0.33])
@@ -172,6 +193,7 @@ class DPMixture(Clusterer):
         "observations": [StrOptions(set(NAMES)), HasMethods("resolve")],
         "algorithm": [StrOptions({"memoized", "full", "stochastic"})],
         "moves": [tuple, list],
+        "n_clusters": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "n_components": [AT_LEAST_ONE],
         "max_components": [AT_LEAST_ONE, None],
         "concentration": [
@@ -195,6 +217,7 @@ class DPMixture(Clusterer):
         *,
         algorithm="memoized",
         moves=("birth", "merge", "delete"),
+        n_clusters="auto",
         n_components=1,
         max_components=None,
         concentration="infer",
@@ -215,6 +238,7 @@ class DPMixture(Clusterer):
         self.observations = observations
         self.algorithm = algorithm
         self.moves = moves
+        self.n_clusters = n_clusters
         self.n_components = n_components
         self.max_components = max_components
         self.concentration = concentration
@@ -257,6 +281,7 @@ class DPMixture(Clusterer):
                 f"max_components={self.max_components} should be >= "
                 f"n_components={self.n_components}, the number to start with."
             )
+        joining.check_number(self.n_clusters, self.max_components)
 
     def _check_stream(self) -> None:
         if self.algorithm == "stochastic":
@@ -277,6 +302,8 @@ class DPMixture(Clusterer):
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
         refuse_fewer_rows(self, "n_components", table.source.n_rows)
+        if isinstance(self.n_clusters, Integral):
+            refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
 
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
@@ -297,12 +324,10 @@ class DPMixture(Clusterer):
             searches = start is None and "birth" in spec.kinds
             n_rows = table.source.n_rows
             n_init = search.n_starts(n_rows, family.n_stats) if searches else 1
-        return best_of(
-            n_init,
-            job,
-            lambda part, again: search.fit(part, spec, start),
-            lambda result: -float(result.history[-1]),
-        )
+        result = joining.best_fit(n_init, job, spec, start)
+        if joining.too_few(self.n_clusters, result):
+            result = joining.exact_fit(n_init, job, spec, self.n_clusters)
+        return joining.with_tree(self.n_clusters, job, spec.model, result)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.PassParams = info.params
@@ -316,7 +341,8 @@ class DPMixture(Clusterer):
         spec = settings.make_spec(self, self.observations_, table.source)
         source = settings.split_blocks(table.source, spec.n_batches)
         job = job_of(self, source, weights, watch)
-        return search.stream(job, spec, self._params, self._total)
+        result = search.stream(job, spec, self._params, self._total)
+        return joining.with_tree(self.n_clusters, job, spec.model, result, gone=True)
 
     def _store(self, result: search.MixtureFit, table: Table) -> None:
         if hasattr(self, "_params"):  # another family has other attributes
@@ -329,7 +355,9 @@ class DPMixture(Clusterer):
         for name, value in values.items():
             setattr(self, name, value)
         self._total = result.total
-        self.labels_ = result.labels
+        self.component_labels_ = result.labels
+        for name, value in joining.attributes(self.n_clusters, result).items():
+            self._set_or_drop(name, value)
         self.converged_ = result.converged
         self.moves_ = settings.moves_table(result.records)
 
@@ -341,6 +369,15 @@ class DPMixture(Clusterer):
     def _warn(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn(result, table)
         settings.warn_of_wide_prior(self, by_name(self.observations))
+        joining.warn_of_empty(self)
+
+    def _warn_more(self, result: search.MixtureFit, table: Table) -> None:
+        super()._warn_more(result, table)
+        if joining.too_few(self.n_clusters, result):
+            warn(
+                f"n_clusters={self.n_clusters}, but the stream has only "
+                f"{self.n_components_} components so far: each is a cluster."
+            )
 
     def _explain(self, source: Blocks) -> ValueError:
         return settings.describe_problem(self, source)
@@ -354,7 +391,7 @@ class DPMixture(Clusterer):
         return settings.split_blocks(source, spec.n_batches), spec.model
 
     def predict(self, X: Any) -> Any:
-        """Return the likeliest component of each row.
+        """Return the cluster of each row: that of its likeliest component.
 
         Parameters
         ----------
@@ -364,6 +401,20 @@ class DPMixture(Clusterer):
         -------
         labels : ndarray of shape (n_samples,)
         """
+        components = self.predict_components(X)
+        return self.cluster_of_component_[components]
+
+    def predict_components(self, X: Any) -> Any:
+        """Return the likeliest component of each row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        components : ndarray of shape (n_samples,)
+        """
         source, model = self._rows_and_model(X)
         last_pass = replace(self._params, plan=Plan(everyone=True, frozen=True))
         with self._explaining(source):
@@ -371,6 +422,23 @@ class DPMixture(Clusterer):
             return np.asarray(answers(job, model, last_pass, keep="labels")[1])
 
     def predict_proba(self, X: Any) -> Any:
+        """Return the share of each cluster in each row: the sum over its components.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+
+        Returns
+        -------
+        shares : ndarray of shape (n_samples, n_clusters_)
+        """
+        source, _ = self._rows_and_model(X)
+        member = np.equal.outer(self.cluster_of_component_, range(self.n_clusters_))
+        with self._explaining(source):
+            logs = search.log_responsibilities(source, self._params)
+            return np.concatenate([np.exp(part) @ member for part in logs])
+
+    def predict_component_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.
 
         Parameters
@@ -434,7 +502,7 @@ class DPMixture(Clusterer):
             Rows, component by component. Columns of categories hold codes, the
             positions in `categories_`.
         y : ndarray of shape (n_samples,)
-            Their components.
+            Their clusters.
         """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
@@ -445,7 +513,7 @@ class DPMixture(Clusterer):
         rng = np.random.default_rng(seed)
         counts = rng.multinomial(n_samples, self.weights_)
         X = self.observations_.draw(self._params.N, self._params.S, counts, rng)
-        return X, np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+        return X, np.repeat(self.cluster_of_component_, counts)
 
     # -------------------------------------------------------------------- files
 
@@ -474,6 +542,7 @@ class DPMixture(Clusterer):
             "total_pairs": (K * (K - 1) // 2,),
         }  # fmt: skip
         check_shapes({name: (kept[name], shape) for name, shape in shapes.items()})
+        joining.restore(self)
         n_columns = {"observations_": family.n_columns}
         if coding is not None:
             n_columns["coding"] = len(coding.names)

@@ -6,24 +6,18 @@ origin) · inv, some at a time.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import (
+    product,
+    product_of_transposed,
+    single_product,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import (
-        product,
-        product_of_transposed,
-        single_product,
-    )
     from cython.cimports.libc.math import INFINITY as INF
     from cython.cimports.libc.math import isfinite, sqrt
 else:
     from numpy import inf as INF
     from numpy import isfinite, sqrt
-
-    from kplus.core.kernels_blas import (
-        product,
-        product_of_transposed,
-        single_product,
-    )
 
 __all__ = [
     "fill_quadratic",

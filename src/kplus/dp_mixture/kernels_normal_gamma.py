@@ -7,14 +7,12 @@ observed adds the same to the scores of all of them.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import product_of_transposed
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import product_of_transposed
     from cython.cimports.libc.math import INFINITY as INF
 else:
     from numpy import inf as INF
-
-    from kplus.core.kernels_blas import product_of_transposed
 
 __all__ = ["Levels", "add_columns", "score_column_candidates", "score_columns"]
 

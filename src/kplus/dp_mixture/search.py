@@ -26,6 +26,7 @@ from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.refit import RefitComponents
 from kplus.dp_mixture.sticks import mean_weights
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
     "MixtureFit",
@@ -84,6 +85,7 @@ class MixtureFit:
     history: Array
     converged: bool
     records: list[MoveRecord]
+    tree: ClusterTree | None = None
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,9 @@ def attributes(
     values: dict[str, Any] = {
         "observations_": family,
         "n_components_": params.K,
+        # In mid-fit, and without a tree, every component is a cluster.
         "n_clusters_": params.K,
+        "cluster_of_component_": np.arange(params.K, dtype=np.int32),
         # The rest belongs to components not seen yet.
         "weights_": weights / weights.sum(),
         "concentration_": float(params.concentration),

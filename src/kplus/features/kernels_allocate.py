@@ -9,38 +9,24 @@ found without a branch.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import (
+    add_product,
+    add_product_of_rows,
+    add_product_of_transposed,
+)
+from cython.cimports.kplus.features.kernels_row import (
+    CLEAR,
+    Search,
+    decode,
+    factor_into,
+    flip,
+    prepare,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import (
-        add_product,
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
-    from cython.cimports.kplus.features.kernels_row import (
-        CLEAR,
-        Search,
-        decode,
-        factor_into,
-        flip,
-        prepare,
-    )
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
-
-    from kplus.core.kernels_blas import (
-        add_product,
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
-    from kplus.features.kernels_row import (
-        CLEAR,
-        Search,
-        decode,
-        factor_into,
-        flip,
-        prepare,
-    )
 
 __all__ = ["Allocated", "allocate_rows"]
 

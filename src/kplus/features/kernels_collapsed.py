@@ -9,30 +9,18 @@ The first `locked` columns of Z are ones for every row and stay so (a base featu
 
 import cython as cy
 import numpy as np
-
-if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import (
-        add_product,
-        add_product_of_rows,
-    )
-    from cython.cimports.kplus.features.kernels_columns import Fit, fit_to
-    from cython.cimports.kplus.features.kernels_patterns import (
-        Work,
-        choose_by_flips,
-        choose_by_pairs,
-        choose_of_all,
-        clearly_below,
-    )
-else:
-    from kplus.core.kernels_blas import add_product, add_product_of_rows
-    from kplus.features.kernels_columns import Fit, fit_to
-    from kplus.features.kernels_patterns import (
-        Work,
-        choose_by_flips,
-        choose_by_pairs,
-        choose_of_all,
-        clearly_below,
-    )
+from cython.cimports.kplus.core.kernels_blas import (
+    add_product,
+    add_product_of_rows,
+)
+from cython.cimports.kplus.features.kernels_columns import Fit, fit_to
+from cython.cimports.kplus.features.kernels_patterns import (
+    Work,
+    choose_by_flips,
+    choose_by_pairs,
+    choose_of_all,
+    clearly_below,
+)
 
 __all__ = ["ALL", "PAIRS", "SINGLE", "improve"]
 

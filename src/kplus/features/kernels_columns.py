@@ -2,22 +2,16 @@
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import (
+    add_product,
+    add_product_of_rows,
+    add_product_of_transposed,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import (
-        add_product,
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
-
-    from kplus.core.kernels_blas import (
-        add_product,
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
 
 __all__ = ["Fit", "fit_to", "refit", "residuals", "subtract"]
 

@@ -5,32 +5,20 @@ Each row is solved on its observed columns, hence with a Gram matrix of its own.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_blas import add_product_of_rows
+from cython.cimports.kplus.features.kernels_row import (
+    Search,
+    decode,
+    factor_into,
+    flip,
+    is_certain,
+    prepare,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import add_product_of_rows
-    from cython.cimports.kplus.features.kernels_row import (
-        Search,
-        decode,
-        factor_into,
-        flip,
-        is_certain,
-        prepare,
-    )
-    from cython.cimports.kplus.linear.kernels_products import row_dot
     from cython.cimports.libc.math import sqrt
 else:
     from numpy import sqrt
-
-    from kplus.core.kernels_blas import add_product_of_rows
-    from kplus.features.kernels_row import (
-        Search,
-        decode,
-        factor_into,
-        flip,
-        is_certain,
-        prepare,
-    )
-    from kplus.linear.kernels_products import row_dot
 
 __all__ = ["AllocatedGaps", "allocate_gaps"]
 
@@ -64,6 +52,17 @@ class _Row:
         self.A, self.G = np.zeros((K, D)), np.zeros((K, K))
         self.bits = np.zeros(K, np.intp)
         self.pairs = np.zeros((K * (K + 1) // 2, D))
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _square(R: cy.const[cy.double][:, ::1], i: cy.Py_ssize_t) -> cy.double:
+    """‖r_i‖²."""
+    total: cy.double = 0.0
+    for d in range(R.shape[1]):
+        total += R[i, d] * R[i, d]
+    return total
 
 
 @cy.cfunc
@@ -151,7 +150,7 @@ def _choose(
             search.signs[k] = 1.0
         _residual(A, search, row)
         _products(A, search, row)
-    flip(sqrt(row_dot(row.r, 1, row.r, 1)), search)
+    flip(sqrt(_square(row.r, 1)), search)
     _residual(A, search, row)
     if not exact:
         return
@@ -179,12 +178,12 @@ def _keep_better(
 
     The lower ‖x − zA‖² of two.
     """
-    now: cy.double = row_dot(row.r, 0, row.r, 0)
+    now: cy.double = _square(row.r, 0)
     for k in range(A.shape[0]):
         search.changes[k] = search.signs[k]
         search.signs[k] = 1.0 - 2.0 * before[n, k]
     _residual(A, search, row)
-    if row_dot(row.r, 0, row.r, 0) < now:
+    if _square(row.r, 0) < now:
         return
     for k in range(A.shape[0]):
         search.signs[k] = search.changes[k]
@@ -249,7 +248,7 @@ def allocate_gaps(
         for n in range(X.shape[0]):
             _look(X, n, row)
             _choose(A, exact, most_steps, out.Z, n, search, row)
-            out.errors[n] = row_dot(row.r, 0, row.r, 0)
+            out.errors[n] = _square(row.r, 0)
             changed += _note(out.Z, n, search)
             _add_up(weights[n], search, row, out.T)
         for d in range(D):

@@ -5,24 +5,16 @@ Not in the paper, whose seeds (section 5) are single residuals.
 
 import cython as cy
 import numpy as np
-
-if cy.compiled:
-    from cython.cimports.kplus.core.kernels_blas import (
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
-    from cython.cimports.kplus.features.kernels_columns import (
-        RIDGE,
-        Fit,
-        fit_to,
-        subtract,
-    )
-else:
-    from kplus.core.kernels_blas import (
-        add_product_of_rows,
-        add_product_of_transposed,
-    )
-    from kplus.features.kernels_columns import RIDGE, Fit, fit_to, subtract
+from cython.cimports.kplus.core.kernels_blas import (
+    add_product_of_rows,
+    add_product_of_transposed,
+)
+from cython.cimports.kplus.features.kernels_columns import (
+    RIDGE,
+    Fit,
+    fit_to,
+    subtract,
+)
 
 __all__ = ["seed_columns"]
 

@@ -7,30 +7,21 @@ random. The objective is that of `kernels_objective`.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_uniform import scramble, uniform
+from cython.cimports.kplus.ibp.kernels_objective import (
+    Objective,
+    keep_better,
+    sums_beside_diagonal,
+    take_row,
+    value,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_uniform import scramble, uniform
-    from cython.cimports.kplus.ibp.kernels_objective import (
-        Objective,
-        keep_better,
-        sums_beside_diagonal,
-        take_row,
-        value,
-    )
     from cython.cimports.libc.math import log
     from cython.cimports.libc.stdint import uint64_t
 else:
     from numpy import log
     from numpy import uint64 as uint64_t
-
-    from kplus.core.kernels_uniform import scramble, uniform
-    from kplus.ibp.kernels_objective import (
-        Objective,
-        keep_better,
-        sums_beside_diagonal,
-        take_row,
-        value,
-    )
 
 __all__ = ["double_greedy", "random_double_greedy", "rows_double_greedy"]
 

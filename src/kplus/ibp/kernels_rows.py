@@ -13,46 +13,31 @@ from collections import namedtuple
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.ibp.kernels_double_greedy import (
+    double_greedy,
+    random_double_greedy,
+)
+from cython.cimports.kplus.ibp.kernels_factors import (
+    FactorArrays,
+    SumArrays,
+    evidence_of_factor,
+    update_factor,
+)
+from cython.cimports.kplus.ibp.kernels_objective import (
+    Objective,
+    keep_better,
+    row_slack,
+    sums_beside_diagonal,
+)
+from cython.cimports.kplus.ibp.kernels_submodular import local_search
 
 from kplus.ibp.kernels_factors import Factors, Model, Sums
 
 if cy.compiled:
-    from cython.cimports.kplus.ibp.kernels_double_greedy import (
-        double_greedy,
-        random_double_greedy,
-    )
-    from cython.cimports.kplus.ibp.kernels_factors import (
-        FactorArrays,
-        SumArrays,
-        evidence_of_factor,
-        update_factor,
-    )
-    from cython.cimports.kplus.ibp.kernels_objective import (
-        Objective,
-        keep_better,
-        row_slack,
-        sums_beside_diagonal,
-    )
-    from cython.cimports.kplus.ibp.kernels_submodular import local_search
     from cython.cimports.libc.math import NAN, log
 else:
     from numpy import log
     from numpy import nan as NAN
-
-    from kplus.ibp.kernels_double_greedy import double_greedy, random_double_greedy
-    from kplus.ibp.kernels_factors import (
-        FactorArrays,
-        SumArrays,
-        evidence_of_factor,
-        update_factor,
-    )
-    from kplus.ibp.kernels_objective import (
-        Objective,
-        keep_better,
-        row_slack,
-        sums_beside_diagonal,
-    )
-    from kplus.ibp.kernels_submodular import local_search
 
 __all__ = [
     "DOUBLE_GREEDY",

@@ -5,27 +5,19 @@
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.ibp.kernels_objective import (
+    Objective,
+    cost,
+    keep_better,
+    sums_beside_diagonal,
+    take_row,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.ibp.kernels_objective import (
-        Objective,
-        cost,
-        keep_better,
-        sums_beside_diagonal,
-        take_row,
-    )
     from cython.cimports.libc.math import INFINITY, log
 else:
     from numpy import inf as INFINITY
     from numpy import log
-
-    from kplus.ibp.kernels_objective import (
-        Objective,
-        cost,
-        keep_better,
-        sums_beside_diagonal,
-        take_row,
-    )
 
 __all__ = ["local_search", "rows_local_search"]
 

@@ -10,8 +10,6 @@ sums
     ZᵀZ, ZᵀR and ‖R‖² of the residuals R = X − ZA, and what follows from them.
 pursuit
     Projections of the rows with two values: seeds for Z; the rank above noise.
-kernels_products
-    Small products that kernels share.
 
 Sums are taken about the features themselves (ZᵀR, not ZᵀX; `LinearSums.about` moves
 them to others, exactly), so that a feature a million times larger than the rest costs

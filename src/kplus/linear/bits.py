@@ -26,7 +26,11 @@ class Allocation:
 
     @classmethod
     def of(cls, Z: NDArray[np.uint8]) -> "Allocation":
-        return cls(np.packbits(Z, axis=1), Z.shape[1])
+        N, K = Z.shape
+        n_bytes = -(-K // 8)
+        padded = np.zeros((N, 8 * n_bytes), dtype=np.uint8)  # packs in one go
+        padded[:, :K] = Z
+        return cls(np.packbits(padded).reshape(N, n_bytes), K)
 
     def unpack(self) -> NDArray[np.uint8]:
         return np.unpackbits(self.packed, axis=1, count=self.K)

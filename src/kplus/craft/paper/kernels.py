@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.craft.kernels_rank import choose_lowest
 
 if cy.compiled:
-    from cython.cimports.kplus.craft.kernels_rank import choose_lowest
     from cython.cimports.libc.math import exp, log
 else:
     from numpy import exp, log
-
-    from kplus.craft.kernels_rank import choose_lowest
 
 __all__ = [
     "Clusters",

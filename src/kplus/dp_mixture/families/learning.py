@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
-_GRID = np.geomspace(1.0, 1e3, 25)  # where a scale is looked for, from its least value
+_GRID = np.geomspace(1.0, 1e5, 33)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-1.0, 1.0, 9)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)

@@ -10,52 +10,31 @@ after that, so that later rows find them filled.
 """
 
 import cython as cy
+from cython.cimports.kplus.core.kernels_random import Draws
+from cython.cimports.kplus.ibp.gibbs.kernels_draws import (
+    Law,
+    Table,
+    bit_is_on,
+    count_singles,
+    draw_number,
+    shuffle,
+)
+from cython.cimports.kplus.ibp.gibbs.kernels_posterior import (
+    Posterior,
+    Work,
+    add_to_sums,
+    set_singles,
+    take_from_precision,
+    take_from_sums,
+    take_out,
+    without_singles,
+    work_for,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_random import Draws
-    from cython.cimports.kplus.ibp.gibbs.kernels_draws import (
-        Law,
-        Table,
-        bit_is_on,
-        count_singles,
-        draw_number,
-        shuffle,
-    )
-    from cython.cimports.kplus.ibp.gibbs.kernels_posterior import (
-        Posterior,
-        Work,
-        add_to_sums,
-        set_singles,
-        take_from_precision,
-        take_from_sums,
-        take_out,
-        without_singles,
-        work_for,
-    )
     from cython.cimports.libc.math import log, sqrt
 else:
     from numpy import log, sqrt
-
-    from kplus.core.kernels_random import Draws
-    from kplus.ibp.gibbs.kernels_draws import (
-        Law,
-        Table,
-        bit_is_on,
-        count_singles,
-        draw_number,
-        shuffle,
-    )
-    from kplus.ibp.gibbs.kernels_posterior import (
-        Posterior,
-        Work,
-        add_to_sums,
-        set_singles,
-        take_from_precision,
-        take_from_sums,
-        take_out,
-        without_singles,
-        work_for,
-    )
 
 __all__ = ["sweep_accelerated"]
 

@@ -9,16 +9,14 @@ import math
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_random import Draws
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_random import Draws
     from cython.cimports.libc.math import erfc, exp, log, sqrt
 else:
     from math import erfc
 
     from numpy import exp, log, sqrt
-
-    from kplus.core.kernels_random import Draws
 
 __all__ = [
     "Law",

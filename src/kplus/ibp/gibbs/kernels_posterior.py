@@ -8,11 +8,7 @@ stays well conditioned however small the noise.
 
 import cython as cy
 import numpy as np
-
-if cy.compiled:
-    from cython.cimports.kplus.ibp.gibbs.kernels_draws import move_last_bits
-else:
-    from kplus.ibp.gibbs.kernels_draws import move_last_bits
+from cython.cimports.kplus.ibp.gibbs.kernels_draws import move_last_bits
 
 __all__ = [
     "Posterior",

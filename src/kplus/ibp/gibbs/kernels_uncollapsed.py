@@ -6,36 +6,23 @@ The cost is O(KD) per row.
 
 import cython as cy
 import numpy as np
+from cython.cimports.kplus.core.kernels_random import Draws
+from cython.cimports.kplus.ibp.gibbs.kernels_draws import (
+    Law,
+    Table,
+    bit_is_on,
+    count_singles,
+    draw_number,
+    evidence_of_feature,
+    move_last_bits,
+    positive_normal,
+    shuffle,
+)
 
 if cy.compiled:
-    from cython.cimports.kplus.core.kernels_random import Draws
-    from cython.cimports.kplus.ibp.gibbs.kernels_draws import (
-        Law,
-        Table,
-        bit_is_on,
-        count_singles,
-        draw_number,
-        evidence_of_feature,
-        move_last_bits,
-        positive_normal,
-        shuffle,
-    )
     from cython.cimports.libc.math import fabs, log, sqrt
 else:
     from numpy import fabs, log, sqrt
-
-    from kplus.core.kernels_random import Draws
-    from kplus.ibp.gibbs.kernels_draws import (
-        Law,
-        Table,
-        bit_is_on,
-        count_singles,
-        draw_number,
-        evidence_of_feature,
-        move_last_bits,
-        positive_normal,
-        shuffle,
-    )
 
 __all__ = ["Factors", "sweep_gaussian", "sweep_nonnegative"]
 

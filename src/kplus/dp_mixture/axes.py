@@ -1,0 +1,115 @@
+"""An axis between two components, on which a valley between them would show.
+
+Gaussian rows are projected on Fisher's axis of the two components; other rows on their
+log-odds, which are linear in t(x). Both are in nats, so that the columns of a mixed
+table add.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.family import Family
+from kplus.dp_mixture.families.gaussian import GaussianFamily
+from kplus.dp_mixture.families.mixed import MixedFamily
+from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
+from kplus.dp_mixture.params import Components
+from kplus.tree.borders import Axes
+
+__all__ = ["PairAxes"]
+
+_DRAWS = 200  # rows of each component that say where its rows lie on an axis
+
+
+@dataclass(frozen=True)
+class PairAxes:
+    """Axes, and the coefficients (n_pairs, m) that take rows to them."""
+
+    axes: Axes
+    coefficients: Array
+
+    @classmethod
+    def of(cls, params: Components, pairs: IntArray) -> "PairAxes":
+        """The axes of some pairs of components, and where their rows lie on them."""
+        family, N, S = params.family, params.N, params.S
+        coefficients = _coefficients(family, params.expected, N, S, pairs)
+        # Always the same rows: where a histogram ends is no matter of luck.
+        rng = np.random.default_rng(0)
+        draws = family.draw(N, S, np.full(len(N), _DRAWS), rng)
+        rows = _coordinates(family, draws).reshape(len(N), _DRAWS, -1)
+        centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
+        for p, pair in enumerate(pairs):
+            values = rows[pair] @ coefficients[p]
+            # Half the width of the middle 68 %: rows of few may be drawn far away.
+            low, centers[p], high = np.quantile(values, (0.16, 0.5, 0.84), axis=1)
+            spreads[p] = 0.5 * (high - low)
+        return cls(Axes.spanning(pairs, centers, spreads), coefficients)
+
+    def values(self, family: Family, X: Array) -> "RowValues":
+        return RowValues(_coordinates(family, X), self.coefficients)
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """Rows, to be placed on axes."""
+
+    coordinates: Array
+    coefficients: Array
+
+    def on(self, rows: IntArray, of: IntArray) -> Array:
+        """Values of some rows on some axes, (n, len(of))."""
+        out: Array = self.coordinates[rows] @ self.coefficients[of].T
+        return out
+
+
+def _coordinates(family: Family, X: Array) -> Array:
+    """What axes are linear in, (n, m)."""
+    if isinstance(family, MixedFamily):
+        pairs = zip(family.parts, family.where, strict=True)
+        return np.hstack(
+            [_coordinates(part, np.take(X, j, axis=1)) for part, j in pairs]
+        )
+    if isinstance(family, GaussianFamily):
+        return family.scaling.transform(X)
+    F = family.features(X)
+    # Which are observed, and the values: the squares have no part in Fisher's axis.
+    return F[:, : 2 * family.n_columns] if isinstance(family, NormalGammaFamily) else F
+
+
+def _coefficients(
+    family: Family, expected: Any, N: Array, S: Array, pairs: IntArray
+) -> Array:
+    a, b = pairs.T
+    if isinstance(family, MixedFamily):
+        parts = zip(family.parts, expected.parts, family._split(S), strict=True)
+        return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
+    if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
+        out: Array = expected.eta[b] - expected.eta[a]
+        return out
+    described = family.attributes(N, S)
+    means = family.scaling.transform(described["means_"])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(family, GaussianFamily):
+            units = family.inv[:, None] * family.inv
+            return _finite(_fisher(means, described["covariances_"] * units, pairs))
+        variances = described["covariances_"].reshape(len(N), -1) * family.inv**2
+        slopes = 2.0 * (means[b] - means[a]) / (variances[a] + variances[b])
+    middle = 0.5 * (means[a] + means[b])
+    return _finite(np.hstack([-middle * slopes, slopes]))
+
+
+def _fisher(means: Array, covariances: Array, pairs: IntArray) -> Array:
+    """((Σ_a + Σ_b) / 2)⁻¹ (μ_b - μ_a) of each pair."""
+    out = np.zeros((len(pairs), means.shape[1]))
+    for p, (a, b) in enumerate(pairs):
+        pooled = 0.5 * (covariances[a] + covariances[b])
+        if np.all(np.isfinite(pooled)):
+            out[p] = np.linalg.lstsq(pooled, means[b] - means[a], rcond=None)[0]
+    return out
+
+
+def _finite(values: Array) -> Array:
+    """Nothing is seen on an axis of numbers too large to compute."""
+    return np.where(np.isfinite(values), values, 0.0)

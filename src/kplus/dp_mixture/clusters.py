@@ -1,0 +1,109 @@
+"""From the components of a fit to clusters: one more pass over the rows."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from kplus.core.job import Job
+from kplus.core.runs import sums_of
+from kplus.core.types import Array, Block, IntArray
+from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
+from kplus.dp_mixture.model import DPMixtureModel, Support
+from kplus.dp_mixture.params import Components, Plan, pair_index
+from kplus.tree.borders import Borders
+from kplus.tree.cluster_tree import ClusterTree, grow_tree
+
+__all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
+
+_LEAST_ENTROPY = 0.006  # per √(N_i N_j): pairs below overlap too little to be joined
+_DRAWN_ROWS = 20_000
+_BLOCK_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class BorderModel:
+    """Sums, over rows, of what lies between components."""
+
+    model: DPMixtureModel
+    along: PairAxes
+
+    def summarize(
+        self, params: Components, block: Block, local: Any
+    ) -> tuple[Borders, Array]:
+        X = block.read()
+        weights = np.ones(len(X)) if block.weights is None else block.weights
+        _, support, r = self.model.share_out(params, X, weights)
+        return self.sums(params, X, weights, support, r), np.empty(0)
+
+    def sums(
+        self, params: Components, X: Array, weights: Array, support: Support, r: Array
+    ) -> Borders:
+        K, labels, axes = params.K, support.labels, self.along.axes
+        out = Borders.zeros(K, len(axes.pairs))
+        n_shares = np.diff(support.starts)
+        place = support.components.astype(np.int64) * K + np.repeat(labels, n_shares)
+        shares = np.bincount(place, r * np.repeat(weights, n_shares), K * K)
+        out.overlap += shares.reshape(K, K)
+        values = self.along.values(params.family, X)
+        order = np.argsort(labels, kind="stable")
+        ends = np.searchsorted(labels[order], np.arange(K + 1))
+        for k in np.unique(axes.pairs):
+            rows = order[ends[k] : ends[k + 1]]
+            if len(rows):
+                of = np.flatnonzero((axes.pairs == k).any(axis=1))
+                out.count(axes, of, values.on(rows, of), weights[rows])
+        return out
+
+
+def tree_of_rows(
+    job: Job, model: DPMixtureModel, params: Components, lost: Array
+) -> ClusterTree:
+    """The tree of a fit's components, by another pass over its rows.
+
+    Parameters
+    ----------
+    lost : array of shape (K (K - 1) / 2,)
+        The entropy that merging two components would lose, from the fit's sums:
+        pairs that overlap.
+    """
+    params = replace(params, plan=Plan(everyone=True, frozen=True))
+    along = PairAxes.of(params, _overlapping(params, lost))
+    job = replace(job, callback=None, journal=None)
+    borders = sums_of(job, BorderModel(model, along), params)
+    return grow_tree(borders, along.axes, _distances(model, params))
+
+
+def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> ClusterTree:
+    """The same by rows drawn from the mixture, where those of the fit are gone."""
+    size = params.N / params.N.sum() * min(params.N.sum(), _DRAWN_ROWS)
+    rng = np.random.default_rng(0)
+    counts = np.maximum(1, np.round(size)).astype(np.int64)
+    rows = params.family.draw(params.N, params.S, counts, rng)
+    params = replace(params, plan=Plan(everyone=True, frozen=True))
+    weights = np.repeat(params.N / counts, counts)
+    lost = model.share_out(params, rows, weights)[0].pairs
+    job = job.on_sample(ArrayBlocks(rows, _BLOCK_ROWS), weights, n_threads=1)
+    return tree_of_rows(job, model, params, lost)
+
+
+def _overlapping(params: Components, lost: Array) -> IntArray:
+    """Pairs that may belong together.
+
+    Components about one and the same mean never have a valley between them: they would
+    all be one cluster, so that none are joined unless a number is asked for.
+    """
+    a, b = pair_index(params.K)
+    if isinstance(params.family, ZeroMeanGaussianFamily):
+        return np.empty((0, 2), np.int64)
+    enough = lost >= _LEAST_ENTROPY * np.sqrt(params.N[a] * params.N[b])
+    return np.stack([a[enough], b[enough]], axis=1)
+
+
+def _distances(model: DPMixtureModel, params: Components) -> Array:
+    """Nats by which a component describes its rows better than another does, (K, K)."""
+    crossed = model.crossed(params)
+    loss = np.diagonal(crossed)[:, None] - crossed
+    return np.maximum(loss + loss.T, 0.0)

@@ -1,0 +1,123 @@
+"""How many clusters `DPMixture` has: fits with enough components, and their tree."""
+
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from kplus.base.checks import check_shapes
+from kplus.base.estimator import warn
+from kplus.core.job import Job, best_of
+from kplus.core.types import IntArray
+from kplus.dp_mixture import search
+from kplus.dp_mixture.clusters import tree_of_draws, tree_of_rows
+from kplus.dp_mixture.model import DPMixtureModel
+from kplus.dp_mixture.params import Components
+
+__all__ = [
+    "attributes",
+    "best_fit",
+    "check_number",
+    "exact_fit",
+    "restore",
+    "too_few",
+    "warn_of_empty",
+    "with_tree",
+]
+
+_STARTS = 5  # of a fit whose number of components is given
+
+
+def check_number(n_clusters: Any, max_components: int | None) -> None:
+    """Refuse more clusters than there may be components."""
+    if max_components is not None and _wished(n_clusters) > max_components:
+        raise ValueError(
+            f"max_components={max_components} should be >= n_clusters={n_clusters}: "
+            f"every cluster has a component."
+        )
+
+
+def best_fit(
+    n_init: int, job: Job, spec: search.Spec, start: Components | None = None
+) -> search.MixtureFit:
+    """The fit with the highest bound of several."""
+    return best_of(
+        n_init,
+        job,
+        lambda part, again: search.fit(part, spec, start),
+        lambda result: -float(result.history[-1]),
+    )
+
+
+def exact_fit(
+    n_init: int, job: Job, spec: search.Spec, n_clusters: int
+) -> search.MixtureFit:
+    """The best fit with just so many components."""
+    spec = replace(spec, n_components=int(n_clusters), kinds=())
+    return best_fit(max(n_init, _STARTS), job, spec)
+
+
+def too_few(n_clusters: Any, result: search.MixtureFit) -> bool:
+    """Whether there are fewer components than clusters were asked for."""
+    return _wished(n_clusters) > result.params.K
+
+
+def _wished(n_clusters: Any) -> int:
+    """The number that was asked for; 0 if none was."""
+    return int(n_clusters) if isinstance(n_clusters, Integral) else 0
+
+
+def with_tree(
+    n_clusters: Any,
+    job: Job,
+    model: DPMixtureModel,
+    result: search.MixtureFit,
+    gone: bool = False,
+) -> search.MixtureFit:
+    """The same with the tree of its components; `gone`: not all rows are at hand."""
+    if n_clusters is None:
+        return result
+    if gone:
+        tree = tree_of_draws(job, model, result.params)
+    else:
+        tree = tree_of_rows(job, model, result.params, result.total.pairs)
+    return replace(result, tree=tree)
+
+
+def attributes(n_clusters: Any, result: search.MixtureFit) -> dict[str, Any]:
+    """Fitted attributes of the clusters, by name."""
+    K, tree = result.params.K, result.tree
+    cluster: IntArray = np.arange(K, dtype=np.int32)
+    if tree is not None:
+        cluster = tree.cut(None if n_clusters == "auto" else min(n_clusters, K))
+    return {
+        "n_clusters_": int(cluster.max()) + 1,
+        "cluster_of_component_": cluster,
+        "cluster_tree_": tree,
+        "labels_": cluster[result.labels],
+    }
+
+
+def warn_of_empty(dp: Any) -> None:
+    """Warn where rows fill fewer clusters than were asked for."""
+    n_filled = len(np.unique(dp.labels_))
+    if n_filled < _wished(dp.n_clusters):
+        warn(
+            f"n_clusters={dp.n_clusters}, but only {n_filled} clusters have rows of "
+            f"their own: the rows do not fall into more; ask for fewer."
+        )
+
+
+def restore(dp: Any) -> None:
+    """Check the clusters of a model from a file against its components."""
+    K, tree = dp.n_components_, getattr(dp, "cluster_tree_", None)
+    if not hasattr(dp, "cluster_of_component_"):  # kept before there were clusters
+        dp.cluster_of_component_ = np.arange(K, dtype=np.int32)
+        dp.component_labels_ = dp.labels_
+    cluster = dp.cluster_of_component_
+    check_shapes({"cluster_of_component_": (cluster, (K,))})
+    if not np.array_equal(np.unique(cluster), np.arange(dp.n_clusters_)):
+        raise ValueError("cluster_of_component_ does not number n_clusters_ clusters.")
+    if tree is not None and not (tree.n_leaves == K and tree.consistent()):
+        raise ValueError("cluster_tree_ is not a tree of the components.")

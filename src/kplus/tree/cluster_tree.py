@@ -1,0 +1,259 @@
+"""A tree of clusters: which components are joined first, and where to stop."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from kplus.core.types import Array, IntArray
+from kplus.tree.borders import Axes, Borders
+from kplus.tree.valley import valley_evidence
+
+__all__ = ["ClusterTree", "grow_tree"]
+
+_LEAST_OVERLAP = 0.003  # of two groups that may be one without being asked for
+_VOTE = 0.6  # share of their border that must be without a valley
+_EVIDENCE = 5.0  # nats that make a valley if there is one pair only ...
+_PER_PAIR = 0.78  # ... and more by so much times the log of the number of pairs
+_MOST_ROWS = 500.0  # more would make valleys of what is shallow
+_FEW_ROWS = 20.0  # too few to tell a valley: such components connect no others
+_NO_OVERLAP = 1e-12
+
+
+@dataclass(frozen=True)
+class ClusterTree:
+    """A tree from the components of a mixture, or cells, to a single cluster.
+
+    Attributes
+    ----------
+    children : int array of shape (n_leaves - 1, 2)
+        The two groups that each step joins: leaves 0, 1, ..., n_leaves - 1, and
+        n_leaves + t for what step t joined, as in `scipy.cluster.hierarchy.linkage`.
+    heights : array of shape (n_leaves - 1,)
+        Negative log of the overlap of the two groups, or that of an earlier step if
+        it is larger.
+    sizes : array of shape (n_leaves,)
+        Rows, or summed weights, of the leaves.
+    n_clusters : int
+        Where the rows say to cut: no valley lies inside of a cluster.
+    clearness : float
+        From 0 to 1: the least share of a border that agrees with that cut. Below 0.7
+        more or fewer clusters are nearly as good.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kplus import DPMixture
+    >>> rng = np.random.default_rng(0)
+    >>> angle = rng.uniform(0, 2 * np.pi, 600)
+    >>> ring = 5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> X = np.concatenate([ring, np.zeros((200, 2))]) + rng.normal(0, 0.3, (800, 2))
+    >>> tree = DPMixture(random_state=0).fit(X).cluster_tree_
+    >>> tree.n_clusters
+    2
+    >>> np.unique(tree.cut(3))
+    array([0, 1, 2])
+    """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "children": "m c",
+        "heights": "m",
+        "sizes": "n",
+    }
+
+    children: IntArray
+    heights: Array
+    sizes: Array
+    n_clusters: int
+    clearness: float
+
+    @property
+    def n_leaves(self) -> int:
+        return len(self.sizes)
+
+    def consistent(self) -> bool:
+        """Whether every step joins two groups that exist, each once."""
+        n, joined = self.n_leaves, self.children.ravel()
+        return bool(
+            n >= 1
+            and self.children.shape == (n - 1, 2)
+            and 1 <= self.n_clusters <= n
+            and len(np.unique(joined)) == len(joined)
+            and np.all(self.children >= 0)
+            and np.all(self.children < np.arange(n, 2 * n - 1)[:, None])
+        )
+
+    def cut(self, n_clusters: int | None = None) -> IntArray:
+        """The cluster of each leaf; clusters are numbered by falling size.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            From 1 to `n_leaves`, met exactly; by default the number that the rows say.
+        """
+        n = self.n_leaves
+        wanted = self.n_clusters if n_clusters is None else n_clusters
+        if not 1 <= wanted <= n:
+            raise ValueError(f"n_clusters must be from 1 to {n}, not {wanted}.")
+        group = np.arange(n)
+        for t in range(n - wanted):
+            group[np.isin(group, self.children[t])] = n + t
+        _, group = np.unique(group, return_inverse=True)
+        size = np.bincount(group, self.sizes)
+        first = np.array([np.argmax(group == g) for g in range(wanted)])
+        rank = np.empty(wanted, np.int32)
+        rank[np.lexsort((first, -size))] = np.arange(wanted)
+        return rank[group]
+
+
+def grow_tree(borders: Borders, axes: Axes, distances: Array) -> ClusterTree:
+    """Join components, as long as no valley is between, and then all the rest.
+
+    Components of few rows come first: each goes to the one it overlaps most, and
+    connects no others. Then groups by falling overlap, if most of their border, by
+    overlapping rows, is without a valley: there the number of clusters is right. From
+    there on steps are those that cost least: the rows of the smaller group times the
+    log of how little the two overlap.
+
+    Parameters
+    ----------
+    distances : (K, K)
+        How far components are from each other; decides where steps cost the same, as
+        for a group that overlaps with no other.
+    """
+    overlap = borders.overlap
+    K, (a, b) = len(overlap), axes.pairs.T
+    between = _relative(overlap, overlap.sum(axis=1))
+    told = between[a, b] >= _LEAST_OVERLAP
+    total = np.maximum(borders.counts.sum(axis=1), 1.0)
+    counts = borders.counts * np.minimum(1.0, _MOST_ROWS / total)[:, None]
+    evidence = valley_evidence(counts[told], *(end[told] for end in axes.between()))
+    enough = _EVIDENCE + _PER_PAIR * np.log(max(1, told.sum()))
+    smooth = np.zeros((K, K))
+    smooth[a[told], b[told]] = evidence < enough
+    growing = _Growing(overlap, np.maximum(smooth, smooth.T), distances)
+    growing.join_small()
+    growing.join_smooth()
+    n_clusters, clearness = len(growing.alive), growing.clearness()
+    growing.join_rest()
+    return ClusterTree(
+        np.array(growing.children, np.int64).reshape(-1, 2),
+        np.maximum.accumulate(np.array(growing.heights, np.float64)),
+        growing.sizes,
+        n_clusters,
+        clearness,
+    )
+
+
+def _relative(overlap: Array, mass: Array) -> Array:
+    """√(P_ij P_ji), P_ij the share of group i in the rows of group j; 0 with itself."""
+    share = overlap / np.maximum(mass, 1e-300)[:, None]
+    out: Array = np.sqrt(share * share.T)
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
+class _Growing:
+    """Groups of components, of which two are joined at a time."""
+
+    def __init__(self, overlap: Array, smooth: Array, distances: Array) -> None:
+        K = len(overlap)
+        self.sizes = overlap.sum(axis=1)
+        self.mass = self.sizes.copy()
+        self.overlap = overlap.copy()
+        self.border = overlap + overlap.T
+        np.fill_diagonal(self.border, 0.0)
+        self.without_valley = self.border * smooth
+        self.smooth = smooth
+        self.distances = distances
+        self.apart = distances * np.multiply.outer(self.mass, self.mass)
+        self.alive = np.arange(K)
+        self.names = np.arange(K)
+        self.children: list[tuple[int, int]] = []
+        self.heights: list[float] = []
+        self.least_vote = 1.0
+
+    def join_small(self) -> None:
+        """Let components of few rows go to a neighbour, and forget their overlaps.
+
+        Those without any go to where they have shares, else to the nearest.
+        """
+        start = _relative(self.overlap, self.mass)
+        allowed = (self.smooth > 0.0) & (start >= _LEAST_OVERLAP)
+        home = np.arange(len(self.sizes))
+        empty = np.logical_not(self.overlap.any(axis=0))  # likeliest in no row
+        for small in np.lexsort((self.sizes, ~empty)):
+            if self.sizes[small] >= _FEW_ROWS and not empty[small]:
+                break
+            fits = allowed[small] & (self.sizes >= self.sizes[small])
+            rank = start[small]
+            if empty[small]:
+                fits = ~empty
+                rank = self.overlap[small] + 1.0 / (1.0 + self.distances[small])
+            fits = fits & (home != small)
+            if not fits.any():
+                continue
+            best = int(np.argmax(np.where(fits, rank, -1.0)))
+            for table in (self.overlap, self.border, self.without_valley):
+                table[small] = table[:, small] = 0.0
+            goal = int(home[best])
+            self._join(goal, int(small), float(start[small, best]))
+            home[home == small] = goal
+
+    def join_smooth(self) -> None:
+        """Join groups that overlap most and have no valley between."""
+        while len(self.alive) > 1:
+            at = np.ix_(self.alive, self.alive)
+            overlap, vote = (
+                _relative(self.overlap[at], self.mass[self.alive]),
+                self._votes(),
+            )
+            fits = (vote >= _VOTE) & (overlap >= _LEAST_OVERLAP)
+            if not fits.any():
+                break
+            i, j = np.unravel_index(
+                np.argmax(np.where(fits, overlap, -1.0)), overlap.shape
+            )
+            self.least_vote = min(self.least_vote, float(vote[i, j]))
+            self._join(int(self.alive[i]), int(self.alive[j]), float(overlap[i, j]))
+
+    def clearness(self) -> float:
+        """The least share of a border that agrees with the groups as they are."""
+        at = np.ix_(self.alive, self.alive)
+        seen = _relative(self.overlap[at], self.mass[self.alive]) >= _LEAST_OVERLAP
+        against = np.where(seen, self._votes(), 0.0).max(initial=0.0)
+        return float(min(self.least_vote, 1.0 - against))
+
+    def join_rest(self) -> None:
+        """Join what is cheapest until one group is left."""
+        while len(self.alive) > 1:
+            mass, at = self.mass[self.alive], np.ix_(self.alive, self.alive)
+            overlap = _relative(self.overlap[at], mass)
+            smaller = np.minimum.outer(mass, mass)
+            far = self.apart[at] / np.maximum(np.multiply.outer(mass, mass), 1e-300)
+            nats = -np.log(np.maximum(overlap, _NO_OVERLAP))
+            cost = smaller * nats
+            np.fill_diagonal(cost, np.inf)
+            ties = cost <= cost.min() * (1.0 + 1e-12)
+            i, j = np.unravel_index(np.argmin(np.where(ties, far, np.inf)), cost.shape)
+            self._join(int(self.alive[i]), int(self.alive[j]), float(overlap[i, j]))
+
+    def _votes(self) -> Array:
+        at = np.ix_(self.alive, self.alive)
+        out: Array = self.without_valley[at] / np.maximum(self.border[at], 1e-300)
+        return out
+
+    def _join(self, i: int, j: int, overlap: float) -> None:
+        """Join group j to group i."""
+        tables = (self.overlap, self.border, self.without_valley, self.apart)
+        for table in tables:
+            table[i] += table[j]
+            table[:, i] += table[:, j]
+            table[j] = table[:, j] = 0.0
+        self.border[i, i] = self.without_valley[i, i] = 0.0
+        self.mass[i] += self.mass[j]
+        first, second = sorted((int(self.names[i]), int(self.names[j])))
+        self.children.append((first, second))
+        self.heights.append(-float(np.log(max(overlap, _NO_OVERLAP))))
+        self.names[i] = len(self.sizes) + len(self.children) - 1
+        self.alive = self.alive[self.alive != j]
