@@ -99,7 +99,7 @@ class Components:
 
     def consistent(self) -> bool:
         """Whether the sums are those of the family; see `core.declared`."""
-        return self.family.n_stats == self.S.shape[1]
+        return bool(self.family.n_stats == self.S.shape[1])
 
 
 @lru_cache(maxsize=64)

@@ -142,7 +142,8 @@ class GaussianFamily(NormalWishartFamily):
         moved += m0[:, None] * rest[:, None, :]
         own = S[:, D:] - pack(moved) / strength[:, None]
         B = self.scatter + unpack(own, D)
-        B[:, *np.diag_indices(D)] += N[:, None] * self.resolution
+        diagonal = np.arange(D)
+        B[:, diagonal, diagonal] += N[:, None] * self.resolution
         return NormalWishart(strength, self.dof + N, means, B)
 
     def evidence(self, N: Array, S: Array) -> Array:

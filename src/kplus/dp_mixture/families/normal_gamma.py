@@ -279,7 +279,7 @@ class NormalGammaFamily(FeatureFamily):
             count, far = self._pooled(parts)
             changes["mean_strength"] = count / far
         if "variance" in self.learns:
-            with_rows = self._pooled(seen) > 0
+            with_rows = self._pooled(seen.astype(np.float64)) > 0.0
             total = np.where(with_rows, precision, 0.0).sum(axis=0)
             K = with_rows.sum(axis=0)
             best = K * self.dof + self._weight

@@ -100,7 +100,8 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
         """ν and B as in Eq. 18 of the supplement."""
         sure, means = np.full(len(N), np.inf), np.zeros((len(N), self.n_columns))
         B = self.scatter + unpack(S, self.n_columns)
-        B[:, *np.diag_indices(self.n_columns)] += N[:, None] * self.resolution
+        diagonal = np.arange(self.n_columns)
+        B[:, diagonal, diagonal] += N[:, None] * self.resolution
         return NormalWishart(sure, self.dof + N, means, B)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
