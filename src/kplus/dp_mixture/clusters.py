@@ -18,7 +18,7 @@ from kplus.tree.cluster_tree import ClusterTree, grow_tree
 
 __all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
 
-_LEAST_ENTROPY = 0.006  # per √(N_i N_j): pairs below overlap too little to be joined
+_LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs below overlap too little to be joined
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 

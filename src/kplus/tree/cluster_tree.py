@@ -11,8 +11,8 @@ from kplus.tree.valley import valley_evidence
 
 __all__ = ["ClusterTree", "grow_tree"]
 
-_LEAST_OVERLAP = 0.003  # of two groups that may be one without being asked for
-_VOTE = 0.6  # share of their border that must be without a valley
+_LEAST_OVERLAP = 0.002  # of two groups that may be one without being asked for
+_VOTE = 0.7  # share of their border that must be without a valley
 _EVIDENCE = 5.0  # nats that make a valley if there is one pair only ...
 _PER_PAIR = 0.78  # ... and more by so much times the log of the number of pairs
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
