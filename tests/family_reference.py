@@ -228,7 +228,7 @@ def _wishart_hyperprior(family):
 
 
 def _gamma_hyperprior(family):
-    """The same column by column; columns that share a variance have one between them."""
+    """The same column by column; those that share a variance have one between them."""
     dof, scatter, out = np.ravel(family.dof), np.ravel(family.scatter), 0.0
     n_sharing = family.n_columns // len(scatter)
     if "variance" in family.learns:
@@ -250,9 +250,7 @@ def _pseudo_count_hyperprior(values, modes):
 
 
 def _log_normal_hyperprior(values, medians):
-    return sum(
-        -0.5 * np.log(x / a) ** 2 for x, a in zip(values, medians, strict=True)
-    )
+    return sum(-0.5 * np.log(x / a) ** 2 for x, a in zip(values, medians, strict=True))
 
 
 _LEARNED = {  # the parameters of the prior, in the order of their guess

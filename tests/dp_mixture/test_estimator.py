@@ -70,7 +70,9 @@ def test_separate_groups_are_found(blobs):
     assert model.converged_
     assert len(model.lower_bound_history_) == model.n_iter_
     assert model.lower_bound_ == model.lower_bound_history_[-1]
-    assert model.concentration_ == 1.0
+    assert model.concentration_ > 0.0  # learned
+    given = DPMixture(concentration=1.0, random_state=0).fit(blobs)
+    assert given.concentration_ == 1.0
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine], ids=["iris", "wine"])

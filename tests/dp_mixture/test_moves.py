@@ -220,7 +220,7 @@ def two_halves(model, X):
 
 
 def test_a_delete_that_pays_is_kept():
-    """With the prior fixed: one learned from the halves makes them dearer to part with."""
+    """With the prior fixed: one learned from the halves makes both of them dear."""
     X = blobs(0, THREE)
     model, records = DIAG.model(X, Recording, learns=False), MoveRecords()
     start, move = two_halves(model, X), DeleteComponent(records)

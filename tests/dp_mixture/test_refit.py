@@ -1,5 +1,7 @@
 """Refits: their gains are exact, trials keep the bound, and what only they find."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -58,15 +60,20 @@ def test_the_gain_of_a_refit_is_that_of_the_bound(name, weighted, monkeypatch):
     after[np.ix_(local.rows, old)] = R * shares[local.rows]
     order = np.argsort(-(w @ before), kind="stable")
     again = np.argsort(-(w @ after), kind="stable")
-    brute = mixture.bound(model, X, after[:, again], w)
-    brute -= mixture.bound(model, X, before[:, order], w)
     first = mixture.stats_of(model, X, before, w)
     own = refit.MixtureStats.zeros(3, first.S.shape[1])
     own.N, own.S = first.N[old], first.S[old]
     inside = before[:, old] / np.maximum(shares, 1e-300)
     logs = np.log(np.maximum(inside, 1e-300))
     own.entropy = -np.sum((w[:, None] * shares) * inside * logs, axis=0)
-    gain = region.bound(local.others, stats) - region.bound(local.others, own)
+    gain = local.bound(stats) - local.bound(own)
+    # each with the prior that is learned from all components as they are then
+    new, last = (
+        replace(model, family=local.model.learning(part.N, part.S).family)
+        for part in (stats, own)
+    )
+    brute = mixture.bound(new, X, after[:, again], w)
+    brute -= mixture.bound(last, X, before[:, order], w)
     assert gain == pytest.approx(brute, abs=1e-6)
 
 

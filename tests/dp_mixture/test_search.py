@@ -194,7 +194,7 @@ def test_a_stream_is_exact_on_all_that_was_seen():
     moved = later.total.regroup(np.argsort(in_place(model, later.params)), 3)
     brute = mixture.bound(model, X, R)
     assert model.best_bound(moved) == pytest.approx(brute, rel=1e-9)
-    assert best >= model.best_bound(moved)
+    assert best >= model.best_bound(moved) - 1e-12 * abs(best)
     assert len(later.labels) == 120
 
 

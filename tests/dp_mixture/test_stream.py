@@ -24,7 +24,10 @@ def rows_of(rng, n, groups=(0, 1, 2), scale=1.0):
 def test_the_bound_of_a_stream_is_that_of_all_rows_seen(name, weighted):
     """Earlier rows keep the shares that they had, row by row."""
     rng = np.random.default_rng(0)
-    model = DPMixture(name, n_components=3, moves=(), n_active=None, random_state=0)
+    model = DPMixture(
+        name, n_components=3, moves=(), n_active=None, concentration=1.0,
+        random_state=0,
+    )  # fmt: skip
     seen, shares, weights = [], [], []
     for _ in range(4):
         X, _ = rows_of(rng, 60, scale=4.0)

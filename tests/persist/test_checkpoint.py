@@ -57,7 +57,7 @@ def test_an_interrupted_fit_resumes(tmp_path, crash_after, n_init):
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path, crash_after):
-    model = DPMixture(batch_size=64, random_state=0)
+    model = DPMixture(batch_size=64, n_init=1, random_state=0)
     expected = DPMixture(**model.get_params()).fit(X)
     crash_after(4)
     interrupted(model, tmp_path)
@@ -94,7 +94,7 @@ def test_all_damaged_begins_anew_and_says_so_once(tmp_path, crash_after, n_init)
 
 
 def test_the_next_takes_the_place_of_a_damaged_one(tmp_path, crash_after, monkeypatch):
-    model = DPMixture(batch_size=64, random_state=0)
+    model = DPMixture(batch_size=64, n_init=1, random_state=0)
     crash_after(3)
     interrupted(model, tmp_path)
     _, last = sorted(tmp_path.glob("part*"))
@@ -373,7 +373,7 @@ def test_a_process_that_is_killed(tmp_path):
             time.sleep(0.2)
         checkpoint.Checkpoint.save = slowly
         X = np.load(sys.argv[1])
-        model = kplus.DPMixture(batch_size=64, random_state=0)
+        model = kplus.DPMixture(batch_size=64, n_init=1, random_state=0)
         model.fit(X, checkpoint=sys.argv[2])
     """)
     data, folder = tmp_path / "X.npy", tmp_path / "here"

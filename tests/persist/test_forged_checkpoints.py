@@ -29,7 +29,9 @@ def forge(path, change):
     checkpoint.write_contents(path, change(checkpoint.read_contents(path)))
 
 
-@pytest.fixture(params=[DPMeans(penalty=4.0), DPMixture()], ids=["means", "mixture"])
+@pytest.fixture(
+    params=[DPMeans(penalty=4.0), DPMixture(n_init=1)], ids=["means", "mixture"]
+)
 def crashed(request, tmp_path, crash_after):
     """A model and the folder of its checkpoint."""
     model = request.param.set_params(batch_size=64, random_state=0)
@@ -197,6 +199,55 @@ def test_what_does_not_fit_together(crashed, change):
     ) as caught:
         type(model).resume(here, X)
     assert caught.value.__cause__ is not None
+
+
+def first_only(value):
+    """Of an array, its first entry along each axis; of names, the first."""
+    if isinstance(value, tuple):
+        return value[:1]
+    return value[(slice(0, 1),) * value.ndim].copy()
+
+
+BITS = (X[:, :3] > np.median(X[:, :3], axis=0)).astype(float)
+PRIORS = [
+    ("gaussian", "inv"), ("gaussian", "origin"), ("gaussian", "scatter"),
+    ("zero_mean_gaussian", "inv"), ("zero_mean_gaussian", "scatter"),
+    ("diag_gaussian", "inv"), ("diag_gaussian", "origin"), ("diag_gaussian", "mean"),
+    ("diag_gaussian", "names"), ("spherical_gaussian", "inv"),
+    ("spherical_gaussian", "names"), ("bernoulli", "ones"), ("bernoulli", "names"),
+    ("bernoulli", "guess"), ("poisson", "rate"), ("poisson", "names"),
+    ("negative_binomial", "dispersions"), ("negative_binomial", "counts"),
+    ("multinomial", "pseudo_counts"), ("multinomial", "names"),
+    ("categorical", "levels"), ("categorical", "pseudo_counts"),
+    ("mixed", "where"), ("mixed", "groups"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field"), PRIORS)
+def test_a_prior_of_other_columns(tmp_path, crash_after, name, field):
+    """It is learned, so that a checkpoint holds it; kernels read its arrays."""
+    rows = X if "gaussian" in name or name == "mixed" else BITS
+    crash_after(2)
+    with pytest.raises(crashes.Crash):
+        DPMixture(name, n_components=2, n_init=1, batch_size=64, random_state=0).fit(
+            rows, checkpoint=tmp_path
+        )
+
+    def other(s):
+        family = s.params.family
+        if field == "where":
+            changed = tuple(np.zeros_like(j) for j in family.where)
+        else:
+            changed = first_only(getattr(family, field))
+        if field == "groups":  # a part of one column in place of all
+            part = replace(family.parts[0], names=family.parts[0].names[:1])
+            return replace(s.params, family=replace(family, parts=(part,)))
+        return replace(s.params, family=replace(family, **{field: changed}))
+
+    for path in tmp_path.glob("part*"):
+        forge(path, loop_state(params=other))
+    with pytest.raises(CheckpointError, match=r"resume from .*fit anew"):
+        DPMixture.resume(tmp_path, rows)
 
 
 def forge_records(folder, crash_after, change):

@@ -159,8 +159,9 @@ class DPMixture(Clusterer):
     rows keep their shares in the components and count in the bound, rows of a batch
     find theirs, and components are born and merged as in `fit`. Only those without
     earlier rows, which could not choose another, are deleted. The prior begins as that
-    of the first batch, and is learned on from the sums of all rows. The rows that the tree of clusters would be made from are gone then: it
-    is made from rows drawn from the mixture.
+    of the first batch, and is learned on from the sums of all rows. The rows that the
+    tree of clusters would be made from are gone then: it is made from rows drawn from
+    the mixture.
 
     Two components overlap by the shares that each has in the other's rows. Their rows
     are placed on an axis between them (Fisher's for numbers, the log-odds for others),

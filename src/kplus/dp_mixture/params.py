@@ -97,6 +97,10 @@ class Components:
     def K(self) -> int:
         return len(self.N)
 
+    def consistent(self) -> bool:
+        """Whether the sums are those of the family; see `core.declared`."""
+        return bool(self.family.n_stats == self.S.shape[1])
+
 
 @lru_cache(maxsize=64)
 def pair_index(K: int) -> tuple[IntArray, IntArray]:

@@ -1,6 +1,6 @@
 """Priors that are learned: ascent, optima, what stays, and that nothing runs away."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -162,6 +162,24 @@ def test_without_learning_the_prior_is_the_same_object(likelihood, name):
     N, S, *_ = mixture.statistics(family, X, mixture.some_shares(60, 3))
     assert family.learned(N, S) is family
     assert family.log_hyperprior == 0.0
+
+
+NEW = {"resolution", "learns", "guess"}  # fields that older model files have not
+
+
+@pytest.mark.parametrize(("likelihood", "name"), FIXED)
+def test_a_family_of_an_older_file_is_a_prior_that_stays(likelihood, name):
+    case = replace(mixture.CASES[name], likelihood=likelihood)
+    X = case.rows(60)
+    family = case.model(X).family
+    N, S, *_ = mixture.statistics(family, X, mixture.some_shares(60, 3))
+    for part, own in parts_of(family, S):
+        new = NEW | ({"mean"} if is_wishart(part) else set())
+        old = {f.name: getattr(part, f.name) for f in fields(part) if f.name not in new}
+        again = type(part)(**old)
+        np.testing.assert_array_equal(again.evidence(N, own), part.evidence(N, own))
+        assert again.log_hyperprior == 0.0
+        assert again.learned(N, own) is again
 
 
 SOME = [

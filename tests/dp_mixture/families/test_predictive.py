@@ -147,7 +147,9 @@ def test_draws_have_the_moments_of_the_rows(likelihood, levels):
         np.testing.assert_allclose(draws.var(axis=0), expected, atol=0.02)
 
 
-@pytest.mark.parametrize("likelihood", [DiagGaussian(learn=False), Gaussian(learn=False)])
+@pytest.mark.parametrize(
+    "likelihood", [DiagGaussian(learn=False), Gaussian(learn=False)]
+)
 def test_draws_of_a_fixed_prior_have_the_variances_of_the_rows(likelihood):
     """Values of columns whose prior is given count as they are."""
     rng = np.random.default_rng(0)

@@ -1,7 +1,7 @@
 """Columns of 0 and 1, independent inside a component; the prior is beta."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betaln, digamma
@@ -93,10 +93,17 @@ def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
 class BernoulliFamily(ObservedFamily):
     """See `Bernoulli`."""
 
+    shapes: ClassVar[dict[str, str]] = {"ones": "d", "zeros": "d"}
+
     names: tuple[str, ...]
     ones: Array
     zeros: Array
     guess: Array | None = None  # modes of the hyperpriors of both; None: given
+
+    def consistent(self) -> bool:
+        both = (2, self.n_columns)
+        fine = self.guess is None or np.shape(self.guess) == both
+        return fine and np.shape(self.ones) == both[1:]
 
     def check(self, X: Array) -> None:
         _refuse_others(X, self.names)

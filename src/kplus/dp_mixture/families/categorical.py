@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -108,10 +108,18 @@ def _explicit(settings: Any, names: tuple[str, ...], levels: IntArray) -> Array:
 class CategoricalFamily(FeatureFamily):
     """See `Categorical`; t(x) marks the category of each column, none if missing."""
 
+    shapes: ClassVar[dict[str, str]] = {
+        "levels": "d", "pseudo_counts": "m", "guess": "m",
+    }  # fmt: skip
+
     names: tuple[str, ...]
     levels: IntArray
     pseudo_counts: Array  # of all columns, one after the other
     guess: Array | None = None  # mode of their hyperprior; None: they are given
+
+    def consistent(self) -> bool:
+        fine = len(self.names) == len(self.levels) and bool(np.all(self.levels > 0))
+        return fine and int(self.levels.sum()) == len(self.pseudo_counts)
 
     @property
     def n_stats(self) -> int:

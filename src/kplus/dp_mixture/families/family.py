@@ -20,6 +20,7 @@ __all__ = [
     "FeatureFamily",
     "Likelihood",
     "ObservedFamily",
+    "of_columns",
 ]
 
 
@@ -158,6 +159,15 @@ class Family(Protocol):
 
         Their evidence and the hyperprior together do not fall. See `learning.py`.
         """
+
+
+def of_columns(D: int, *settings: Any) -> bool:
+    """Whether settings are numbers, or arrays with one for each of D columns.
+
+    What a family from a file must be before kernels may read its arrays; see
+    `kplus.core.declared`.
+    """
+    return all(np.shape(setting) in ((), (1,), (D,)) for setting in settings)
 
 
 class FeatureFamily:

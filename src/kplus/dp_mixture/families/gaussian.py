@@ -13,7 +13,7 @@ from kplus.dp_mixture.families.columns import (
     column_moments,
     refuse_categories,
 )
-from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
@@ -122,6 +122,11 @@ class GaussianFamily(NormalWishartFamily):
     guess: Array | float = 1.0
 
     linear: ClassVar[bool] = True
+    shapes: ClassVar[dict[str, str]] = {"origin": "d", "inv": "d", "scatter": "d d"}
+
+    def consistent(self) -> bool:
+        settings = self.mean, self.mean_strength, self.resolution, self.guess
+        return of_columns(self.n_columns, *settings)
 
     @property
     def scaling(self) -> Scaling:
@@ -137,7 +142,8 @@ class GaussianFamily(NormalWishartFamily):
         moved += m0[:, None] * rest[:, None, :]
         own = S[:, D:] - pack(moved) / strength[:, None]
         B = self.scatter + unpack(own, D)
-        B[:, *np.diag_indices(D)] += N[:, None] * self.resolution
+        diagonal = np.arange(D)
+        B[:, diagonal, diagonal] += N[:, None] * self.resolution
         return NormalWishart(strength, self.dof + N, means, B)
 
     def evidence(self, N: Array, S: Array) -> Array:

@@ -45,7 +45,7 @@ _SAME = 1e-7  # values closer than that share of their range are the same
 
 def worth(family: Any, N: Array, S: Array) -> float:
     """What the bound gains by components with these sums, under a family's prior."""
-    return float(family.evidence(N, S).sum()) + family.log_hyperprior
+    return float(family.evidence(N, S).sum() + family.log_hyperprior)
 
 
 def rises(after: float, before: float) -> bool:
@@ -115,7 +115,8 @@ def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
 
     def worth(values: Array) -> Array:
         evidence: Array = changed(values).column_evidence(S).sum(axis=0)
-        return evidence - 0.5 * np.square(np.log(values / family.guess)).sum(axis=0)
+        evidence -= 0.5 * np.square(np.log(values / family.guess)).sum(axis=0)
+        return evidence
 
     top = worth(best)
     for step in _LOG_STEPS:

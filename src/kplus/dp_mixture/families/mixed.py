@@ -138,6 +138,12 @@ class MixedFamily:
     where: tuple[IntArray, ...]  # the columns of each part
     parts: tuple[Family, ...]
 
+    def consistent(self) -> bool:
+        groups = zip(self.parts, self.where, strict=True)
+        fine = all(j.shape == (part.n_columns,) for part, j in groups)
+        columns = np.sort(np.concatenate(self.where))
+        return fine and np.array_equal(columns, np.arange(len(columns)))
+
     @property
     def n_columns(self) -> int:
         return sum(len(j) for j in self.where)

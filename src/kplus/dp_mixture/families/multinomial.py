@@ -1,7 +1,7 @@
 """Rows of counts that share out a total, as words of a text; the prior is Dirichlet."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -97,10 +97,15 @@ def _refuse_no_counts(X: Array, names: tuple[str, ...]) -> None:
 class MultinomialFamily(FeatureFamily):
     """See `Multinomial`. t(x) = x."""
 
+    shapes: ClassVar[dict[str, str]] = {"pseudo_counts": "d", "guess": "d"}
+
     names: tuple[str, ...]
     pseudo_counts: Array
     row_total: float  # of the sample, on average
     guess: Array | None = None  # mode of the pseudo-counts' hyperprior; None: given
+
+    def consistent(self) -> bool:
+        return len(self.names) == len(self.pseudo_counts)
 
     @property
     def n_stats(self) -> int:

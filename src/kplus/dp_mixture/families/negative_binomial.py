@@ -7,7 +7,7 @@ posterior, evidence and predictive are exact, as sums over these values.
 """
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betaln, digamma, kl_div, softmax
@@ -107,11 +107,20 @@ class NegativeBinomialFamily(ObservedFamily):
     expectation ``counts / rows`` whatever r is. A priori all r are as likely.
     """
 
+    shapes: ClassVar[dict[str, str]] = {
+        "rows": "d", "counts": "d", "dispersions": "d g",
+    }  # fmt: skip
+
     names: tuple[str, ...]
     dispersions: Array  # 1 / r, (D, G)
     rows: Array
     counts: Array
     guess: Array | None = None  # medians of the hyperpriors of both; None: given
+
+    def consistent(self) -> bool:
+        both = (2, self.n_columns)
+        fine = self.guess is None or np.shape(self.guess) == both
+        return fine and np.shape(self.rows) == both[1:]
 
     @property
     def n_stats(self) -> int:

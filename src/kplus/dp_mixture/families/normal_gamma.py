@@ -5,7 +5,7 @@ Their priors are normal-gamma: of each column, or with one precision for all col
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
@@ -30,6 +30,7 @@ from kplus.dp_mixture.families.family import (
     Columns,
     Expected,
     FeatureFamily,
+    of_columns,
 )
 from kplus.dp_mixture.families.learning import (
     EMPTY,
@@ -114,6 +115,8 @@ class NormalGammaFamily(FeatureFamily):
     share a precision, and has the predictive.
     """
 
+    shapes: ClassVar[dict[str, str]] = {"origin": "d", "inv": "d", "mean": "d"}
+
     names: tuple[str, ...]
     origin: Array
     inv: Array
@@ -124,6 +127,11 @@ class NormalGammaFamily(FeatureFamily):
     resolution: Array | float = 0.0  # what rounding adds to the square of each value
     learns: tuple[str, ...] = ()  # which of the prior's parameters are learned
     guess: Array | float = 1.0  # what the hyperprior takes for the variances
+
+    def consistent(self) -> bool:
+        prior = self.mean_strength, self.dof, self.scatter, self.resolution, self.guess
+        fine = len(self.origin) == self.n_columns
+        return fine and of_columns(self.n_columns, *prior)
 
     @property
     def n_stats(self) -> int:
@@ -237,9 +245,10 @@ class NormalGammaFamily(FeatureFamily):
         """The same with a prior that these components favour more.
 
         Each column has its own mean, strength, variance v = β0/ν0 and ν0, unless they
-        are given. Columns that share a precision share all but the mean: else components
-        of one row each would make up for variances that the columns cannot have. The
-        hyperpriors are those of `Gaussian`, for the columns that share a precision.
+        are given. Columns that share a precision share all but the mean: else
+        components of one row each would make up for variances that the columns cannot
+        have. The hyperpriors are those of `Gaussian`, for columns that share a
+        precision.
         """
         some = N > EMPTY
         if not self.learns or not some.any():
@@ -270,7 +279,7 @@ class NormalGammaFamily(FeatureFamily):
             count, far = self._pooled(parts)
             changes["mean_strength"] = count / far
         if "variance" in self.learns:
-            with_rows = self._pooled(seen) > 0
+            with_rows = self._pooled(seen.astype(np.float64)) > 0.0
             total = np.where(with_rows, precision, 0.0).sum(axis=0)
             K = with_rows.sum(axis=0)
             best = K * self.dof + self._weight

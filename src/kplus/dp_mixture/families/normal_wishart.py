@@ -417,11 +417,12 @@ class NormalWishartFamily:
         family = replace(self, **self._best_mean(q, precisions))  # type: ignore[type-var]
         if "covariance" in self.learns:
             total = precisions.sum(axis=0)
-            bold = replace(family, scatter=self._natural_step(total, N))
+            bold = replace(family, scatter=self._natural_step(total, N))  # type: ignore[type-var]
             reached = worth(bold, N, S)
             if rises(reached, value):
                 return bold, reached
-            family = replace(family, scatter=self._best_scatter(total, len(N)))
+            best = self._best_scatter(total, len(N))
+            family = replace(family, scatter=best)  # type: ignore[type-var]
         return family, worth(family, N, S)
 
     def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:

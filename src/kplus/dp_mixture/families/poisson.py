@@ -1,7 +1,7 @@
 """Columns of counts, independent inside a component; the prior is gamma."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln, kl_div
@@ -80,10 +80,17 @@ class Poisson:
 class PoissonFamily(ObservedFamily):
     """See `Poisson`."""
 
+    shapes: ClassVar[dict[str, str]] = {"shape": "d", "rate": "d"}
+
     names: tuple[str, ...]
     shape: Array
     rate: Array
     guess: Array | None = None  # medians of the hyperpriors of both; None: given
+
+    def consistent(self) -> bool:
+        both = (2, self.n_columns)
+        fine = self.guess is None or np.shape(self.guess) == both
+        return fine and np.shape(self.shape) == both[1:]
 
     def check(self, X: Array) -> None:
         refuse_no_counts(X, self.names, "poisson")

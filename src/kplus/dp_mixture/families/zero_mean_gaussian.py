@@ -11,7 +11,7 @@ from kplus.dp_mixture.families.columns import (
     column_moments,
     refuse_categories,
 )
-from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
     NormalWishart,
     NormalWishartFamily,
@@ -87,6 +87,10 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
     guess: Array | float = 1.0
 
     linear: ClassVar[bool] = False
+    shapes: ClassVar[dict[str, str]] = {"inv": "d", "scatter": "d d"}
+
+    def consistent(self) -> bool:
+        return of_columns(self.n_columns, self.resolution, self.guess)
 
     @property
     def scaling(self) -> Scaling:
@@ -96,7 +100,8 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
         """ν and B as in Eq. 18 of the supplement."""
         sure, means = np.full(len(N), np.inf), np.zeros((len(N), self.n_columns))
         B = self.scatter + unpack(S, self.n_columns)
-        B[:, *np.diag_indices(self.n_columns)] += N[:, None] * self.resolution
+        diagonal = np.arange(self.n_columns)
+        B[:, diagonal, diagonal] += N[:, None] * self.resolution
         return NormalWishart(sure, self.dof + N, means, B)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
