@@ -10,6 +10,8 @@ from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.families.family import Family
+from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
 from kplus.dp_mixture.model import DPMixtureModel, Support
 from kplus.dp_mixture.params import Components, Plan, pair_index
@@ -73,7 +75,14 @@ def tree_of_rows(
     along = PairAxes.of(params, _overlapping(params, lost))
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
-    return grow_tree(borders, along.axes, _distances(model, params))
+    distances = _distances(model, params)
+    return grow_tree(borders, along.axes, distances, _fewest_rows(params.family))
+
+
+def _fewest_rows(family: Family) -> float:
+    """Fewer rows than that do not span the columns of a full covariance."""
+    full = isinstance(family, NormalWishartFamily)
+    return family.n_columns + 1.0 if full else 2.0
 
 
 def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> ClusterTree:

@@ -16,6 +16,7 @@ _VOTE = 0.7  # share of their border that must be without a valley
 _EVIDENCE = 5.0  # nats that make a valley if there is one pair only ...
 _PER_PAIR = 0.78  # ... and more by so much times the log of the number of pairs
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
+_SMALL_SHARE = 0.05
 _FEW_ROWS = 20.0  # too few to tell a valley: such components connect no others
 _NO_OVERLAP = 1e-12
 
@@ -106,7 +107,9 @@ class ClusterTree:
         return rank[group]
 
 
-def grow_tree(borders: Borders, axes: Axes, distances: Array) -> ClusterTree:
+def grow_tree(
+    borders: Borders, axes: Axes, distances: Array, fewest: float = 0.0
+) -> ClusterTree:
     """Join components, as long as no valley is between, and then all the rest.
 
     Components of few rows come first: each goes to the one it overlaps most, and
@@ -120,6 +123,9 @@ def grow_tree(borders: Borders, axes: Axes, distances: Array) -> ClusterTree:
     distances : (K, K)
         How far components are from each other; decides where steps cost the same, as
         for a group that overlaps with no other.
+    fewest : float
+        A component of fewer rows, and of less than a twentieth of all, is no cluster:
+        it goes to the nearest.
     """
     overlap = borders.overlap
     K, (a, b) = len(overlap), axes.pairs.T
@@ -131,7 +137,7 @@ def grow_tree(borders: Borders, axes: Axes, distances: Array) -> ClusterTree:
     enough = _EVIDENCE + _PER_PAIR * np.log(max(1, told.sum()))
     smooth = np.zeros((K, K))
     smooth[a[told], b[told]] = evidence < enough
-    growing = _Growing(overlap, np.maximum(smooth, smooth.T), distances)
+    growing = _Growing(overlap, np.maximum(smooth, smooth.T), distances, fewest)
     growing.join_small()
     growing.join_smooth()
     n_clusters, clearness = len(growing.alive), growing.clearness()
@@ -156,9 +162,12 @@ def _relative(overlap: Array, mass: Array) -> Array:
 class _Growing:
     """Groups of components, of which two are joined at a time."""
 
-    def __init__(self, overlap: Array, smooth: Array, distances: Array) -> None:
+    def __init__(
+        self, overlap: Array, smooth: Array, distances: Array, fewest: float
+    ) -> None:
         K = len(overlap)
         self.sizes = overlap.sum(axis=1)
+        self.least = min(fewest, _SMALL_SHARE * float(self.sizes.sum()))
         self.mass = self.sizes.copy()
         self.overlap = overlap.copy()
         self.border = overlap + overlap.T
@@ -176,12 +185,16 @@ class _Growing:
     def join_small(self) -> None:
         """Let components of few rows go to a neighbour, and forget their overlaps.
 
-        Those without any go to where they have shares, else to the nearest.
+        Those without any, or too few to be a cluster, go to where they have shares,
+        else to the nearest.
         """
         start = _relative(self.overlap, self.mass)
         allowed = (self.smooth > 0.0) & (start >= _LEAST_OVERLAP)
         home = np.arange(len(self.sizes))
         empty = np.logical_not(self.overlap.any(axis=0))  # likeliest in no row
+        empty |= self.sizes < self.least
+        if empty.all():
+            return
         for small in np.lexsort((self.sizes, ~empty)):
             if self.sizes[small] >= _FEW_ROWS and not empty[small]:
                 break

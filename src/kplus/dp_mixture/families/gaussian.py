@@ -57,7 +57,7 @@ class Gaussian:
     -----
     The hyperprior of V = B0/ν0, where B0 is the inverse scale matrix of the Wishart, is
     a Wishart density about half of the columns' variances, worth D + 2 degrees of
-    freedom. Those of ν0 and of the mean's strength fall with ν0⁻² and exp(-D κ0 / 2);
+    freedom. Those of ν0 and of the mean's strength fall with ν0⁻² and exp(-50 D κ0);
     that of the mean is normal about the data's. Where the covariance is learned, values
     count as intervals as wide as the least step δ between values of their column: each
     row adds δ²/12 to the scatter. So columns of few values, such as whole numbers, do
@@ -157,7 +157,7 @@ class GaussianFamily(NormalWishartFamily):
         if "mean" in self.learns:
             out -= 0.5 * float(np.sum(np.square(self.mean) / self.guess))
         if "mean_strength" in self.learns:
-            out -= 0.5 * self.n_columns * self.mean_strength
+            out -= 0.5 * self.n_columns * self.mean_strength / MEAN_STRENGTH
         return out
 
     def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
@@ -173,8 +173,8 @@ class GaussianFamily(NormalWishartFamily):
         if "mean_strength" in self.learns:
             apart = q.means - mean
             far = np.einsum("ki,kij,kj->", apart, precisions, apart)
-            far += np.sum(D / q.strength)
-            changes["mean_strength"] = float(len(q.means) * D / (far + D))
+            far += np.sum(D / q.strength) + D / MEAN_STRENGTH
+            changes["mean_strength"] = float(len(q.means) * D / far)
         return changes
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:

@@ -238,7 +238,8 @@ class NormalGammaFamily(FeatureFamily):
         if "mean" in self.learns:
             out -= 0.5 * float(np.sum(np.square(self.mean) / self.guess))
         if "mean_strength" in self.learns:
-            out -= 0.5 * float(np.sum(self.mean_strength * np.ones(D)))
+            strength = self.mean_strength * np.ones(D)
+            out -= 0.5 * float(strength.sum()) / MEAN_STRENGTH
         return out
 
     def learned(self, N: Array, S: Array) -> Self:
@@ -275,7 +276,8 @@ class NormalGammaFamily(FeatureFamily):
         if "mean_strength" in self.learns:
             far = precision * (q.mean - mean) ** 2 + 1.0 / q.strength
             far = np.where(seen, far, 0.0).sum(axis=0)
-            parts = np.stack([seen.sum(axis=0) + 1e-9, far + 1.0])
+            far = far + 1.0 / MEAN_STRENGTH
+            parts = np.stack([seen.sum(axis=0) + 1e-9, far])
             count, far = self._pooled(parts)
             changes["mean_strength"] = count / far
         if "variance" in self.learns:
