@@ -16,6 +16,8 @@ from reference import (
     mean_log_det,
 )
 
+GUESS_OF_STRENGTH = 0.01  # mean of the hyperprior of a prior mean's strength
+
 
 def _rounding(family):
     """E[(u - x)²] of each column, where u is a value that was rounded to x."""
@@ -223,7 +225,7 @@ def _wishart_hyperprior(family):
     if "mean" in family.learns:
         out += np.log(np.exp(-0.5 * family.mean @ (family.mean / family.guess)))
     if "mean_strength" in family.learns:
-        out -= D * family.mean_strength / 2.0
+        out -= D * family.mean_strength / 2.0 / GUESS_OF_STRENGTH
     return out
 
 
@@ -240,7 +242,7 @@ def _gamma_hyperprior(family):
         if "mean" in family.learns:
             out -= 0.5 * family.mean[d] ** 2 / _column(family.guess, d)
         if "mean_strength" in family.learns:
-            out -= 0.5 * _column(family.mean_strength, d)
+            out -= 0.5 * _column(family.mean_strength, d) / GUESS_OF_STRENGTH
     return out
 
 

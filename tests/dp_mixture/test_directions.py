@@ -128,12 +128,18 @@ def tables(seed, n=1000, D=40):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_groups_of_categories_and_counts_in_few_columns_are_found(seed):
+    """Where the prior is learned, a few odd rows may have a component of their own."""
     groups, codes, counts = tables(seed)
-    for likelihood, X, levels in ((Categorical(), codes, 3), (Poisson(), counts, None)):
+    for likelihood, X, levels in (
+        (Categorical(learn=False), codes, 3),
+        (Categorical(), codes, 3),
+        (Poisson(learn=False), counts, None),
+        (Poisson(), counts, None),
+    ):
         model = DPMixtureModel(family_of(likelihood, X, levels))
         job = make_job(ArrayBlocks(X, 500), None, np.random.default_rng(seed))
         fitted = fit(job, Spec(model, n_batches=1))
-        assert fitted.params.K == 2
+        assert np.sum(fitted.params.N > (5.0 if likelihood.learn else 0.0)) == 2
         assert agreement(fitted.labels == 0, groups) > 0.95
 
 

@@ -123,7 +123,9 @@ class BornComponents:
             return None
         ready = self._untried(params)
         # A prior that few components have brought about may have changed since then.
-        n_rounds = max(settings.n_rounds, 2 if params.K <= _FEW_COMPONENTS else 1)
+        learned = params.family.log_hyperprior != 0.0
+        again = learned and params.K <= _FEW_COMPONENTS
+        n_rounds = max(settings.n_rounds, 2 if again else 1)
         if not len(ready) and self._round + 1 < n_rounds:
             self._round += 1
             params = replace(params, tried=np.zeros(params.K))

@@ -21,6 +21,7 @@ from kplus.tree.cluster_tree import ClusterTree, grow_tree
 __all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
 
 _LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs below overlap too little to be joined
+_FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 
@@ -82,7 +83,7 @@ def tree_of_rows(
 def _fewest_rows(family: Family) -> float:
     """Fewer rows than that do not span the columns of a full covariance."""
     full = isinstance(family, NormalWishartFamily)
-    return family.n_columns + 1.0 if full else 2.0
+    return family.n_columns + 1.0 if full else _FEWEST_ROWS
 
 
 def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> ClusterTree:

@@ -46,9 +46,9 @@ class ClusterTree:
     >>> import numpy as np
     >>> from kplus import DPMixture
     >>> rng = np.random.default_rng(0)
-    >>> angle = rng.uniform(0, 2 * np.pi, 600)
+    >>> angle = rng.uniform(0, 2 * np.pi, 1500)
     >>> ring = 5 * np.column_stack([np.cos(angle), np.sin(angle)])
-    >>> X = np.concatenate([ring, np.zeros((200, 2))]) + rng.normal(0, 0.3, (800, 2))
+    >>> X = np.concatenate([ring, np.zeros((500, 2))]) + rng.normal(0, 0.3, (2000, 2))
     >>> tree = DPMixture(random_state=0).fit(X).cluster_tree_
     >>> tree.n_clusters
     2

@@ -66,7 +66,7 @@ def by_name(observations: "str | Likelihood") -> "Likelihood":
     --------
     >>> from kplus.observations import by_name
     >>> by_name("bernoulli")
-    Bernoulli(ones=None, zeros=None)
+    Bernoulli(ones=None, zeros=None, learn=True)
     """
     if isinstance(observations, str) and observations in NAMES:
         module = import_module(home(observations))

@@ -53,7 +53,7 @@ class Bernoulli:
     --------
     >>> from kplus.observations import Bernoulli
     >>> Bernoulli(ones=1, zeros=1)
-    Bernoulli(ones=1, zeros=1)
+    Bernoulli(ones=1, zeros=1, learn=True)
     """
 
     ones: Setting = None

@@ -58,7 +58,7 @@ class Categorical:
     --------
     >>> from kplus.observations import Categorical
     >>> Categorical(pseudo_counts=1)
-    Categorical(pseudo_counts=1)
+    Categorical(pseudo_counts=1, learn=True)
     """
 
     pseudo_counts: float | Sequence[Any] | None = None

@@ -58,7 +58,7 @@ class Multinomial:
     --------
     >>> from kplus.observations import Multinomial
     >>> Multinomial(pseudo_counts=0.1)
-    Multinomial(pseudo_counts=0.1)
+    Multinomial(pseudo_counts=0.1, learn=True)
     """
 
     pseudo_counts: Setting = None

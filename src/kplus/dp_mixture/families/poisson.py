@@ -53,7 +53,7 @@ class Poisson:
     --------
     >>> from kplus.observations import Poisson
     >>> Poisson(shape=1, rate=0.1)
-    Poisson(shape=1, rate=0.1)
+    Poisson(shape=1, rate=0.1, learn=True)
     """
 
     shape: Setting = None
