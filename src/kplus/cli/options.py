@@ -88,7 +88,7 @@ FITTED = {
     "sweeps": _whole(panel=_IBP),
     "burn_in": _whole(panel=_IBP),
     "seed": Option(int, 0, panel=_FITTING),
-    "restarts": Option(int, 1, panel=_FITTING),
+    "restarts": _whole(panel=_FITTING),
     "jobs": _whole(panel=_FITTING),
     "max_iter": _whole(panel=_FITTING),
 }

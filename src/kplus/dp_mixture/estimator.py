@@ -73,8 +73,8 @@ class DPMixture(Clusterer):
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
     n_init : int or "auto", default="auto"
-        Number of starts; the best is kept. "auto" is 5 where rows and columns are few,
-        so that a start takes milliseconds, and 1 elsewhere.
+        Number of starts; the best is kept. "auto" is 3 where rows and columns are few,
+        and 1 elsewhere.
     max_iter : int, default=300
         Largest number of passes over all rows.
     tol : float, default=1e-5
@@ -96,7 +96,7 @@ class DPMixture(Clusterer):
     Attributes
     ----------
     n_clusters_ : int
-        Number of clusters. They are numbered by falling size.
+        Number of clusters found. They are numbered by falling size.
     labels_ : ndarray of shape (n_samples,)
         Cluster of each row. That of its likeliest component.
     n_components_ : int

@@ -43,9 +43,9 @@ __all__ = [
 _PRIOR_ROWS = 20_000  # rows that a prior is resolved on
 _START_ROWS = 10_000  # rows that a start of several components is made of
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
-_STARTS = 5  # starts by default ...
+_STARTS = 3  # starts by default ...
 _FEW_ROWS = 2_000  # ... of a fit to no more rows than these,
-_FEW_NUMBERS = 500_000  # with so many numbers in all t(x)
+_FEW_NUMBERS = 100_000  # with so many numbers in all t(x)
 _SAMPLE_BATCHES = 4
 _SAMPLE_TOL = 1e-3  # tolerance of the fits to samples, in nats per row
 _BLOCK_ROWS = 4096
@@ -107,7 +107,7 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
 
 
 def n_starts(n_rows: int, n_stats: int) -> int:
-    """How many starts a fit has by default: several where they take milliseconds.
+    """How many starts a fit has by default: several where they take little time.
 
     `n_stats` is how many numbers t(x) has.
     """
