@@ -69,7 +69,7 @@ def peers(X: np.ndarray, K: int) -> dict[str, Callable[[], np.ndarray]]:
         "GaussianMixture told K": lambda: GaussianMixture(
             K, n_init=3, random_state=0
         ).fit_predict(Z),
-        "HDBSCAN": lambda: HDBSCAN(min_cluster_size=smallest).fit_predict(Z),
+        "HDBSCAN": lambda: HDBSCAN(min_cluster_size=smallest).fit_predict(X),
     }
 
 

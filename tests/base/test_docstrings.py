@@ -30,7 +30,6 @@ BUT = {
     ("DPMixture", "n_components_"),
     ("DPMixture", "max_components"),
     ("DPMixture", "n_clusters"),
-    ("DPMixture", "n_init"),
     ("IBPVariational", "max_iter"),
 }
 OTHER_DEFAULTS = {"tol"}

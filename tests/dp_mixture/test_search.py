@@ -14,7 +14,6 @@ from kplus.dp_mixture.search import (
     fit,
     log_densities,
     log_responsibilities,
-    n_starts,
     resolve,
     stream,
 )
@@ -158,12 +157,6 @@ def test_every_move_is_in_the_records():
     assert min(passes) >= 1
     assert max(passes) <= len(fitted.history)
     assert all(np.isfinite(entry.change) for entry in fitted.records)
-
-
-def test_several_starts_where_they_cost_little():
-    assert n_starts(150, 14) > 1
-    assert n_starts(5_000, 14) == 1
-    assert n_starts(1_900, 5_150) == 1
 
 
 # ------------------------------------------------------------------------- streams

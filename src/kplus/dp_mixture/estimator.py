@@ -72,9 +72,8 @@ class DPMixture(Clusterer):
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
-    n_init : int or "auto", default="auto"
-        Number of starts; the best is kept. "auto" is 3 where rows and columns are few,
-        and 1 elsewhere.
+    n_init : int, default=1
+        Number of starts; the best is kept.
     max_iter : int, default=300
         Largest number of passes over all rows.
     tol : float, default=1e-5
@@ -201,7 +200,6 @@ class DPMixture(Clusterer):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"infer"}),
         ],
-        "n_init": [AT_LEAST_ONE, StrOptions({"auto"})],
         "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "learning_delay": [Interval(Real, 0, None, closed="left")],
@@ -227,7 +225,7 @@ class DPMixture(Clusterer):
         learning_delay=10.0,
         learning_decay=0.5,
         birth_rows=5000,
-        n_init="auto",
+        n_init=1,
         max_iter=300,
         tol=1e-5,
         batch_size=None,
@@ -320,14 +318,9 @@ class DPMixture(Clusterer):
         spec = settings.make_spec(self, family, table.source)
         job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
-        n_init = self.n_init
-        if n_init == "auto":
-            searches = start is None and "birth" in spec.kinds
-            n_rows = table.source.n_rows
-            n_init = search.n_starts(n_rows, family.n_stats) if searches else 1
-        result = joining.best_fit(n_init, job, spec, start)
+        result = joining.best_fit(self.n_init, job, spec, start)
         if joining.too_few(self.n_clusters, result):
-            result = joining.exact_fit(n_init, job, spec, self.n_clusters)
+            result = joining.exact_fit(self.n_init, job, spec, self.n_clusters)
         return joining.with_tree(self.n_clusters, job, spec.model, result)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:

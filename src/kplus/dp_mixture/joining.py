@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _STARTS = 5  # of a fit whose number of components is given
+_FEW_PASSES = 2  # after which seeds have not yet lost their rows
 
 
 def check_number(n_clusters: Any, max_components: int | None) -> None:
@@ -53,9 +54,19 @@ def best_fit(
 def exact_fit(
     n_init: int, job: Job, spec: search.Spec, n_clusters: int
 ) -> search.MixtureFit:
-    """The best fit with just so many components."""
-    spec = replace(spec, n_components=int(n_clusters), kinds=())
-    return best_fit(max(n_init, _STARTS), job, spec)
+    """The best fit with just so many components.
+
+    The prior stays as it was resolved: one that is learned would make components that
+    the rows do not ask for all the same.
+    """
+    model = replace(spec.model, learns=False)
+    spec = replace(spec, model=model, n_components=int(n_clusters), kinds=())
+    result = best_fit(max(n_init, _STARTS), job, spec)
+    if len(np.unique(result.labels)) < n_clusters:  # some have lost all their rows
+        result = best_fit(
+            max(n_init, _STARTS), replace(job, max_iter=_FEW_PASSES), spec
+        )
+    return result
 
 
 def too_few(n_clusters: Any, result: search.MixtureFit) -> bool:

@@ -35,7 +35,6 @@ __all__ = [
     "fit",
     "log_densities",
     "log_responsibilities",
-    "n_starts",
     "resolve",
     "stream",
 ]
@@ -43,9 +42,6 @@ __all__ = [
 _PRIOR_ROWS = 20_000  # rows that a prior is resolved on
 _START_ROWS = 10_000  # rows that a start of several components is made of
 _LEVELS = (5_000, 20_000)  # rows of the samples that a fit with births begins on
-_STARTS = 3  # starts by default ...
-_FEW_ROWS = 2_000  # ... of a fit to no more rows than these,
-_FEW_NUMBERS = 100_000  # with so many numbers in all t(x)
 _SAMPLE_BATCHES = 4
 _SAMPLE_TOL = 1e-3  # tolerance of the fits to samples, in nats per row
 _BLOCK_ROWS = 4096
@@ -104,14 +100,6 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
     """Resolve the prior on a sample of the rows."""
     sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
     return likelihood.resolve(sample.rows, sample.weights, columns)
-
-
-def n_starts(n_rows: int, n_stats: int) -> int:
-    """How many starts a fit has by default: several where they take little time.
-
-    `n_stats` is how many numbers t(x) has.
-    """
-    return _STARTS if n_rows <= _FEW_ROWS and n_rows * n_stats <= _FEW_NUMBERS else 1
 
 
 def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
