@@ -139,6 +139,7 @@ bench-peers: .venv-peers/.peers .venv-craft-peers/.peers ## make the environment
 bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours)
 	$(BIN)/python benchmarks/dp_means.py
 	$(BIN)/python benchmarks/dp_mixture.py
+	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/craft.py
 	$(BIN)/python benchmarks/ibp.py

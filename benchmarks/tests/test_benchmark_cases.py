@@ -33,6 +33,7 @@ QUICK = {
         "synthetic curves large row_solver flips cost plain",
     ),
     "scale": (["scale"], "patches"),
+    "real_data": ([], "battery columns"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {
