@@ -171,7 +171,7 @@ def in_place(model, params):
 def test_a_stream_is_exact_on_all_that_was_seen():
     """Batches that come one by one; the bound is that of all responsibilities."""
     X = blobs(0, THREE)[np.random.default_rng(0).permutation(180)]
-    model = FLAT.model(X)
+    model = replace(FLAT.model(X), learns=False)
     spec = Spec(model, kinds=(), n_batches=3)
     start = mixture.components(model, X[:60], mixture.some_shares(60, 3))
     first = fit(job_of(X[:60]), spec, start)
@@ -187,7 +187,7 @@ def test_a_stream_is_exact_on_all_that_was_seen():
     moved = later.total.regroup(np.argsort(in_place(model, later.params)), 3)
     brute = mixture.bound(model, X, R)
     assert model.best_bound(moved) == pytest.approx(brute, rel=1e-9)
-    assert best >= model.best_bound(moved) - 1e-12 * abs(best)
+    assert best >= model.best_bound(moved)
     assert len(later.labels) == 120
 
 
