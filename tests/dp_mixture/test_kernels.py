@@ -15,9 +15,11 @@ from kplus.dp_mixture.kernels import (
 )
 from kplus.dp_mixture.kernels_gaussian import (
     fill_quadratic,
+    fill_scatter,
     gather_outer,
     gather_scores,
     invert_factors,
+    log_determinants,
     shortlist,
 )
 from kplus.dp_mixture.kernels_normal_gamma import (
@@ -349,6 +351,38 @@ def test_inverses_of_triangular_factors(K, D):
     invert_factors(L, scale, out)
     expected = scale[:, None, None] * np.swapaxes(np.linalg.inv(L), 1, 2)
     np.testing.assert_allclose(out, expected, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("D", [1, 2, 5])
+def test_the_scatter_of_posteriors(D, linear):
+    rng = np.random.default_rng(D)
+    Y, R = rng.normal(size=(20, D)), np.repeat(np.eye(3)[:2], 10, axis=0)
+    N, offset = R.sum(axis=0), D if linear else 0
+    i, j = np.triu_indices(D)
+    S = R.T @ np.hstack([Y[:, :offset], Y[:, i] * Y[:, j]])
+    m0, rounding, prior = rng.normal(size=D), rng.random(D), 2.0 * np.eye(D) + 0.5
+    out = np.full((3, D, D), np.nan)
+    fill_scatter(N, S, offset, 0.3, m0, rounding, prior, out)
+    for k in range(3):
+        expected = prior + Y.T @ (R[:, k, None] * Y) + N[k] * np.diag(rounding)
+        if linear:
+            m = (0.3 * m0 + R[:, k] @ Y) / (0.3 + N[k])
+            expected += 0.3 * np.outer(m0, m0) - (0.3 + N[k]) * np.outer(m, m)
+        np.testing.assert_allclose(out[k], expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(out[2], prior)  # an empty component
+
+
+@pytest.mark.parametrize("D", [1, 2, 9])
+def test_log_determinants(D):
+    rng = np.random.default_rng(D)
+    A = rng.normal(size=(4, D, D))
+    B = A @ np.swapaxes(A, 1, 2) + 0.1 * np.eye(D)
+    B[3] = -np.eye(D)
+    out = np.empty(4)
+    log_determinants(B, out)
+    np.testing.assert_allclose(out[:3], np.linalg.slogdet(B[:3])[1], rtol=1e-10)
+    assert np.isnan(out[3])
 
 
 def near_best(scores, log_weights, error, margin, sizes=1.0):

@@ -14,16 +14,19 @@ from cython.cimports.kplus.core.kernels_blas import (
 
 if cy.compiled:
     from cython.cimports.libc.math import INFINITY as INF
-    from cython.cimports.libc.math import isfinite, sqrt
+    from cython.cimports.libc.math import NAN, isfinite, log, sqrt
 else:
     from numpy import inf as INF
-    from numpy import isfinite, sqrt
+    from numpy import isfinite, log, sqrt
+    from numpy import nan as NAN
 
 __all__ = [
     "fill_quadratic",
+    "fill_scatter",
     "gather_outer",
     "gather_scores",
     "invert_factors",
+    "log_determinants",
     "shortlist",
 ]
 
@@ -274,3 +277,66 @@ def invert_factors(
             for i in range(D):
                 for j in range(D):
                     out[k, j, i] = scale[k] * inverse[i, j]
+
+
+def fill_scatter(
+    N: cy.const[cy.double][::1],
+    S: cy.const[cy.double][:, ::1],
+    offset: cy.Py_ssize_t,
+    strength: cy.double,
+    mean: cy.const[cy.double][::1],
+    resolution: cy.const[cy.double][::1],
+    prior: cy.const[cy.double][:, ::1],
+    out: cy.double[:, :, ::1],
+) -> None:
+    """out[k] = B0 + Σ r y yᵀ + κ0 m0 m0ᵀ - κ m mᵀ + N diag(resolution).
+
+    Memoized, supplement Eq. 18, with means if `offset` is D. Arranged so that nothing
+    is left of an empty component.
+    """
+    D = prior.shape[0]
+    at: cy.Py_ssize_t
+    with cy.nogil:
+        for k in range(N.shape[0]):
+            at = offset
+            share: cy.double = 1.0 / (strength + N[k]) if offset > 0 else 0.0
+            for i in range(D):
+                pull: cy.double = 0.0
+                rest: cy.double = 0.0
+                if offset > 0:
+                    pull = share * (S[k, i] + strength * mean[i])
+                    rest = share * strength * (S[k, i] - N[k] * mean[i])
+                for j in range(D - i):
+                    moved: cy.double = 0.0
+                    if offset > 0:
+                        moved = S[k, i + j] * pull + mean[i + j] * rest
+                    value: cy.double = prior[i, i + j] + S[k, at + j] - moved
+                    out[k, i, i + j] = value
+                    out[k, i + j, i] = value
+                out[k, i, i] += N[k] * resolution[i]
+                at += D - i
+
+
+def log_determinants(B: cy.const[cy.double][:, :, ::1], out: cy.double[::1]) -> None:
+    """out[k] = log |B_k| by Cholesky's factors; NaN where B_k is not positive."""
+    D = B.shape[1]
+    L: cy.double[:, ::1] = np.empty((D, D))
+    with cy.nogil:
+        for k in range(B.shape[0]):
+            total: cy.double = 0.0
+            for i in range(D):
+                for j in range(i):
+                    rest: cy.double = 0.0
+                    for m in range(j):
+                        rest += L[i, m] * L[j, m]
+                    L[i, j] = (B[k, i, j] - rest) * L[j, j]
+                pivot: cy.double = 0.0
+                for m in range(i):
+                    pivot += L[i, m] * L[i, m]
+                pivot = B[k, i, i] - pivot
+                if not pivot > 0.0:
+                    total = NAN
+                    break
+                total += log(pivot)
+                L[i, i] = 1.0 / sqrt(pivot)
+            out[k] = total

@@ -150,12 +150,15 @@ def pair_changes(
     """Exact change of the bound for each pair alone, in place of the first."""
     family, N, S = model.family, total.N, total.S
     a, b = pairs.T
-    joint = np.empty(len(pairs))
     size = max(1, _CHUNK // S.shape[1])
-    for start in range(0, len(pairs), size):
-        part = slice(start, start + size)
-        joint[part] = family.evidence(N[a[part]] + N[b[part]], S[a[part]] + S[b[part]])
-    single = family.evidence(N, S)
+    if len(pairs) + len(N) <= size:  # in one go
+        N2, S2 = np.concatenate([N[a] + N[b], N]), np.concatenate([S[a] + S[b], S])
+        joint, single = np.split(family.evidence(N2, S2), [len(pairs)])
+    else:
+        joint, single = np.empty(len(pairs)), family.evidence(N, S)
+        for start in range(0, len(pairs), size):
+            i, j = a[start : start + size], b[start : start + size]
+            joint[start : start + size] = family.evidence(N[i] + N[j], S[i] + S[j])
     lost = total.pairs[a * (2 * total.K - a - 1) // 2 + b - a - 1]
     sticks = merge_gains(N, concentration)[a, b]
     out: Array = joint - single[a] - single[b] - lost + sticks

@@ -4,6 +4,8 @@ q(v_k) = Beta(1 + N_k, α + N_{>k}) (Eq. 10, whose α₁ is 1). The truncation i
 empty last component has q(v) equal to its prior and changes nothing.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from scipy.special import betaln, digamma
 
@@ -87,6 +89,13 @@ def removal_gains(N: Array, concentration: float) -> Array:
 
 def best_concentration(N: Array) -> float:
     """The α that the counts and a Gamma(2, 1) prior favour most."""
+    return _best_concentration(np.ascontiguousarray(N, np.float64).tobytes())
+
+
+@lru_cache(maxsize=64)
+def _best_concentration(counts: bytes) -> float:
+    """For the bytes of N: bounds and posteriors ask for the same, one by one."""
+    N = np.frombuffer(counts)
     rest = _rest(N)
 
     def value(log_alpha: Array) -> Array:

@@ -6,6 +6,7 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `family.py`: what a mixture needs from a family, and bases for families
 - `columns.py`: default priors, scaling, settings by column, checks
 - `normal_wishart.py`: what Gaussians with full covariances share
+- `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns

@@ -19,8 +19,12 @@ from kplus.dp_mixture.families.normal_wishart import (
     NormalWishartFamily,
     WishartPrior,
     check_finite,
-    pack,
     unpack,
+)
+from kplus.dp_mixture.families.wishart_learning import (
+    RowSums,
+    WishartSettings,
+    learn_wishart,
 )
 
 __all__ = ["Gaussian", "GaussianFamily"]
@@ -134,17 +138,13 @@ class GaussianFamily(NormalWishartFamily):
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D, prior = self.n_columns, self.mean_strength
-        strength, m0, first = prior + N, self.mean * np.ones(D), S[:, :D]
-        means = (prior * m0 + first) / strength[:, None]
-        # κ m mᵀ - κ0 m0 m0ᵀ, arranged so that nothing is left of an empty component.
-        moved = first[:, :, None] * (first + prior * m0)[:, None, :]
-        rest = prior * (first - N[:, None] * m0)
-        moved += m0[:, None] * rest[:, None, :]
-        own = S[:, D:] - pack(moved) / strength[:, None]
-        B = self.scatter + unpack(own, D)
-        diagonal = np.arange(D)
-        B[:, diagonal, diagonal] += N[:, None] * self.resolution
-        return NormalWishart(strength, self.dof + N, means, B)
+        strength = prior + N
+        means = (prior * (self.mean * np.ones(D)) + S[:, :D]) / strength[:, None]
+        return NormalWishart(strength, self.dof + N, means, self._scatter(N, S))
+
+    @property
+    def _mean_part(self) -> tuple[float, Array]:
+        return self.mean_strength, self.mean * np.ones(self.n_columns)
 
     def evidence(self, N: Array, S: Array) -> Array:
         ratio = self.mean_strength / (self.mean_strength + N)
@@ -160,22 +160,15 @@ class GaussianFamily(NormalWishartFamily):
             out -= 0.5 * self.n_columns * self.mean_strength / MEAN_STRENGTH
         return out
 
-    def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
-        """m0 and then κ0 for which E_q[log p(μ_k | Λ_k)] is highest."""
-        changes: dict[str, Any] = {}
-        D, strength = self.n_columns, self.mean_strength
-        mean = self.mean * np.ones(D)
-        if "mean" in self.learns:
-            P = strength * precisions.sum(axis=0)
-            P[np.diag_indices(D)] += 1.0 / (self.guess * np.ones(D))
-            pull = strength * np.einsum("kij,kj->i", precisions, q.means)
-            changes["mean"] = mean = np.linalg.solve(P, pull)
-        if "mean_strength" in self.learns:
-            apart = q.means - mean
-            far = np.einsum("ki,kij,kj->", apart, precisions, apart)
-            far += np.sum(D / q.strength) + D / MEAN_STRENGTH
-            changes["mean_strength"] = float(len(q.means) * D / far)
-        return changes
+    def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
+        D = self.n_columns
+        means = S[:, :D] / N[:, None]
+        scatter = unpack(S[:, D:], D) - S[:, :D, None] * means[:, None, :]
+        diagonal = np.arange(D)
+        scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
+        settings = WishartSettings(self.learns, self.guess * np.ones(D), MEAN_STRENGTH)
+        prior = self.mean * np.ones(D), self.mean_strength, self.dof, self.scatter
+        return learn_wishart(RowSums(N, means, scatter), settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].

@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 EMPTY = 1e-9  # a component of lower count says nothing of the prior
-_GRID = np.geomspace(1.0, 1e5, 33)  # where a scale is looked for, from its least value
-_FINE = np.linspace(-1.0, 1.0, 9)  # steps between two points of the grid
+_GRID = np.geomspace(1.0, 1e5, 12)  # where a scale is looked for, from its least value
+_FINE = np.linspace(-0.75, 0.75, 7)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)
 _DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
@@ -82,9 +82,10 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
     The present value stays where nothing found is better.
     """
     now = np.asarray(now, dtype=np.float64)
+    shape = (-1, *(1,) * now.ndim)
     best, top = now, value(now[None])[0]
-    step = np.log(_GRID[1] / _GRID[0])
-    grid = least * np.ones(now.shape) + (_GRID - _GRID[0]).reshape(-1, *(1,) * now.ndim)
+    grid = least - 1.0 + _GRID.reshape(shape) * np.ones(now.shape)
+    step = float(np.log(_GRID[1]))
     for _ in range(3):
         worth = value(grid)
         place = np.expand_dims(np.argmax(worth, axis=0), 0)
@@ -93,9 +94,9 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
         better = reached > top
         best, top = np.where(better, found, best), np.where(better, reached, top)
         beyond = np.maximum(best - least + 1.0, 1.0)
-        around = np.exp(step * _FINE).reshape(-1, *(1,) * now.ndim)
-        grid = least - 1.0 + np.clip(beyond * around, _GRID[0], _GRID[-1])
-        step /= 4.0
+        grid = beyond * np.exp(step * _FINE).reshape(shape)
+        grid = least - 1.0 + np.clip(grid, _GRID[0], _GRID[-1])
+        step *= _FINE[1] - _FINE[0]
     return best
 
 

@@ -20,19 +20,16 @@ from kplus.dp_mixture.families.columns import (
     contiguous,
 )
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.families.learning import (
-    EMPTY,
-    resolutions,
-    rises,
-    search_scale,
-    worth,
-)
+from kplus.dp_mixture.families.learning import EMPTY, resolutions
+from kplus.dp_mixture.families.wishart_learning import factor, log_gammas
 from kplus.dp_mixture.kernels import gather_pairs
 from kplus.dp_mixture.kernels_gaussian import (
     fill_quadratic,
+    fill_scatter,
     gather_outer,
     gather_scores,
     invert_factors,
+    log_determinants,
     shortlist,
 )
 
@@ -48,10 +45,8 @@ __all__ = [
 ]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
+_LOG_PI = float(np.log(np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
-_STEPS = 3  # by which the prior is improved after a pass ...
-_COSTLY = 1e8  # ... or 1, where matrices have so many products in all
-_FLOOR = 1e-8  # share of the guess below which no variance of a prior is learned
 _ROUGH = 4.0 * float(np.finfo(np.float32).eps)
 
 
@@ -86,27 +81,14 @@ def mean_log_det(dof: Array, log_det: Array, D: int) -> Array:
 
 def _log_gamma_ratio(dof: Array, dof0: Array | float, D: int) -> Array:
     """log Γ_D(ν/2) - log Γ_D(ν0/2)."""
-    before = gammaln(_halves(np.asarray(dof0), D)).sum(-1)
-    out: Array = gammaln(_halves(dof, D)).sum(-1) - before
-    return out
+    return log_gammas(dof, D) - log_gammas(np.asarray(dof0), D)
 
 
-def _factor(B: Array) -> tuple[Array, Array]:
-    """Lower Cholesky factors of positive matrices, and log determinants.
-
-    A matrix that rounding has made indefinite gets what is missing on its diagonal.
-    """
-    try:
-        L = np.linalg.cholesky(B)
-    except np.linalg.LinAlgError:
-        values, axes = np.linalg.eigh(B)
-        floor = 2.0**-45 * values[..., -1:]
-        mended = (axes * np.maximum(values, floor)[..., None, :]) @ np.swapaxes(
-            axes, -1, -2
-        )
-        L = np.linalg.cholesky(0.5 * (mended + np.swapaxes(mended, -1, -2)))
-    diagonal = np.diagonal(L, axis1=-2, axis2=-1)
-    return L, 2.0 * np.log(diagonal).sum(-1)
+def _log_dets(B: Array) -> Array:
+    """log |B|; see `factor`, whose factors are not needed here."""
+    out = np.empty(len(B))
+    log_determinants(B, out)
+    return factor(B)[1] if np.isnan(out).any() else out
 
 
 def _precision_factors(L: Array, scale: Array | None = None) -> Array:
@@ -120,7 +102,7 @@ def _precision_factors(L: Array, scale: Array | None = None) -> Array:
 def _student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
     """Log densities of multivariate t distributions, (n, K)."""
     D = Y.shape[1]
-    L, log_det = _factor(shape)
+    L, log_det = factor(shape)
     whiten = _precision_factors(L)
     out = np.empty((len(Y), len(means)))
     for k in range(len(means)):
@@ -313,12 +295,13 @@ class NormalWishartFamily:
 
     @cached_property
     def _log_det0(self) -> float:
-        return float(_factor(self.scatter)[1])
+        """log |B0|, in the way of `evidence`: an empty component has exactly 0."""
+        return float(_log_dets(np.ascontiguousarray(self.scatter)[None])[0])
 
     @cached_property
     def _prior_whiten(self) -> Array:
         """Turns distances into those under the prior's E[Σ], up to a factor."""
-        return _precision_factors(_factor(self.scatter)[0])
+        return _precision_factors(factor(self.scatter)[0])
 
     def check(self, X: Array) -> None:
         check_finite(X, self.scaling)
@@ -373,6 +356,21 @@ class NormalWishartFamily:
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         raise NotImplementedError
 
+    @property
+    def _mean_part(self) -> tuple[float, Array]:
+        """κ0 and m0."""
+        raise NotImplementedError
+
+    def _scatter(self, N: Array, S: Array) -> Array:
+        """B of the posteriors (Eq. 18 of the supplement)."""
+        D = self.n_columns
+        out = np.empty((len(N), D, D))
+        N, S = (np.ascontiguousarray(a, np.float64) for a in (N, S))
+        resolution = self.resolution * np.ones(D)
+        prior = np.ascontiguousarray(self.scatter)
+        fill_scatter(N, S, self._offset, *self._mean_part, resolution, prior, out)
+        return out
+
     # ------------------------------------------------------------------ prior
 
     @cached_property
@@ -397,121 +395,26 @@ class NormalWishartFamily:
         some = N > EMPTY
         if not self.learns or not some.any():
             return self
-        family, N, S = self, N[some], S[some]
-        value = before = worth(self, N, S)
-        few = len(N) * self.n_columns**3 < _COSTLY
-        for _ in range(_STEPS if few else 1):
-            family, value = family._step(N, S, value)
-        family = family._with_best_dof(N, S)
-        return family if rises(worth(family, N, S), before) else self
+        changes = self._learned(N[some], S[some])
+        return self if changes is None else replace(self, **changes)  # type: ignore[type-var]
 
-    def _step(self, N: Array, S: Array, value: float) -> tuple[Self, float]:
-        """A prior that suits q(φ) better, and what it is worth; `value` is this one's.
-
-        A natural gradient of the covariance where that raises the bound, else a step of
-        expectation maximisation, which always does but is slow where ν0 exceeds N_k.
-        """
-        q = self._posterior(N, S)
-        whiten = _precision_factors(_factor(q.scatter)[0], np.sqrt(q.dof))
-        precisions: Array = whiten @ np.swapaxes(whiten, -1, -2)
-        family = replace(self, **self._best_mean(q, precisions))  # type: ignore[type-var]
-        if "covariance" in self.learns:
-            total = precisions.sum(axis=0)
-            bold = replace(family, scatter=self._natural_step(total, N))  # type: ignore[type-var]
-            reached = worth(bold, N, S)
-            if rises(reached, value):
-                return bold, reached
-            best = self._best_scatter(total, len(N))
-            family = replace(family, scatter=best)  # type: ignore[type-var]
-        return family, worth(family, N, S)
-
-    def _best_mean(self, q: NormalWishart, precisions: Array) -> dict[str, Any]:
-        """What the prior of means becomes; none where they are known."""
-        return {}
-
-    def _natural_step(self, precisions: Array, N: Array) -> Array:
-        """B0 = ν0 V, with V moved by its gradient over its Fisher information.
-
-        In units of V the gradient is K ν0 + h - ν0 Σ E[Λ_k] - h C⁻¹, and the rows of a
-        component are worth 1/(1/ν0 + 1/N_k); h and C are weight and guess of the
-        hyperprior.
-        """
-        D, weight = self.n_columns, self.n_columns + 2.0
-        pull = self.dof * precisions
-        pull[np.diag_indices(D)] += weight / (self.guess * np.ones(D))
-        L = _factor(self.scatter / self.dof)[0]
-        values, axes = np.linalg.eigh(L.T @ pull @ L)
-        worth = weight + np.sum(self.dof * N / (self.dof + N))
-        steps = np.exp(
-            np.clip((len(N) * self.dof + weight - values) / worth, -3.0, 3.0)
-        )
-        return self._above_floor((L @ (axes * steps)) @ (L @ axes).T)
-
-    def _best_scatter(self, precisions: Array, K: int) -> Array:
-        """B0 = ν0 V for which E_q[log p(Λ_1, ..., Λ_K, V)] is highest, given ν0.
-
-        V is (K ν0 + h) (ν0 Σ E[Λ_k] + h C⁻¹)⁻¹, with weight h and guess C.
-        """
-        D, weight = self.n_columns, self.n_columns + 2.0
-        P = self.dof * precisions
-        P[np.diag_indices(D)] += weight / (self.guess * np.ones(D))
-        return self._above_floor((K * self.dof + weight) * np.linalg.inv(P))
-
-    def _above_floor(self, V: Array) -> Array:
-        """ν0 V with no variance below a small share of the guess.
-
-        Where V is the best of all matrices, this is the best of such: it has the same
-        eigenvectors, in units of the least.
-        """
-        unit = np.sqrt(_FLOOR * self.guess * np.ones(self.n_columns))
-        values, axes = np.linalg.eigh(0.5 * (V + V.T) / (unit[:, None] * unit))
-        if values[0] < 1.0:
-            V = (axes * np.maximum(values, 1.0)) @ axes.T * unit[:, None] * unit
-        out: Array = 0.5 * self.dof * (V + V.T)
-        return out
-
-    def _with_best_dof(self, N: Array, S: Array) -> Self:
-        """The ν0 with the highest evidence where B0 stays in proportion to it.
-
-        With eigenvalues t of the components' own scatter in units of B0 at scale 1,
-        log |B_k| = log |B0| + Σ log (f + t), whatever the scale f is.
-        """
-        if "dof" not in self.learns:
-            return self
-        D, less = self.n_columns, 0.0 if "covariance" in self.learns else 1.0
-        less *= D + 1.0  # E[Σ] that is given stays: B0 = (ν0 - D - 1) E[Σ]
-        whiten = self._prior_whiten * np.sqrt(self.dof - less)
-        own = self._posterior(N, S).scatter - self.scatter
-        t = np.maximum(np.linalg.eigvalsh(whiten.T @ own @ whiten), 0.0)
-
-        def value(dof: Array) -> Array:
-            f = dof - less
-            out = _log_gamma_ratio(dof[:, None] + N, dof[:, None], D)
-            out += 0.5 * D * (dof * np.log(f))[:, None]
-            logs = np.log(f[:, None, None] + t).sum(axis=-1)
-            out -= 0.5 * (dof[:, None] + N) * logs
-            worth: Array = out.sum(axis=1) - 2.0 * np.log(dof)
-            return worth
-
-        dof = float(search_scale(value, D + 2.0, np.array(self.dof)))
-        ratio = (dof - less) / (self.dof - less)
-        return replace(self, dof=dof, scatter=self.scatter * ratio)  # type: ignore[type-var]
+    def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
+        """What becomes of the parameters; None if the bound stays."""
+        raise NotImplementedError
 
     # --------------------------------------------------------------- evidence
 
     def evidence(self, N: Array, S: Array) -> Array:
         """Of the matrices alone; to be added to where means are unknown, too."""
-        D, q = self.n_columns, self._posterior(N, S)
-        out: Array = (
-            -0.5 * D * np.log(np.pi) * N
-            + _log_gamma_ratio(q.dof, self.dof, D)
-            + 0.5 * (self.dof * self._log_det0 - q.dof * _factor(q.scatter)[1])
-        )
+        D, dof = self.n_columns, self.dof + N
+        log_dets = _log_dets(self._scatter(N, S))
+        out: Array = _log_gamma_ratio(dof, self.dof, D) - 0.5 * D * _LOG_PI * N
+        out += 0.5 * (self.dof * self._log_det0 - dof * log_dets)
         return out
 
     def expect(self, N: Array, S: Array) -> Quadratic:
         D, q = self.n_columns, self._posterior(N, S)
-        L, log_det = _factor(q.scatter)
+        L, log_det = factor(q.scatter)
         whiten = _precision_factors(L, np.sqrt(q.dof))
         rounding = np.einsum("kij,kij->ki", whiten, whiten) @ (
             self.resolution * np.ones(D)
@@ -533,7 +436,7 @@ class NormalWishartFamily:
         That is a Gaussian divided by the root of a χ² over its degrees of freedom.
         """
         q = self._posterior(N, S)
-        L, _ = _factor(q.shape)
+        L, _ = factor(q.shape)
         parts = []
         for k, count in enumerate(counts):
             normal = rng.standard_normal((count, self.n_columns)) @ L[k].T
@@ -547,7 +450,7 @@ class NormalWishartFamily:
         return {
             "means_": self.scaling.inverse_transform(q.means),
             "covariances_": covariances,
-            "precisions_cholesky_": _precision_factors(_factor(covariances)[0]),
+            "precisions_cholesky_": _precision_factors(factor(covariances)[0]),
         }
 
 

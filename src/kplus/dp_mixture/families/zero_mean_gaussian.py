@@ -19,6 +19,11 @@ from kplus.dp_mixture.families.normal_wishart import (
     check_finite,
     unpack,
 )
+from kplus.dp_mixture.families.wishart_learning import (
+    RowSums,
+    WishartSettings,
+    learn_wishart,
+)
 
 __all__ = ["ZeroMeanGaussian", "ZeroMeanGaussianFamily"]
 
@@ -99,10 +104,21 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         """ν and B as in Eq. 18 of the supplement."""
         sure, means = np.full(len(N), np.inf), np.zeros((len(N), self.n_columns))
-        B = self.scatter + unpack(S, self.n_columns)
-        diagonal = np.arange(self.n_columns)
-        B[:, diagonal, diagonal] += N[:, None] * self.resolution
-        return NormalWishart(sure, self.dof + N, means, B)
+        return NormalWishart(sure, self.dof + N, means, self._scatter(N, S))
+
+    @property
+    def _mean_part(self) -> tuple[float, Array]:
+        return np.inf, np.zeros(self.n_columns)
+
+    def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
+        D = self.n_columns
+        scatter = unpack(S, D)
+        diagonal = np.arange(D)
+        scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
+        settings = WishartSettings(self.learns, self.guess * np.ones(D), 1.0)
+        prior = np.zeros(D), np.inf, self.dof, self.scatter
+        sums = RowSums(N, np.zeros((len(N), D)), scatter)
+        return learn_wishart(sums, settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """1 - cos² of the angle to the seed under the prior's E[Σ]; sizes count not."""
