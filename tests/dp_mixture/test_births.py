@@ -9,7 +9,8 @@ import mixture_reference as mixture
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import birth
-from kplus.dp_mixture.birth import BirthSettings, BornComponents, create, seeded
+from kplus.dp_mixture.birth import BirthSettings, BornComponents
+from kplus.dp_mixture.fresh import create, seeded
 from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from kplus.dp_mixture.params import Collected
 from mixture_reference import (

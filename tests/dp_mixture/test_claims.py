@@ -11,7 +11,7 @@ from kplus.core import loop
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_edge_patches
-from kplus.dp_mixture import birth
+from kplus.dp_mixture import birth, fresh, refit
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MergeComponents, MoveRecords
@@ -163,10 +163,11 @@ def test_MO_9_merges_undo_useless_births(monkeypatch):
 
     def needless(model, X, weights, rows_each, *_):
         rng = np.random.default_rng(len(born))
-        born.append(birth.seeded(model, X, weights * rows_each, 4, rng))
+        born.append(fresh.seeded(model, X, weights * rows_each, 4, rng))
         return born[-1]
 
     monkeypatch.setattr(birth, "create", needless)
+    monkeypatch.setattr(refit, "_MOST_ROWS", 10)  # few rows are split by refits
     after = fit(job_of(X, 1), Spec(model, n_batches=6), before.params)
     assert len(born) >= 3
     assert after.params.K == 3

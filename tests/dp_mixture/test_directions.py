@@ -6,7 +6,6 @@ import pytest
 import mixture_reference as mixture
 from jobs import make_job
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_mixture.birth import create
 from kplus.dp_mixture.directions import (
     as_numbers,
     directional_splits,
@@ -17,6 +16,7 @@ from kplus.dp_mixture.families.categorical import Categorical
 from kplus.dp_mixture.families.diag_gaussian import DiagGaussian
 from kplus.dp_mixture.families.gaussian import Gaussian
 from kplus.dp_mixture.families.poisson import Poisson
+from kplus.dp_mixture.fresh import create
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.search import Spec, fit
 from mixture_reference import CASES

@@ -53,7 +53,8 @@ def test_the_gain_of_a_refit_is_that_of_the_bound(name, weighted, monkeypatch):
     region = move._region(model, params)
     old = np.array([3, 1, 4])
     local = refit._Local(region, old)
-    stats, R = local.step(region.N[old], region.S[old])
+    N, S = region.N[old], region.S[old]
+    stats, R = local.step(local.model, N, S)
     before = region.R.copy()
     after = before.copy()
     shares = before[:, old].sum(axis=1, keepdims=True)
@@ -66,12 +67,10 @@ def test_the_gain_of_a_refit_is_that_of_the_bound(name, weighted, monkeypatch):
     inside = before[:, old] / np.maximum(shares, 1e-300)
     logs = np.log(np.maximum(inside, 1e-300))
     own.entropy = -np.sum((w[:, None] * shares) * inside * logs, axis=0)
-    gain = local.bound(stats) - local.bound(own)
     # each with the prior that is learned from all components as they are then
-    new, last = (
-        replace(model, family=local.model.learning(part.N, part.S).family)
-        for part in (stats, own)
-    )
+    fitting, fitted = (local.model.learning(at.N, at.S) for at in (stats, own))
+    gain = local.bound(fitting, stats) - local.bound(fitted, own)
+    new, last = (replace(model, family=at.family) for at in (fitting, fitted))
     brute = mixture.bound(new, X, after[:, again], w)
     brute -= mixture.bound(last, X, before[:, order], w)
     assert gain == pytest.approx(brute, abs=1e-6)
@@ -115,13 +114,50 @@ def test_trials_never_lower_the_bound(n_batches, seed):
     assert falls.min() >= -1e-6 * abs(result.history[-1])
 
 
-def test_nothing_is_refitted_before_convergence_nor_twice():
+def test_nothing_is_refitted_before_convergence_nor_twice(monkeypatch):
+    """As it is with rows of which a sample is refitted."""
+    monkeypatch.setattr(RefitComponents, "has_all_rows", lambda *_: False)
     X, R = extra_component()
     model, move = FLAT.model(X), refits(X)
     params = mixture.components(model, X, R)
     assert propose(move, model, X, params, converged=False)[1] is None
     assert propose(move, model, X, params)[1] is not None
     assert propose(move, model, X, params)[1] is None
+
+
+def test_few_rows_are_refitted_at_once_and_shattered_at_last():
+    X, R = extra_component()
+    model, move = FLAT.model(X), refits(X)
+    params = mixture.components(model, X, R)
+    _, first = propose(move, model, X, params, converged=False)
+    assert {kind for kind, _ in first.note[1]} == {"delete"}
+    propose(move, model, X, params)
+    _, third = propose(move, model, X, params)
+    assert {kind for kind, _ in third.note[1]} == {"refit"}
+    assert propose(move, model, X, params)[1] is None  # the bound has not risen
+
+
+def test_pieces_join_where_no_split_or_delete_alone_pays():
+    """One component holds two groups, two others share the third."""
+    X = blobs(0, THREE)
+    labels = np.repeat([0, 0, 1], 60)
+    labels[120:] = 1 + (X[120:, 1] > 0.0)
+    model = FLAT.model(X)
+    params = mixture.components(model, X, labelled(labels))
+    move = refits(X)
+    region = move._region(model, params)
+    found = [move._shattered(region, k) for k in range(3) for _ in range(4)]
+    best = max((each for each in found if each), key=lambda each: each.gain)
+    assert best.gain > 10.0
+    np.testing.assert_allclose(np.sort(best.stats.N), 60.0, atol=2.0)
+
+
+def test_components_of_one_size_are_known_by_their_place():
+    N, S = np.array([50.0, 50.0, 50.1]), np.array([[1.0, 2.0], [9.0, 1.0], [1.0, 2.0]])
+    marks = refit._marks(N, S)
+    known = refit._known(marks, marks[:1].tolist())
+    assert known.tolist() == [True, False, True]
+    assert not refit._known(marks, []).any()
 
 
 def test_only_what_the_user_allows_is_tried():
@@ -134,6 +170,8 @@ def test_only_what_the_user_allows_is_tried():
     found = propose(refits(X, ("birth",)), model, X, params)[1]
     assert found.K == 3
     capped = refits(X, ("birth",), max_components=2)
+    assert propose(capped, model, X, params)[1].K == 2
+    capped = refits(X, ("birth",), max_components=1)
     assert propose(capped, model, X, params)[1] is None
 
 

@@ -7,9 +7,10 @@
 - `model.py`: a pass over rows, the posterior given sums, the bound
 - `sticks.py`: the stick-breaking weights
 - `birth.py`: new components from a fresh fit to the rows of one
+- `fresh.py`: fresh fits of rows in memory, from seeds, splits, pieces of groups
 - `directions.py`: splits of rows along columns and other axes, where births may start
 - `moves.py`: merges, deletes, the final order; a record of all proposals
-- `refit.py`: deletes, splits and fresh fits of neighbours, judged by refits
+- `refit.py`: splits, deletes and joins anew of neighbours, judged by refits
 - `joining.py`, `clusters.py`, `axes.py`: from components to clusters
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
@@ -27,4 +28,6 @@ Things that are so for a reason:
 - Births are fitted to rows that stand for many and pay Akaike's price for the noise
   that this fits; without the first a wide prior hides small components, without the
   second every component splits.
+- Up to 10,000 rows are all in memory, where refits price every change exactly; so
+  these take the place of births, and need not wait for passes to converge.
 """

@@ -5,19 +5,16 @@ rows were freed. A refit lets them, for a few iterations on the rows concerned. 
 these are all rows that the components hold, the change of the bound is exact.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.job import draw
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
-from kplus.dp_mixture.birth import (
-    BirthSettings,
-    beside,
-    create,
-    sampling_overfit,
-)
+from kplus.dp_mixture.birth import BirthSettings, beside
+from kplus.dp_mixture.fresh import create, sampling_overfit, shattered
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords
 from kplus.dp_mixture.params import Components, MixtureStats
@@ -27,17 +24,24 @@ __all__ = ["RefitComponents"]
 
 _MOST_ROWS = 10_000  # rows that refits are made on
 _SHARE = 1e-3  # rows take part of which the components have so much
-_MOST_TRIALS = 40  # refits of each kind after a convergence
+_MOST_TRIALS = 40  # refits of each kind on a sample, after a convergence
+_FEW_COMPONENTS = 3
 _N_NEIGHBOURS = 4  # components that take part in a delete
+_N_SHATTERED = (2, 2, 5)  # neighbours that are cut in pieces with a component
+_N_PIECES = 4  # of each
+_IN_VAIN = 3  # tries of each component without a gain after which no more are made
+_FEWEST_SHAKES = 15  # tries without a gain at least
 _N_ITER = 10
+_LEARN_EVERY = 3  # iterations of a refit after which it learns its prior
 _HOPELESS = 15  # a refit ends when so many steps like the last would not be enough
-_SAME = 1e-3  # counts this close belong to the component that was tried before
-_MIN_GAIN = 1e-6  # nats per row by which the bound must rise
+_SAME = 1e-2  # marks this close belong to the component that was tried before
+_MIN_GAIN = 1e-3  # nats per row concerned by which the bound must rise
 _FEWEST = 30.0  # rows of a sample that a component must have to be refitted
 _PATIENCE = 3
+_SLOW = 1e-3  # nats per row; where a pass gains less, few rows are refitted already
+_WORTH = 1e-2  # nats per row by which shattering must have raised the bound to go on
 _FAR = 1.5  # nats by row and column that rows of a component lose if nobody is near
 _FARTHEST = 20.0  # nats by row; passes do not tell more than about 27 apart
-_SMALL = 500.0  # births lose splits of small components, so that these are tried again
 
 
 @dataclass
@@ -95,9 +99,10 @@ class _Local:
         self.model = beside(region.model, self.others, np.delete(region.S, old, axis=0))
         self.mass = float(self.weights.sum())
 
-    def step(self, N: Array, S: Array) -> tuple[MixtureStats, Array]:
+    def step(
+        self, model: DPMixtureModel, N: Array, S: Array
+    ) -> tuple[MixtureStats, Array]:
         """Share the rows out to components of these sums; (rows, K) shares as well."""
-        model = self.model.learning(N, S)
         params = model.posterior(N, S, self.mass)
         params = replace(params, log_weights=self.region.log_weights(self.others, N))
         stats, support, r = model.share_out(params, self.X, self.weights)
@@ -106,9 +111,9 @@ class _Local:
         R[np.repeat(np.arange(len(self.X)), counts), support.components] = r
         return stats, R
 
-    def bound(self, stats: MixtureStats) -> float:
+    def bound(self, model: DPMixtureModel, stats: MixtureStats) -> float:
         """The bound of components beside the others, but for a constant."""
-        model, region = self.model.learning(stats.N, stats.S), self.region
+        region = self.region
         every = np.sort(np.concatenate([stats.N, self.others]))[::-1]
         sticks = stick_evidence(every, region.concentration)
         parts = model.family.evidence(stats.N, stats.S).sum()
@@ -119,19 +124,23 @@ class _Local:
         return float(parts + sticks + stats.entropy.sum() - lost)
 
     def before(self) -> float:
-        region = self.region
-        stats, _ = self.step(region.N[self.old], region.S[self.old])
-        return self.bound(stats)
+        """The bound of the components as they are, after a step."""
+        stats, _ = self.step(
+            self.model, self.region.N[self.old], self.region.S[self.old]
+        )
+        return self.bound(self.model.learning(stats.N, stats.S), stats)
 
     def refitted(self, N: Array, S: Array) -> _Refit | None:
         """Iterate from these sums; None if the bound does not rise."""
-        region = self.region
+        region, model = self.region, self.model.learning(N, S)
         before, previous = self.before(), -np.inf
-        enough = before + _MIN_GAIN * region.weights.sum()
-        for _ in range(_N_ITER):
-            stats, R = self.step(N, S)
+        enough = before + _MIN_GAIN * self.mass
+        for iteration in range(_N_ITER):
+            stats, R = self.step(model, N, S)
+            if iteration % _LEARN_EVERY == 0:
+                model = self.model.learning(stats.N, stats.S)
             filled = 1e-6 * self.mass < stats.N
-            bound = self.bound(stats)
+            bound = self.bound(model, stats)
             short, rise = enough - bound, bound - previous
             N, S = stats.N[filled], stats.S[filled]
             if rise <= 1e-5 * self.mass or short > _HOPELESS * rise:
@@ -157,11 +166,14 @@ def _applied(region: _Region, refit: _Refit) -> None:
 
 @dataclass
 class RefitComponents:
-    """After convergence, deletes, splits and fresh fits of pairs, with others refitted.
+    """After convergence, splits, deletes and joins anew, with neighbours refitted.
 
     All rows if they are few, else a sample, on which the gain is lessened by the
     overfit. What raises the bound there is adopted on trial: the next pass over all
     rows gives the exact bound, and the loop undoes what lowered it.
+
+    Where all rows take part, components are split first, as long as this pays, then
+    deleted, and at last shattered: see `fresh.shattered`.
     """
 
     source: Blocks
@@ -170,27 +182,48 @@ class RefitComponents:
     records: MoveRecords
     settings: BirthSettings
     kinds: tuple[str, ...]
-    state: tuple[list[float], int] = field(default_factory=lambda: ([], 0))
+    # marks of what was tried, trials that failed, bounds: at the last shattering, now
+    state: tuple[list[list[float]], int, float, float] = field(
+        default_factory=lambda: ([], 0, -np.inf, -np.inf)
+    )
+
+    @classmethod
+    def has_all_rows(cls, source: Blocks) -> bool:
+        """Whether refits are made on all rows, so that they are exact."""
+        return source.n_rows <= _MOST_ROWS
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
     ) -> Proposal | None:
-        known, n_failed = self.state
+        known, n_failed, shaken, last = self.state
         model, total, updated = at.model.at(at.updated), at.total, at.updated
-        if not at.converged or n_failed >= _PATIENCE:
+        bound = model.best_bound(total)
+        self.state = known, n_failed, shaken, bound
+        # One component makes a prior of its own, under which nothing splits it: few
+        # rows are split before it is learned, and again when it is.
+        first = np.isneginf(last)
+        slow = first or bound - last < _SLOW * total.mass
+        slow = slow and self.has_all_rows(self.source)
+        if n_failed >= _PATIENCE or not (at.converged or slow):
             return None
         if np.any(total.seen < updated.N * (1.0 - 1e-9)):
             return None  # rows seen earlier, in a stream, cannot be refitted
-        counts = np.array(known)[:, None]
-        fresh = ~np.any(np.abs(updated.N - counts) <= _SAME * counts, axis=0)
-        if not fresh.any():
+        marks = _marks(updated.N, updated.S)
+        fresh = ~_known(marks, known)
+        worth = self._shakes() and not first and bound > shaken + _WORTH * total.mass
+        if not fresh.any() and not worth:
             return None
-        self.state = ([*known, *updated.N[fresh].tolist()], n_failed)
-        region = self._region(model, updated)
-        done = list(self._refits(region, at, np.flatnonzero(fresh)))
-        if not done:
-            return None
-        return _proposal(model, total, updated, region, done)
+        known = known if first else [*known, *marks[fresh].tolist()]
+        region, price = self._region(model, updated), _removal_prices(at)
+        columns = model.family.n_columns + 1
+        far = -price > min(_FAR * columns, _FARTHEST) * updated.N
+        targets = np.argsort(-price, kind="stable")
+        most = None if region.rows_each == 1.0 else _MOST_TRIALS
+        done = self._refits(region, targets[fresh[targets]][:most], far)
+        if not done and worth:
+            shaken, done = bound, list(self._shaken(region, far))
+        self.state = known, n_failed, shaken, bound
+        return _proposal(model, total, updated, region, done) if done else None
 
     def on_outcome(
         self, note: tuple[int, tuple[tuple[str, int], ...]], change: float, kept: bool
@@ -198,8 +231,11 @@ class RefitComponents:
         iteration, done = note
         for kind, target in done:
             self.records.note(iteration, kind, (target,), kept, -change)
-        known, n_failed = self.state
-        self.state = (known, 0 if kept else n_failed + 1)
+        known, n_failed, shaken, last = self.state
+        self.state = known, 0 if kept else n_failed + 1, shaken, last
+
+    def _shakes(self) -> bool:
+        return self.has_all_rows(self.source) and {"birth", "merge"} <= set(self.kinds)
 
     def _region(self, model: DPMixtureModel, params: Components) -> _Region:
         """Rows with their shares in all components."""
@@ -218,36 +254,52 @@ class RefitComponents:
         )  # fmt: skip
 
     def _refits(
+        self, region: _Region, targets: IntArray, far: NDArray[np.bool_]
+    ) -> list[tuple[str, int]]:
+        """Split or delete where it raises the bound; what was done."""
+        done: list[tuple[str, int]] = []
+        if "birth" in self.kinds and region.rows_each == 1.0:
+            done = list(self._each(region, "birth", self._split, targets))
+        if "delete" in self.kinds and not done:
+            close = targets[~far[targets]]
+            done = list(self._each(region, "delete", self._deleted, close))
+        return done
+
+    def _each(
         self,
         region: _Region,
-        at: Position[DPMixtureModel, Components, MixtureStats],
+        kind: str,
+        attempt: Callable[[_Region, int], "_Refit | None"],
         targets: IntArray,
     ) -> Iterator[tuple[str, int]]:
-        """Refit where it raises the bound; yield what was done."""
-        price = _removal_prices(at)
-        targets = targets[np.argsort(-price[targets], kind="stable")][:_MOST_TRIALS]
-        columns = at.model.family.n_columns + 1
-        far = -price > min(_FAR * columns, _FARTHEST) * at.updated.N
-        attempts = []
-        if "delete" in self.kinds:
-            attempts.append(("delete", self._deleted))
-        if "birth" in self.kinds:
-            attempts.append(("birth", self._split))
-            if "merge" in self.kinds:
-                attempts.append(("refit", self._pair))
-        for kind, attempt in attempts:
-            if kind != "delete" and region.rows_each > 1.0:
-                break
-            for target in targets:
-                place = np.flatnonzero(region.origin == target)
-                if not len(place) or region.N[place[0]] < self._fewest(region):
-                    continue
-                if far[target] if kind != "birth" else at.updated.N[target] > _SMALL:
-                    continue
-                refit = attempt(region, int(place[0]))
-                if refit is not None:
-                    _applied(region, refit)
-                    yield kind, int(target)
+        """Try each target once, unless it has changed meanwhile."""
+        for target in map(int, targets):
+            place = np.flatnonzero(region.origin == target)
+            if not len(place) or region.N[place[0]] < self._fewest(region):
+                continue
+            refit = attempt(region, int(place[0]))
+            if refit is not None:
+                _applied(region, refit)
+                yield kind, target
+
+    def _shaken(
+        self, region: _Region, far: NDArray[np.bool_]
+    ) -> Iterator[tuple[str, int]]:
+        """Shatter components here and there until it has not paid for long.
+
+        Not where at most one has anybody near: pieces would join as they were.
+        """
+        n_close = int(np.count_nonzero(~far))
+        vain = max(_IN_VAIN * n_close, _FEWEST_SHAKES) if n_close > 1 else 0
+        n_failed = n_tries = 0
+        while n_failed < vain and n_tries < 2 * vain:
+            k = int(self.rng.integers(region.K))
+            origin, refit = int(region.origin[k]), self._shattered(region, k)
+            n_failed, n_tries = n_failed + 1, n_tries + 1
+            if refit is not None:
+                _applied(region, refit)
+                n_failed = 0
+                yield "refit", max(origin, 0)
 
     def _fewest(self, region: _Region) -> float:
         return 0.0 if region.rows_each == 1.0 else _FEWEST * region.rows_each
@@ -261,25 +313,45 @@ class RefitComponents:
         return local.refitted(region.N[near], region.S[near])
 
     def _split(self, region: _Region, k: int) -> _Refit | None:
-        return self._afresh(region, np.array([k]))
+        """Fit the rows of a component afresh.
 
-    def _pair(self, region: _Region, k: int) -> _Refit | None:
-        if region.K < 2:
-            return None
-        return self._afresh(region, np.append(_neighbours(region, k)[:1], k))
+        Few components leave the prior wide, so that many small ones do not pay: these
+        are tried with ever fewer seeds, too.
+        """
+        n_new = self.settings.n_new
+        few = region.K <= _FEW_COMPONENTS
+        for n in (n_new, n_new // 2, n_new // 4, 2) if few else (n_new,):
+            refit = self._afresh(region, k, max(2, n))
+            if refit is not None:
+                return refit
+        return None
 
-    def _afresh(self, region: _Region, old: IntArray) -> _Refit | None:
-        """Fit the rows of components afresh."""
-        local = _Local(region, old)
+    def _afresh(self, region: _Region, k: int, n_new: int) -> _Refit | None:
+        local = _Local(region, np.array([k]))
         if len(local.rows) < 2:
             return None
-        n_free = self.settings.max_components - region.K + len(old)
-        n_new, n_iter = self.settings.n_new, self.settings.n_iter
-        weights = local.weights / region.rows_each
+        weights, rows_each = local.weights / region.rows_each, region.rows_each
         stats = create(
-            local.model, local.X, weights, region.rows_each, n_new, n_iter, self.rng
-        )
-        if n_free < stats.K or stats.K == 1 == len(old):
+            local.model, local.X, weights, rows_each, n_new, self.settings.n_iter,
+            self.rng,
+        )  # fmt: skip
+        if self.settings.max_components - region.K + 1 < stats.K or stats.K == 1:
+            return None
+        return local.refitted(stats.N, stats.S)
+
+    def _shattered(self, region: _Region, k: int) -> _Refit | None:
+        """Cut a component and its neighbours in pieces, and let these join anew."""
+        if region.K < 2:
+            return None
+        n = int(self.rng.choice(_N_SHATTERED))
+        old = np.append(_neighbours(region, k)[:n], k)
+        local = _Local(region, old)
+        labels = region.R[np.ix_(local.rows, old)].argmax(axis=1)
+        stats = shattered(
+            local.model, local.X, local.weights, labels, _N_PIECES,
+            self.settings.n_iter, self.rng,
+        )  # fmt: skip
+        if self.settings.max_components - region.K + len(old) < stats.K:
             return None
         return local.refitted(stats.N, stats.S)
 
@@ -293,6 +365,24 @@ def _removal_prices(
     own = updated.expected.total(N, S) - family.evidence(N, S)
     gains = removal_gains(N, updated.concentration)
     out: Array = own + gains - at.total.removal_cost
+    return out
+
+
+def _marks(N: Array, S: Array) -> Array:
+    """By which components are known again: log count, and two products of E[t(x)]."""
+    means = S / np.maximum(N, 1e-12)[:, None]
+    means /= np.maximum(np.linalg.norm(means, axis=1), 1e-300)[:, None]
+    angles = np.arange(1, S.shape[1] + 1)
+    logs = np.log(np.maximum(N, 1e-300))
+    return np.column_stack([logs, means @ np.cos(angles), means @ np.sin(angles)])
+
+
+def _known(marks: Array, known: list[list[float]]) -> NDArray[np.bool_]:
+    """Which components were tried at about their present sums."""
+    if not known:
+        return np.zeros(len(marks), np.bool_)
+    apart = np.abs(marks[:, None, :] - np.array(known)).max(axis=2)
+    out: NDArray[np.bool_] = apart.min(axis=1) <= _SAME
     return out
 
 

@@ -12,8 +12,9 @@ from kplus.core.reading import n_blocks, read_blocks
 from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.data.blocks import ArrayBlocks
-from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
+from kplus.dp_mixture.birth import BirthSettings, BornComponents
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
+from kplus.dp_mixture.fresh import seeded
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import (
     DeleteComponent,
@@ -167,14 +168,17 @@ def _run(
     moves: list[Move] = []
     if "merge" in spec.kinds:
         moves.append(MergeComponents(records))
-    if "birth" in spec.kinds:
+    # Few rows are split by refits, which are exact.
+    refits = finish is not None and bool(spec.kinds)
+    few = refits and earlier is None and RefitComponents.has_all_rows(job.source)
+    if "birth" in spec.kinds and not few:
         born = BornComponents(job.source, job.weights, job.rng, records, spec.births)
         moves.append(born)
         planned = born.planned(start)
         start = start if planned is None else planned.params
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
-    if finish is not None and spec.kinds:
+    if refits:
         refit = RefitComponents(
             job.source, job.weights, job.rng, records, spec.births, spec.kinds
         )
