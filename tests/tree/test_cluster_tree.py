@@ -10,8 +10,8 @@ FLAT, VALLEY = np.full(N_BINS, 20.0), np.full(N_BINS, 20.0)
 VALLEY[8:16] = 0.0
 
 
-def made(sizes, leaks, valleys=()):
-    """Components with rows that leak from one to another."""
+def made(sizes, leaks, valleys=(), levels=None):
+    """Components with rows that leak from one to another, equally dense by default."""
     K, pairs = len(sizes), np.array(sorted(leaks), int).reshape(-1, 2)
     overlap = np.zeros((K, K))
     for (a, b), leak in leaks.items():
@@ -23,7 +23,8 @@ def made(sizes, leaks, valleys=()):
     counts = [VALLEY if tuple(pair) in valleys else FLAT for pair in pairs.tolist()]
     borders = Borders(overlap, np.array(counts).reshape(n, N_BINS))
     far = np.abs(np.subtract.outer(np.arange(K), np.arange(K))).astype(float)
-    return grow_tree(borders, axes, far)
+    levels = np.zeros(K) if levels is None else np.array(levels)
+    return grow_tree(borders, axes, far, levels, n_columns=2)
 
 
 def test_a_chain_without_valleys_is_one_cluster():
@@ -44,6 +45,23 @@ def test_groups_go_by_most_of_their_border():
     leaks = {(0, 1): 8.0, (2, 3): 8.0, (0, 2): 3.0, (1, 3): 1.0}
     assert made([100] * 4, leaks, valleys={(0, 2)}).n_clusters == 2
     assert made([100] * 4, leaks, valleys={(1, 3)}).n_clusters == 1
+
+
+def test_tiny_overlaps_join_the_pieces_of_a_thin_curve():
+    leaks = {(k, k + 1): 1e-4 for k in range(9)}
+    assert made([50] * 10, leaks).n_clusters == 1
+    assert made([50] * 10, leaks, valleys={(4, 5)}).n_clusters == 2
+
+
+def test_what_is_much_thinner_connects_nobody():
+    """A wide component of scattered rows goes to one of the dense ones it touches."""
+    leaks = {(0, 2): 4.0, (1, 2): 3.0}
+    tree = made([100, 100, 100], leaks, levels=[3.0, 3.0, 0.5])
+    assert tree.n_clusters == 2
+    np.testing.assert_array_equal(tree.cut(), [0, 1, 0])
+    assert made([100, 100, 100], leaks, levels=[3.0, 3.0, 1.5]).n_clusters == 1
+    # From a dense one down to thinner ones there is no valley.
+    assert made([100, 100, 100], leaks, levels=[6.0, 0.0, 3.0]).n_clusters == 1
 
 
 def test_few_rows_connect_nobody():
@@ -102,6 +120,7 @@ def test_components_without_rows_are_no_clusters():
     overlap[2, 1] = 0.4
     axes = Axes(np.empty((0, 2), int), *np.empty((2, 0)), np.empty((0, 2)))
     far = np.array([[0, 9, 9, 3], [9, 0, 9, 9], [9, 9, 0, 9], [3, 9, 9, 0.0]])
-    tree = grow_tree(Borders(overlap, np.empty((0, N_BINS))), axes, far)
+    borders = Borders(overlap, np.empty((0, N_BINS)))
+    tree = grow_tree(borders, axes, far, np.zeros(4), n_columns=2)
     assert tree.n_clusters == 2
     np.testing.assert_array_equal(tree.cut(), [0, 1, 1, 0])
