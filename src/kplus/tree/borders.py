@@ -23,14 +23,16 @@ class Axes:
         Components a < b.
     low, high : arrays of shape (n_pairs,)
         Where the histogram of a pair begins and ends.
-    centers : array of shape (n_pairs, 2)
-        Where the two components lie on the axis: a valley lies between.
+    centers, spreads : arrays of shape (n_pairs, 2)
+        Where the two components lie on the axis, and their standard deviations: a
+        valley lies between the centres.
     """
 
     pairs: IntArray
     low: Array
     high: Array
     centers: Array
+    spreads: Array
 
     @classmethod
     def spanning(cls, pairs: IntArray, centers: Array, spreads: Array) -> "Axes":
@@ -40,6 +42,7 @@ class Axes:
             np.min(centers - 2.0 * spreads, axis=1, initial=np.inf),
             np.max(centers + 2.0 * spreads, axis=1, initial=-np.inf),
             centers,
+            spreads,
         )
 
     def bins(self, of: IntArray, values: Array) -> IntArray:

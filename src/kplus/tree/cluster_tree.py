@@ -7,18 +7,20 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.tree.borders import Axes, Borders
-from kplus.tree.valley import valley_evidence
+from kplus.tree.valley import (
+    gaussian_evidence,
+    probability_smooth,
+    valley_evidence,
+)
 
 __all__ = ["ClusterTree", "grow_tree"]
 
 _OVERLAPS = 0.002  # as a share of the rows of two components: enough to notice
-_VOTE = 0.6  # share of their border that must be without a valley
-_EVIDENCE = 4.0  # nats that make a valley if there is one pair only ...
-_PER_PAIR = 1.2  # ... and more by so much times the log of the number of pairs
+_VOTE = 0.6  # probability of no valley, over their border, with which two are one
 _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _SMALL_SHARE = 0.05
-_FEW_ROWS = 20.0  # too few to tell a valley: such components connect no others
+_FEW_ROWS = 10.0  # too few to tell a valley: such components connect no others
 _NO_OVERLAP = 1e-12
 
 
@@ -39,8 +41,8 @@ class ClusterTree:
     n_clusters : int
         Where the rows say to cut: no valley lies inside of a cluster.
     clearness : float
-        From 0 to 1: the least share of a border that agrees with that cut. Below 0.7
-        more or fewer clusters are nearly as good.
+        From 0 to 1: the least probability with which the rows along a border agree
+        with that cut. Below 0.65 more or fewer clusters are nearly as good.
 
     Examples
     --------
@@ -143,13 +145,7 @@ def grow_tree(
         it goes to the nearest.
     """
     overlap = borders.overlap
-    K, (a, b) = len(overlap), axes.pairs.T
-    total = np.maximum(borders.counts.sum(axis=1), 1.0)
-    counts = borders.counts * np.minimum(1.0, _MOST_ROWS / total)[:, None]
-    n_noticed = int((_relative(overlap, overlap.sum(axis=1))[a, b] >= _OVERLAPS).sum())
-    enough = _EVIDENCE + _PER_PAIR * np.log(max(1, n_noticed))
-    smooth = np.full((K, K), np.nan)  # where nothing is known
-    smooth[a, b] = smooth[b, a] = valley_evidence(counts, *axes.between()) < enough
+    smooth = _smoothness(borders, axes)
     growing = _Growing(overlap, smooth, distances, levels, _DEPTH * n_columns, fewest)
     growing.join_small()
     growing.join_smooth()
@@ -162,6 +158,24 @@ def grow_tree(
         n_clusters,
         clearness,
     )
+
+
+def _smoothness(borders: Borders, axes: Axes) -> Array:
+    """Probability that two components have no valley between, (K, K).
+
+    NaN where nothing is known.
+    """
+    overlap, sizes = borders.overlap, borders.overlap.sum(axis=1)
+    K, (a, b) = len(overlap), axes.pairs.T
+    total = np.maximum(borders.counts.sum(axis=1), 1.0)
+    counts = borders.counts * np.minimum(1.0, _MOST_ROWS / total)[:, None]
+    out = np.full((K, K), np.nan)
+    out[a, b] = out[b, a] = probability_smooth(
+        valley_evidence(counts, *axes.between()),
+        gaussian_evidence(counts, axes, sizes[axes.pairs]),
+        _relative(overlap, sizes)[a, b] >= _OVERLAPS,
+    )
+    return out
 
 
 def _relative(overlap: Array, mass: Array) -> Array:
@@ -214,7 +228,7 @@ class _Growing:
         else to the nearest.
         """
         start = _relative(self.overlap, self.mass)
-        allowed = (self.smooth > 0.0) & (start >= _OVERLAPS)
+        allowed = (self.smooth >= 0.5) & (start >= _OVERLAPS)
         empty = np.logical_not(self.overlap.any(axis=0))  # likeliest in no row
         empty |= self.sizes < self.least
         if empty.all():
@@ -258,7 +272,7 @@ class _Growing:
             self._count_votes(first)
 
     def clearness(self) -> float:
-        """The least share of a border that agrees with the groups as they are."""
+        """The least probability, along a border, of the groups as they are."""
         against = self.votes[np.ix_(self.alive, self.alive)].max(initial=0.0)
         return float(min(self.least_vote, 1.0 - against))
 
