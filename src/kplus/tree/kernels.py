@@ -52,24 +52,21 @@ def fit_monotone(
         out[b + 1] = likelihood
 
 
-def one_mode(counts: cy.const[cy.double][:, ::1]) -> object:
+def one_mode(counts: cy.const[cy.double][:, ::1], out: cy.double[:, ::1]) -> None:
     """Log-likelihood of one mode in the first b counts of each row, b = 0, ..., n.
 
     Counts are Poisson; their rates rise up to some bin and fall after it.
     """
-    n_rows, n_bins = counts.shape[0], counts.shape[1]
-    out_: cy.double[:, ::1] = (out := np.empty((n_rows, n_bins + 1)))
+    n_bins = counts.shape[1]
     pools: cy.double[:, ::1] = np.empty((n_bins + 1, 3))
     rising: cy.double[::1] = np.empty(n_bins + 1)
     falling: cy.double[::1] = np.empty(n_bins + 1)
     with cy.nogil:
-        for p in range(n_rows):
+        for p in range(counts.shape[0]):
             fit_monotone(counts, p, 0, 1.0, pools, rising)
             for b in range(n_bins + 1):
-                out_[p, b] = -INF
+                out[p, b] = -INF
             for mode in range(n_bins + 1):
                 fit_monotone(counts, p, mode, -1.0, pools, falling)
                 for b in range(mode, n_bins + 1):
-                    value: cy.double = rising[mode] + falling[b]
-                    out_[p, b] = max(out_[p, b], value)
-    return out
+                    out[p, b] = max(out[p, b], rising[mode] + falling[b])

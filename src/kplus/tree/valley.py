@@ -35,8 +35,7 @@ def valley_evidence(counts: Array, first: IntArray, last: IntArray) -> Array:
     first, last : (n_pairs,)
         Between which bins the valley may lie.
     """
-    rising = one_mode(np.ascontiguousarray(counts))
-    falling = one_mode(np.ascontiguousarray(counts[:, ::-1]))[:, ::-1]
+    rising, falling = _one_mode(counts), _one_mode(counts[:, ::-1])[:, ::-1]
     both = rising + falling  # with the valley before each bin
     bins = np.arange(both.shape[1])
     between = (bins >= first[:, None]) & (bins <= last[:, None])
@@ -69,8 +68,7 @@ def gaussian_evidence(counts: Array, axes: Axes, sizes: Array) -> Array:
     rates *= (total / np.maximum(rates.sum(axis=1), 1e-300))[:, None]
     two = np.sum(some * np.log(np.maximum(rates, 1e-300)), axis=1) - total
     for p in np.flatnonzero(total > 0.0):
-        inside = np.ascontiguousarray(some[p, between[p]][None])
-        out[p] = two[p] - one_mode(inside)[0, -1]
+        out[p] = two[p] - _one_mode(some[p : p + 1, between[p]])[0, -1]
     return out
 
 
@@ -96,4 +94,11 @@ def probability_smooth(valley: Array, gaussian: Array, overlaps: Array) -> Array
         prior = _PER_LOG_PAIR * np.log(max(n_smooth, 1.0))
         n_smooth = float(expit(odds[overlaps] + prior).sum())
     out: Array = expit(odds + prior)
+    return out
+
+
+def _one_mode(counts: Array) -> Array:
+    """Log-likelihood of one mode in the first b counts of each row, b = 0, ..., n."""
+    out = np.empty((len(counts), counts.shape[1] + 1))
+    one_mode(np.ascontiguousarray(counts), out)
     return out
