@@ -24,7 +24,7 @@ def made(sizes, leaks, valleys=(), levels=None):
     borders = Borders(overlap, np.array(counts).reshape(n, N_BINS))
     far = np.abs(np.subtract.outer(np.arange(K), np.arange(K))).astype(float)
     levels = np.zeros(K) if levels is None else np.array(levels)
-    return grow_tree(borders, axes, far, levels, n_columns=2)
+    return grow_tree(borders, axes, far, levels, depth=2.0)
 
 
 def test_a_chain_without_valleys_is_one_cluster():
@@ -121,6 +121,6 @@ def test_components_without_rows_are_no_clusters():
     axes = Axes(np.empty((0, 2), int), *np.empty((2, 0)), *np.empty((2, 0, 2)))
     far = np.array([[0, 9, 9, 3], [9, 0, 9, 9], [9, 9, 0, 9], [3, 9, 9, 0.0]])
     borders = Borders(overlap, np.empty((0, N_BINS)))
-    tree = grow_tree(borders, axes, far, np.zeros(4), n_columns=2)
+    tree = grow_tree(borders, axes, far, np.zeros(4), depth=2.0)
     assert tree.n_clusters == 2
     np.testing.assert_array_equal(tree.cut(), [0, 1, 1, 0])

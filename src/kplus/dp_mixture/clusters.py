@@ -23,6 +23,7 @@ __all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
 _LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs above overlap enough to be looked at
 _NEIGHBOURS = 3  # that are looked at, however little they overlap
 _FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
+_DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 
@@ -51,14 +52,7 @@ class BorderModel:
         place = support.components.astype(np.int64) * K + np.repeat(labels, n_shares)
         shares = np.bincount(place, r * np.repeat(weights, n_shares), K * K)
         out.overlap += shares.reshape(K, K)
-        values = self.along.values(params.family, X)
-        order = np.argsort(labels, kind="stable")
-        ends = np.searchsorted(labels[order], np.arange(K + 1))
-        for k in np.unique(axes.pairs):
-            rows = order[ends[k] : ends[k + 1]]
-            if len(rows):
-                of = np.flatnonzero((axes.pairs == k).any(axis=1))
-                out.count(axes, of, values.on(rows, of), weights[rows])
+        out.count(axes, labels, weights, self.along.values(params.family, X).on)
         return out
 
 
@@ -80,8 +74,9 @@ def tree_of_rows(
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
     levels = np.log(np.maximum(params.N, 1e-300)) + np.diagonal(crossed)
+    depth = _DEPTH * family.n_columns  # the more there are, the more levels differ
     return grow_tree(
-        borders, along.axes, distances, levels, family.n_columns, _fewest_rows(family)
+        borders, along.axes, distances, levels, depth, _fewest_rows(family)
     )
 
 

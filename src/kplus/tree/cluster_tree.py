@@ -17,7 +17,6 @@ __all__ = ["ClusterTree", "grow_tree"]
 
 _OVERLAPS = 0.002  # as a share of the rows of two components: enough to notice
 _VOTE = 0.6  # probability of no valley, over their border, with which two are one
-_DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _SMALL_SHARE = 0.05
 _FEW_ROWS = 10.0  # too few to tell a valley: such components connect no others
@@ -115,7 +114,7 @@ def grow_tree(
     axes: Axes,
     distances: Array,
     levels: Array,
-    n_columns: int,
+    depth: float,
     fewest: float = 0.0,
 ) -> ClusterTree:
     """Join components, as long as no valley is between, and then all the rest.
@@ -138,15 +137,15 @@ def grow_tree(
         for a group that overlaps with no other.
     levels : (K,)
         Log of how densely the rows of each component lie.
-    n_columns : int
-        In how many columns: the more there are, the more levels differ.
+    depth : float
+        By how much what connects two groups may be thinner than either.
     fewest : float
         A component of fewer rows, and of less than a twentieth of all, is no cluster:
         it goes to the nearest.
     """
     overlap = borders.overlap
     smooth = _smoothness(borders, axes)
-    growing = _Growing(overlap, smooth, distances, levels, _DEPTH * n_columns, fewest)
+    growing = _Growing(overlap, smooth, distances, levels, depth, fewest)
     growing.join_small()
     growing.join_smooth()
     n_clusters, clearness = len(growing.alive), growing.clearness()
