@@ -8,6 +8,7 @@ from scipy.special import logsumexp
 
 import mixture_reference as mixture
 from jobs import make_job
+from kplus import DPMixture
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.search import (
     Spec,
@@ -256,3 +257,14 @@ def test_sparse_fits_find_the_same_groups(n_active):
     assert alike(sparse.labels, dense.labels)
     assert sparse.history[-1] <= dense.history[-1] + 1e-6
     assert sparse.history[-1] == pytest.approx(dense.history[-1], rel=0.02)
+
+
+def test_a_group_that_one_column_tells_is_found_though_one_component_learns_a_prior():
+    """Where all rows make one component, its prior soon forbids to split it."""
+    rng = np.random.default_rng(101)
+    y = rng.integers(0, 2, 3000)
+    X = rng.normal(size=(3000, 100))
+    X[:, 50] += 10.0 * y
+    found = DPMixture(random_state=1).fit(X)
+    assert found.n_components_ == 2
+    assert np.mean(found.labels_ == y) in (0.0, 1.0)

@@ -26,6 +26,7 @@ _MOST_ROWS = 10_000  # rows that refits are made on
 _SHARE = 1e-3  # rows take part of which the components have so much
 _MOST_TRIALS = 40  # refits of each kind on a sample, after a convergence
 _FEW_COMPONENTS = 3
+_EARLY = 4  # passes after each of which a single component is split if possible
 _N_NEIGHBOURS = 4  # components that take part in a delete
 _N_SHATTERED = (2, 2, 5)  # neighbours that are cut in pieces with a component
 _N_PIECES = 4  # of each
@@ -200,8 +201,9 @@ class RefitComponents:
         bound = model.best_bound(total)
         self.state = known, n_failed, shaken, bound
         # One component makes a prior of its own, under which nothing splits it: few
-        # rows are split before it is learned, and again when it is.
-        first = np.isneginf(last)
+        # rows are split while it is learned, and again when it is.
+        alone = total.K == 1 and updated.visits <= _EARLY
+        first = alone or bool(np.isneginf(last))
         slow = first or bound - last < _SLOW * total.mass
         slow = slow and self.has_all_rows(self.source)
         if n_failed >= _PATIENCE or not (at.converged or slow):
