@@ -83,12 +83,17 @@ class _Refit:
 
 
 class _Local:
-    """Components `old` of a region, and the rows in which they have a share."""
+    """Components `old` of a region, and the rows in which they have a share.
+
+    What these rows have of noise takes part as well.
+    """
 
     def __init__(self, region: _Region, old: IntArray) -> None:
         self.region, self.old = region, old
         share = region.R[:, old].sum(axis=1)
         self.rows = np.flatnonzero(share > _SHARE)
+        if region.model.noise is not None:
+            share = 1.0 - np.delete(region.R, old, axis=1).sum(axis=1)
         self.X = region.X[self.rows]
         self.weights = region.weights[self.rows] * share[self.rows]
         self.others = np.delete(region.N, old)
@@ -115,6 +120,8 @@ class _Local:
         if model.others is not None:
             parts += model.family.evidence(*model.others).sum()
             parts += model.family.log_hyperprior
+        if model.noise is not None:
+            parts += stats.base + model.noise.evidence(stats.noise, stats.mass)
         lost = sampling_overfit(model, stats.N, region.rows_each).sum()
         return float(parts + sticks + stats.entropy.sum() - lost)
 
@@ -207,7 +214,7 @@ class RefitComponents:
         X, mass = sample.rows, sample.weight().sum()
         rows_each = max(1.0, float(params.mass / mass))
         weights = sample.weight() * rows_each
-        dense = replace(model, n_active=None)
+        dense = replace(model.local(params), n_active=None)
         stats, support, r = dense.share_out(params, X, weights)
         R = np.zeros((len(X), params.K))
         counts = np.diff(support.starts)
@@ -332,7 +339,7 @@ def _proposal(
     provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
     N, S = N[order], S[order]
     after = replace(
-        model.learning(N, S).posterior(N, S, total.mass),
+        model.learning(N, S).posterior(N, S, total.mass, total.noise),
         tried=tried[order],
         waited=waited[order],
         visits=params.visits - 1,
