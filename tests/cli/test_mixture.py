@@ -195,7 +195,9 @@ def test_noise(kplus, scattered, out, tmp_path):
     assert f"noise {n_noise} rows ({n_noise / 160:.1%})" in done.out
     result = kplus("fit", scattered, "--noise", "-o", out, "--force", "--json").json
     assert result["n_noise"] == n_noise
-    assert [c["size"] for c in result["clusters"]] == np.bincount(labels + 1)[1:].tolist()
+    assert [c["size"] for c in result["clusters"]] == np.bincount(labels + 1)[
+        1:
+    ].tolist()
     # Means and distances are those of the rows in the clusters.
     assert all(c["mean_distance"] < 2.5 for c in result["clusters"])
     done = kplus("predict", out / "model.kplus", scattered, "-o", tmp_path / "p.csv")

@@ -187,9 +187,9 @@ COMMANDS = {
     "fit": Command(
         "fit",
         "Find clusters or features in a table; write what each row has, and the model.",
-        "data outdir model observations penalty clusters max_clusters noise index columns "
-        "drop categorical scale numeric feature_fraction sharing prior negative "
-        "noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
+        "data outdir model observations penalty clusters max_clusters noise index "
+        "columns drop categorical scale numeric feature_fraction sharing prior "
+        "negative noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
         f"{_ALLOWED} format plot json quiet force",
     ),
     "resume": Command(

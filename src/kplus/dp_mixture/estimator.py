@@ -348,9 +348,7 @@ class DPMixture(Clusterer):
     def _find_more(
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.MixtureFit:
-        spec = settings.make_spec(
-            self, self.observations_, table.source, self._noise
-        )
+        spec = settings.make_spec(self, self.observations_, table.source, self._noise)
         source = settings.split_blocks(table.source, spec.n_batches)
         job = job_of(self, source, weights, watch)
         result = search.stream(job, spec, self._params, self._total)
@@ -403,7 +401,9 @@ class DPMixture(Clusterer):
         return settings.split_blocks(source, spec.n_batches), spec.model
 
     def predict(self, X: Any) -> Any:
-        """Return the cluster of each row: that of its likeliest component; -1 for noise.
+        """Return the cluster of each row: that of its likeliest component.
+
+        It is -1 for noise: where that is likelier than all components together.
 
         Parameters
         ----------
@@ -453,7 +453,9 @@ class DPMixture(Clusterer):
             return np.concatenate([np.exp(part) @ member for part in logs])
 
     def predict_component_proba(self, X: Any) -> Any:
-        """Return the share of each component in each row, of which noise may leave less.
+        """Return the share of each component in each row.
+
+        With noise, those of a row sum to what noise leaves of it.
 
         Parameters
         ----------

@@ -34,7 +34,7 @@ from kplus.dp_mixture.sticks import (
 __all__ = ["DPMixtureModel", "StochasticModel", "Support"]
 
 _ALL_COMPONENTS = np.empty((0, 0), np.int32)
-_NO_NOISE = np.empty(0)
+_NO_NOISE: Array = np.empty(0)
 _NEGLIGIBLE = 1e-20  # responsibilities below this share of the largest are 0 ...
 _SPARSE_NEGLIGIBLE = 1e-12  # ... and in a sparse posterior below this
 _TARGET_SHARE = 0.1  # τ of Eq. 23
@@ -266,11 +266,8 @@ class DPMixtureModel:
         capacity = n * min(most, scores.shape[1])
         components, r = np.empty(capacity, np.int32), np.empty(capacity)
         pairs = np.zeros((K, K))
-        log_base, r0, log_noise = family.log_base(X), _NO_NOISE, _NO_NOISE
-        if self.noise is not None:
-            log_noise = self.noise.log_density(X)
-            chance, rest = self.noise.log_shares(params.noise, params.mass)
-            r0 = log_noise - log_base + (chance - rest)
+        log_base = family.log_base(X)
+        density, r0 = self._scores_of_noise(params, X, log_base)
         responsibilities(
             scores, _ALL_COMPONENTS if candidates is None else candidates,
             params.log_weights, weights, most, -margin,
@@ -288,9 +285,19 @@ class DPMixtureModel:
         if self.noise is None:
             stats.base = float(weights @ log_base)
             return stats, Support(starts, components), r
-        stats.base = self.noise.base(weights, log_base, log_noise, r0)
+        stats.base = self.noise.base(weights, log_base, density, r0)
         stats.noise = float(weights @ r0)
         return stats, Support(starts, components, r0 > 0.5), r
+
+    def _scores_of_noise(
+        self, params: Components, X: Array, log_base: Array
+    ) -> tuple[Array, Array]:
+        """log p₀(x) of rows, and what noise scores beside components; or no numbers."""
+        if self.noise is None:
+            return _NO_NOISE, _NO_NOISE
+        density = self.noise.log_density(X)
+        chance, rest = self.noise.log_shares(params.noise, params.mass)
+        return density, density - log_base + (chance - rest)
 
     def _collect(
         self,

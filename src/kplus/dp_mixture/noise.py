@@ -5,7 +5,7 @@ The density is uniform over what the columns span, as in Banfield and Raftery,
 parameters, so that a row costs the same anywhere, also beyond what the sample spanned.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -74,8 +74,9 @@ class Noise:
         if share is False:
             return None
         rows = sample[row_weights(sample, weights) > 0.0]
-        box = _Box(*np.zeros((2, sample.shape[1])), np.zeros(sample.shape[1], bool))
-        _span(box, family, rows, np.arange(sample.shape[1]))
+        D = sample.shape[1]
+        box = _Box(np.zeros(D), np.ones(D), np.zeros(D, np.bool_))
+        _span(box, family, rows, np.arange(D))
         logs = None if share is True else (np.log(share), np.log1p(-share))
         means = np.array(box.means)
         return cls(box.low, box.width, box.whole, tuple(box.totals), means, logs)
@@ -147,9 +148,9 @@ class Noise:
         """The same with q(ε) fixed: for part of the rows, whose noise is not all."""
         return replace(self, logs=self.log_shares(count, mass))
 
-    def base(self, weights: Array, log_base: Array, log_noise: Array, r: Array) -> float:
+    def base(self, weights: Array, log_base: Array, density: Array, r: Array) -> float:
         """Σ (1 - r₀) log h(x) + r₀ log p₀(x) + H(r₀), where r₀ is each row's `r`."""
-        each = (1.0 - r) * log_base + r * log_noise + entr(r) + entr(1.0 - r)
+        each = (1.0 - r) * log_base + r * density + entr(r) + entr(1.0 - r)
         return float(weights @ each)
 
 
@@ -160,12 +161,8 @@ class _Box:
     low: Array
     width: Array
     whole: NDArray[np.bool_]
-    totals: list[IntArray]
-    means: list[float]
-
-    def __init__(self, low: Array, width: Array, whole: NDArray[np.bool_]) -> None:
-        self.low, self.width, self.whole = low, width, whole
-        self.totals, self.means = [], []
+    totals: list[IntArray] = field(default_factory=list)
+    means: list[float] = field(default_factory=list)
 
 
 def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
@@ -178,7 +175,7 @@ def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
     if isinstance(family, NormalWishartFamily | NormalGammaFamily):
         box.low[where], box.width[where] = _intervals(values)
         return
-    box.whole[where], box.width[where] = True, 1.0
+    box.whole[where] = True
     if isinstance(family, MultinomialFamily):
         box.totals.append(where)
         box.means.append(family.row_total)

@@ -23,6 +23,7 @@ from kplus.dp_mixture.moves import (
     OrderComponents,
 )
 from kplus.dp_mixture.noise import Noise
+from kplus.dp_mixture.noise_births import BornFromNoise
 from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.refit import RefitComponents
 from kplus.dp_mixture.sticks import mean_weights
@@ -186,6 +187,10 @@ def _run(
         start = start if planned is None else planned.params
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
+    if "birth" in spec.kinds and spec.model.noise is not None:
+        moves.append(
+            BornFromNoise(job.source, job.weights, job.rng, records, spec.births)
+        )
     if finish is not None and spec.kinds:
         refit = RefitComponents(
             job.source, job.weights, job.rng, records, spec.births, spec.kinds
