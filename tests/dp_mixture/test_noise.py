@@ -226,9 +226,17 @@ def test_a_share_that_is_given_stays():
     assert noise.expected == pytest.approx(0.2)
     expected = 7 * np.log(0.2) + 43 * np.log(0.8)
     assert noise.evidence(7.0, 50.0) == pytest.approx(expected)
-    learned = noise_of(CASES["gaussian"].model(X), X)
-    known = learned.as_known(7.0, 50.0)
-    assert known.log_shares(1.0, 9.0) == learned.log_shares(7.0, 50.0)
+
+
+@pytest.mark.parametrize("share", [True, 0.2])
+def test_the_noise_of_some_rows_beside_others(share):
+    """Evidence of all is that of some, times that of the rest given these."""
+    X = CASES["gaussian"].rows(20)
+    noise = noise_of(CASES["gaussian"].model(X), X, share)
+    rest = noise.beside(7.0, 50.0)
+    parts = noise.evidence(7.0, 50.0) + rest.evidence(2.0, 9.0)
+    assert parts == pytest.approx(noise.evidence(9.0, 59.0))
+    assert rest.log_shares(2.0, 9.0) == pytest.approx(noise.log_shares(9.0, 59.0))
 
 
 # ----------------------------------------------------------------------- bound

@@ -161,7 +161,8 @@ class BornComponents:
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
-        model = beside(model.local(total), total.N[rest], total.S[rest])
+        model = model.beside_noise(total.noise, total.mass - float(total.N[target]))
+        model = beside(model, total.N[rest], total.S[rest])
         # Splits along axes are the same in every round, if the prior is.
         first = self._round == 0 or total.K <= _FEW_COMPONENTS
         born = create(
@@ -321,7 +322,7 @@ class _Rows:
         for iteration in range(self.n_iter + K0):
             if iteration in _LEARN_AT:
                 model = model.learning(stats.N, stats.S)
-            params = model.posterior(stats.N, stats.S, stats.mass)
+            params = model.posterior(stats.N, stats.S, stats.mass, stats.noise)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
             if iteration >= apart:

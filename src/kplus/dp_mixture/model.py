@@ -155,11 +155,11 @@ class DPMixtureModel:
             params.N * scale, params.S * scale, mass, params.noise * scale
         )
 
-    def local(self, total: MixtureStats | Components) -> Self:
-        """The same for part of the rows: the share of noise stays as it is in all."""
+    def beside_noise(self, count: float, mass: float) -> Self:
+        """The same for the rest of the rows, beside some that have so much noise."""
         if self.noise is None:
             return self
-        return replace(self, noise=self.noise.as_known(total.noise, total.mass))
+        return replace(self, noise=self.noise.beside(count, mass))
 
     def refreshed(self, params: Components, total: MixtureStats) -> Components:
         """The posterior given new sums; all else stays."""

@@ -28,7 +28,7 @@ __all__ = ["Noise"]
 
 # Beta prior of a share that is learned: one row of noise among 20. Its density is
 # highest at no noise at all, and falls slowly.
-_NOISE, _OTHERS = 1.0, 19.0
+_PRIOR = 1.0, 19.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,9 @@ class Noise:
     means : array of shape (len(totals),)
         Mean totals, for draws.
     logs : tuple of 2 floats or None
-        log ε and log(1 - ε) where they are given; None: ε ~ Beta(1, 19), learned.
+        log ε and log(1 - ε) where they are given; None: learned.
+    prior : tuple of 2 floats
+        The Beta prior of an ε that is learned: rows of noise, and others.
     """
 
     shapes: ClassVar[dict[str, str]] = {
@@ -62,6 +64,7 @@ class Noise:
     totals: tuple[IntArray, ...] = ()
     means: Array | float = 0.0
     logs: tuple[float, float] | None = None
+    prior: tuple[float, float] = _PRIOR
 
     @classmethod
     def resolve(
@@ -126,27 +129,29 @@ class Noise:
         """E[ε] with `count` rows of noise among rows of summed weight `mass`."""
         if self.logs is not None:
             return float(np.exp(self.logs[0]))
-        return float((_NOISE + count) / (_NOISE + _OTHERS + mass))
+        return float((self.prior[0] + count) / (sum(self.prior) + mass))
 
     def log_shares(self, count: float, mass: float) -> tuple[float, float]:
         """E[log ε] and E[log(1 - ε)]."""
         if self.logs is not None:
             return self.logs
-        ahead, rest = _NOISE + count, _OTHERS + max(mass - count, 0.0)
+        ahead, rest = self._counts(count, mass)
         both = digamma(ahead + rest)
         return float(digamma(ahead) - both), float(digamma(rest) - both)
 
     def evidence(self, count: float, mass: float) -> float:
         """log ∫ ε^n₀ (1 - ε)^(n - n₀) p(ε) dε: what the shares add to the bound."""
-        rest = max(mass - count, 0.0)
         if self.logs is not None:
-            return count * self.logs[0] + rest * self.logs[1]
-        after = betaln(_NOISE + count, _OTHERS + rest)
-        return float(after - betaln(_NOISE, _OTHERS))
+            return count * self.logs[0] + (mass - count) * self.logs[1]
+        return float(betaln(*self._counts(count, mass)) - betaln(*self.prior))
 
-    def as_known(self, count: float, mass: float) -> Self:
-        """The same with q(ε) fixed: for part of the rows, whose noise is not all."""
-        return replace(self, logs=self.log_shares(count, mass))
+    def _counts(self, count: float, mass: float) -> tuple[float, float]:
+        """The Beta posterior of ε."""
+        return self.prior[0] + count, self.prior[1] + max(mass - count, 0.0)
+
+    def beside(self, count: float, mass: float) -> Self:
+        """The same for the rest of the rows, beside some that have so much noise."""
+        return replace(self, prior=self._counts(max(count, 0.0), mass))
 
     def base(self, weights: Array, log_base: Array, density: Array, r: Array) -> float:
         """Σ (1 - r₀) log h(x) + r₀ log p₀(x) + H(r₀), where r₀ is each row's `r`."""

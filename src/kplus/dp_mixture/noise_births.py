@@ -9,18 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.job import draw
+from kplus.core.regroup import without
 from kplus.core.types import Array, Blocks, Position, Proposal
 from kplus.dp_mixture.birth import BirthSettings, beside, create, sampling_overfit
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords
 from kplus.dp_mixture.params import Components, MixtureStats
-from kplus.dp_mixture.sticks import stick_evidence
+from kplus.dp_mixture.sticks import removal_gains, stick_evidence
 
 __all__ = ["BornFromNoise"]
 
 _MOST_ROWS = 10_000  # rows among which those of noise are looked for
 _SAME = 0.02  # so little more or less noise is what was tried before
 _PATIENCE = 3
+_FEWEST = 2.0  # rows of a group
 _MIN_GAIN = 1e-6  # nats per row by which the bound must rise
 
 
@@ -47,13 +49,13 @@ class BornFromNoise:
         model, total, updated = at.model.at(at.updated), at.total, at.updated
         if model.noise is None or not at.converged or n_failed >= _PATIENCE:
             return None
-        if total.noise < 2.0 or abs(total.noise - tried) <= _SAME * total.noise:
+        if total.noise < _FEWEST or abs(total.noise - tried) <= _SAME * total.noise:
             return None
-        if total.K >= self.settings.max_components:
+        if self.settings.max_components <= total.K:
             return None
         self.state = (total.noise, n_failed)
         born = self._create(model, total, updated)
-        if born is None or total.K + born.K > self.settings.max_components:
+        if born is None or self.settings.max_components < total.K + born.K:
             return None
         return _adopted(model, total, updated, born)
 
@@ -65,29 +67,48 @@ class BornFromNoise:
         X, weights = sample.rows, sample.weight()
         everything = self.source.n_rows if self.weights is None else self.weights.sum()
         rows_each = max(1.0, float(everything / weights.sum()))
-        model = replace(model.local(total), n_active=None)
+        model = replace(model, n_active=None)
         _, support, _ = model.share_out(params, X, weights)
         assert support.noise is not None
         X, weights = X[support.noise], weights[support.noise]
         if len(X) < 2:
             return None
+        heavy = weights * rows_each
+        mass = float(heavy.sum())
+        model = model.beside_noise(total.noise - mass, total.mass - mass)
         model = beside(model, total.N, total.S)
         n_new, n_iter = self.settings.n_new, self.settings.n_iter
         born = create(model, X, weights, rows_each, n_new, n_iter, self.rng)
-        filled = born.N > 1e-6 * born.mass
-        if not filled.any():
-            return None
-        gain = _gain(model, total, params.concentration, X, weights * rows_each, born)
+        born = _needed(model, X, heavy, born)
+        gain = _gain(model, total, params.concentration, X, heavy, born)
         gain -= sampling_overfit(model, born.N, rows_each).sum()
-        if not gain > _MIN_GAIN * total.mass:
-            return None
-        old_to_new = np.where(filled, np.cumsum(filled) - 1, -1)
-        return born.regroup(old_to_new, int(filled.sum()))
+        return born if gain > _MIN_GAIN * total.mass else None
 
     def on_outcome(self, note: int, change: float, kept: bool) -> None:
         tried, n_failed = self.state
         self.records.note(note, "birth", (-1,), kept, -change)
         self.state = (tried, 0 if kept else n_failed + 1)
+
+
+def _needed(
+    model: DPMixtureModel, X: Array, weights: Array, stats: MixtureStats
+) -> MixtureStats:
+    """Without components whose rows noise, or the others, describe as well.
+
+    A fresh fit merges pairs only, and rows far out begin as components of their own;
+    a row alone is noise.
+    """
+    while True:
+        params = model.posterior(stats.N, stats.S, stats.mass, stats.noise)
+        stats = model.share_out(params, X, weights)[0]
+        N, S = params.N, params.S
+        gains = params.expected.total(N, S) - model.family.evidence(N, S)
+        gains += removal_gains(N, params.concentration) - stats.removal_cost
+        gains[stats.N < _FEWEST] = np.inf
+        worst = int(np.argmax(gains))
+        if stats.K == 1 or not gains[worst] > 0.0:
+            return stats
+        stats = stats.regroup(without(stats.K, worst), stats.K - 1)
 
 
 def _gain(

@@ -92,18 +92,26 @@ class _Local:
         self.region, self.old = region, old
         share = region.R[:, old].sum(axis=1)
         self.rows = np.flatnonzero(share > _SHARE)
-        if region.model.noise is not None:
-            share = 1.0 - np.delete(region.R, old, axis=1).sum(axis=1)
+        model = region.model
+        if model.noise is not None:
+            noise = 1.0 - region.R.sum(axis=1)
+            share += noise
+            noise[self.rows] = 0.0
+            rest = float(
+                region.weights.sum() - region.weights[self.rows] @ share[self.rows]
+            )
+            model = model.beside_noise(float(region.weights @ noise), rest)
         self.X = region.X[self.rows]
         self.weights = region.weights[self.rows] * share[self.rows]
         self.others = np.delete(region.N, old)
-        self.model = beside(region.model, self.others, np.delete(region.S, old, axis=0))
+        self.model = beside(model, self.others, np.delete(region.S, old, axis=0))
         self.mass = float(self.weights.sum())
 
     def step(self, N: Array, S: Array) -> tuple[MixtureStats, Array]:
         """Share the rows out to components of these sums; (rows, K) shares as well."""
         model = self.model.learning(N, S)
-        params = model.posterior(N, S, self.mass)
+        # What no component has is noise; nothing where there is none.
+        params = model.posterior(N, S, self.mass, max(self.mass - float(N.sum()), 0.0))
         params = replace(params, log_weights=self.region.log_weights(self.others, N))
         stats, support, r = model.share_out(params, self.X, self.weights)
         R = np.zeros((len(self.X), len(N)))
@@ -214,7 +222,7 @@ class RefitComponents:
         X, mass = sample.rows, sample.weight().sum()
         rows_each = max(1.0, float(params.mass / mass))
         weights = sample.weight() * rows_each
-        dense = replace(model.local(params), n_active=None)
+        dense = replace(model, n_active=None)
         stats, support, r = dense.share_out(params, X, weights)
         R = np.zeros((len(X), params.K))
         counts = np.diff(support.starts)
@@ -338,8 +346,9 @@ def _proposal(
     provisional.N[:] = np.where(new, N, 0.0)[order]
     provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
     N, S = N[order], S[order]
+    noise = max(total.mass - float(N.sum()), 0.0)
     after = replace(
-        model.learning(N, S).posterior(N, S, total.mass, total.noise),
+        model.learning(N, S).posterior(N, S, total.mass, noise),
         tried=tried[order],
         waited=waited[order],
         visits=params.visits - 1,
