@@ -129,6 +129,30 @@ def test_the_range_of_a_uniform_column_is_found_without_bias():
     assert np.mean(widths) == pytest.approx(2.0, abs=4 * np.std(widths) / 20.0)
 
 
+def test_a_wild_value_does_not_widen_the_box():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1.0, (500, 2))
+    wild = X.copy()
+    wild[7, 0], wild[8, 0], wild[9, 1] = 1e6, -1e3, -50.0
+    family = mixture.FLAT.model(X).family
+    expected = Noise.resolve(True, family, np.delete(X, [7, 8], axis=0), None)
+    found = Noise.resolve(True, family, wild, None)
+    assert found.width[0] == pytest.approx(expected.width[0])
+    assert found.width[1] == pytest.approx(1.0, rel=0.02)
+
+
+def test_groups_far_apart_and_few_values_span_the_box():
+    rng = np.random.default_rng(0)
+    apart = np.append(rng.normal(0, 1, 200), rng.normal(1e6, 1, 200))
+    few, ladder = np.arange(400) % 3 * 50.0, 2.0 ** (np.arange(400) % 40)
+    X = np.column_stack([apart, few, ladder])
+    model = mixture.Case(Gaussian(), None, (None,) * 3).model(X)
+    noise = noise_of(model, X)
+    assert noise.width[0] == pytest.approx(1e6, rel=0.02)
+    assert noise.width[1] == 200.0
+    assert noise.width[2] == pytest.approx((2.0**39 - 1.0) * 41 / 39)
+
+
 def test_missing_values_count_for_nothing():
     X = CASES["diag_gaussian"].rows(40)
     noise = noise_of(CASES["diag_gaussian"].model(X), X)

@@ -30,6 +30,8 @@ __all__ = ["Noise"]
 # highest at no noise at all, and falls slowly.
 _PRIOR = 1.0, 19.0
 
+_WILD = 100  # one of so many values may be wild
+
 
 @dataclass(frozen=True, eq=False)
 class Noise:
@@ -202,13 +204,13 @@ def _intervals(values: Array) -> tuple[Array, Array]:
     """Where uniform columns begin, and their lengths.
 
     m different values reach (m - 1) / (m + 1) of the interval they are drawn from, on
-    average. So do not count how often a value is there: rows of weight 2 are as two
+    average. How often a value is there does not count: rows of weight 2 are as two
     rows. A column of one value has the length that its variance stands for.
     """
     _, variances = column_moments(values, None)
     low, width = np.zeros((2, values.shape[1]))
     for d, x in enumerate(values.T):
-        distinct = np.unique(x[~np.isnan(x)])
+        distinct = _without_wild(np.unique(x[~np.isnan(x)]))
         m = len(distinct)
         first, last = (distinct[0], distinct[-1]) if m else (0.0, 0.0)
         width[d] = (last - first) * (m + 1.0) / max(m - 1.0, 1.0)
@@ -216,3 +218,18 @@ def _intervals(values: Array) -> tuple[Array, Array]:
             width[d] = np.sqrt(12.0 * variances[d])
         low[d] = 0.5 * (first + last) - 0.5 * width[d]
     return low, width
+
+
+def _without_wild(values: Array) -> Array:
+    """Ascending values without the few that lie farther out than all others span.
+
+    A wrong value would make the box so large that nothing in it is noise.
+    """
+    first, last = 0, len(values) - 1
+    for _ in range(len(values) // _WILD):
+        below, above = np.diff(values[[first, first + 1, last - 1, last]])[[0, 2]]
+        rest = values[last] - values[first] - max(below, above)
+        if max(below, above) <= rest:
+            break
+        first, last = (first + 1, last) if below > above else (first, last - 1)
+    return values[first : last + 1]
