@@ -9,22 +9,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.checks import check_shapes, refuse_fewer_rows
+from kplus.base.checks import refuse_fewer_rows
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest, warn
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.dp_mixture import joining, search, settings
+from kplus.dp_mixture import files, joining, search, settings
 from kplus.dp_mixture.families import NAMES, by_name
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.params import MixtureStats, Plan
-from kplus.engine.blas import SINGLE_THREAD
+from kplus.dp_mixture.params import Plan
 
 __all__ = ["DPMixture"]
 
 _MOVES = ("birth", "merge", "delete")
-_SUMS = ("N", "S", "entropy", "pairs", "base", "mass", "noise")  # kept in model files
 
 
 class DPMixture(Clusterer):
@@ -544,59 +542,7 @@ class DPMixture(Clusterer):
     # -------------------------------------------------------------------- files
 
     def _to_state(self) -> dict[str, Any]:
-        """What a model file keeps beside the public attributes."""
-        q = self._params
-        return {
-            "asked": self._given_observations,
-            "coding": self._coding,
-            "N": q.N,
-            "S": q.S,
-            "mass": q.mass,
-            "noise": self._noise,
-            "noise_count": q.noise,
-            "tried": q.tried,
-            "waited": q.waited,
-            "visits": q.visits,
-            **{f"total_{name}": getattr(self._total, name) for name in _SUMS},
-        }
+        return files.to_state(self)
 
     def _from_state(self, kept: dict[str, Any]) -> None:
-        """Restore what `_to_state` kept; refuse parts that do not fit together."""
-        family, coding, K = self.observations_, kept["coding"], self.n_components_
-        M = family.n_stats
-        shapes = {
-            "N": (K,), "S": (K, M), "tried": (K,), "waited": (K,), "total_N": (K,),
-            "total_S": (K, M), "total_entropy": (K,),
-            "total_pairs": (K * (K - 1) // 2,),
-        }  # fmt: skip
-        check_shapes({name: (kept[name], shape) for name, shape in shapes.items()})
-        joining.restore(self)
-        n_columns = {"observations_": family.n_columns}
-        if coding is not None:
-            n_columns["coding"] = len(coding.names)
-        for part, n in n_columns.items():
-            if n != self.n_features_in_:
-                raise ValueError(f"{part} has {n} columns, not {self.n_features_in_}.")
-        self._given_observations, self._coding = kept["asked"], coding
-        self._noise = kept.get("noise")
-        if self._noise is not None:
-            self._noise.check(self.n_features_in_)
-        model = DPMixtureModel(family, self.concentration_)
-        # BLAS in one thread, as in a fit: with more it may round in another way.
-        SINGLE_THREAD.take()
-        try:
-            params = model.posterior(
-                kept["N"], kept["S"], float(kept["mass"]), kept.get("noise_count", 0.0)
-            )
-        finally:
-            SINGLE_THREAD.give_back()
-        self._params = replace(
-            params,
-            tried=kept["tried"],
-            waited=kept["waited"],
-            visits=int(kept["visits"]),
-        )
-        self._total = MixtureStats.zeros(K, M)
-        kept = {"total_noise": 0.0} | kept  # of a file from before there was noise
-        for name in _SUMS:
-            setattr(self._total, name, kept[f"total_{name}"])
+        files.restore(self, kept)
