@@ -12,6 +12,8 @@ import mixture_reference as mixture
 from kplus import DPMixture, load, save
 from kplus.core import loop
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.clusters import BorderModel
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
 from kplus.dp_mixture.model import StochasticModel
@@ -633,3 +635,17 @@ def test_an_interrupted_fit_resumes(tmp_path, monkeypatch, writes):
         with pytest.raises(crashes.Crash):
             model.fit(X, checkpoint=tmp_path)
     same(expected, DPMixture.resume(tmp_path, X))
+
+
+def test_borders_are_those_of_rows_of_less_weight():
+    """What lies between components is summed without the noise."""
+    model, X, w, params = setting("diag_gaussian")
+    along = PairAxes.of(params, np.array([[0, 1], [1, 2]]))
+    _, support, r = model.share_out(params, X, w)
+    found = BorderModel(model, along).sums(params, X, w, support, r)
+    plain = replace(model, noise=None)
+    less = w * mixture.dense(support, r, K).sum(axis=1)
+    _, support, r = plain.share_out(params, X, less)
+    expected = BorderModel(plain, along).sums(params, X, less, support, r)
+    np.testing.assert_allclose(found.overlap, expected.overlap, rtol=1e-9)
+    np.testing.assert_allclose(found.counts, expected.counts, rtol=1e-9)
