@@ -123,8 +123,8 @@ class DPMixture(Clusterer):
         the latest 10,000 at most.
     moves_ : structured ndarray
         Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
-        numbered then; -1 for none, or noise), ``accepted``, ``change`` (of the bound). In a
-        stream, the latest 10,000 at most.
+        numbered then; -1 for none, or noise), ``accepted``, ``change`` (of the bound).
+        In a stream, the latest 10,000 at most.
     concentration_ : float
         α, given or learned.
     n_iter_ : int
