@@ -135,9 +135,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     cluster_of_cell_ : ndarray of shape (n_cells,)
         With `cells`: the cluster that each belongs to.
     cluster_tree_ : ClusterTree
-        With `cells`: which were joined, and which would be next: ``cut(n)`` gives the
-        clusters of the cells for any number, ``clearness`` says how clear the
-        automatic number is.
+        Tree of the pieces that clusters are joined from. Only with `cells`: its
+        ``cut(n)`` gives the clusters of the cells for any number, ``clearness`` says
+        how clear the automatic number is.
     path_ : PenaltyPath
         With ``penalty="auto"``: what the choice was made from.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
