@@ -55,24 +55,36 @@ class Clusters(Results):
         ]
 
     def _unclear(self) -> list[str]:
-        """A note where the cut of a mixture's tree might as well be another."""
-        tree = getattr(self.model, "cluster_tree_", None)
-        if self.model.n_clusters != "auto" or tree is None or tree.clearness >= _CLEAR:
+        """A note where the cut of the tree might as well be another."""
+        if not self._cut_by_rows or self._tree.clearness >= _CLEAR:
             return []
         return [
             f"The number of clusters is not clear-cut: not all of the {self.n_found} "
             f"have a sure valley between them. Compare a few with --clusters."
         ]
 
+    @property
+    def _tree(self) -> Any:
+        return getattr(self.model, "cluster_tree_", None)
+
+    @property
+    def _cut_by_rows(self) -> bool:
+        """Whether there is a tree, and nobody said where to cut it."""
+        return self._tree is not None and self.model.n_clusters in ("auto", None)
+
     def measures(self) -> dict[str, Any]:
+        tree = self._tree
+        clearness = {"clearness": None if tree is None else finite(tree.clearness)}
+        if hasattr(self.model, "cell_centers_"):
+            cells = {"n_cells": len(self.model.cell_centers_)}
+            return super().measures() | cells | clearness
         if not hasattr(self.model, "lower_bound_"):
             return super().measures()
-        tree = getattr(self.model, "cluster_tree_", None)
         return {
             "observations": self.model.observations,
             "lower_bound": finite(self.model.lower_bound_),
             "n_components": int(self.model.n_components_),
-            "clearness": None if tree is None else finite(tree.clearness),
+            **clearness,
             "n_noise": self._n_noise,
         }
 
@@ -84,15 +96,19 @@ class Clusters(Results):
     @property
     def priced(self) -> bool:
         # A number of clusters that was asked for comes without a penalty.
-        return self.model.n_clusters is None
+        return self.model.n_clusters is None and self._tree is None
 
     def quality(self) -> str:
+        cut = ""
+        if self._cut_by_rows:
+            cut = ", unclear cut" if self._unclear() else ", clear cut"
+        if hasattr(self.model, "cell_centers_"):
+            cells = count(len(self.model.cell_centers_), "cell")
+            return f"joined from {cells}{cut}, {super().quality()}"
         if not hasattr(self.model, "lower_bound_"):
             return super().quality()
         bound = self.model.lower_bound_ / len(self.model.labels_)
-        described = f"described by {count(self.model.n_components_, 'component')}"
-        if self.model.n_clusters == "auto":
-            described += ", unclear cut" if self._unclear() else ", clear cut"
+        described = f"described by {count(self.model.n_components_, 'component')}{cut}"
         if self.model.noise is not False:
             share = self._n_noise / len(self.model.labels_)
             described += f", noise {count(self._n_noise, 'row')} ({share:.1%})"
