@@ -148,6 +148,7 @@ class BornComponents:
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
+        model = model.beside_noise(total.noise, total.mass - float(total.N[target]))
         model = beside(model, total.N[rest], total.S[rest])
         # Splits along axes are the same in every round, if the prior is.
         first = self._round == 0 or total.K <= _FEW_COMPONENTS
@@ -183,8 +184,9 @@ class BornComponents:
             np.concatenate([total.N[stay], N]), np.concatenate([total.S[stay], S])
         )
         more = model.posterior(
-            np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
-        )
+            np.concatenate([total.N, N]), np.concatenate([total.S, S]),
+            total.mass, total.noise,
+        )  # fmt: skip
         more = replace(
             more,
             tried=np.concatenate([params.tried, np.zeros(J)]),

@@ -64,8 +64,9 @@ def create(
         reached = bound
     else:
         best = one
+    base = float(heavy @ model.family.log_base(X))
     for start in rows.splits(alone - one.base) if along_axes else ():
-        start.base = best.base
+        start.base = base  # no row of it is noise
         if best.K > 1 and rows.bound(start) <= reached:
             break
         stats = rows.fitted(start)
@@ -101,7 +102,7 @@ class _Rows:
         Z = standardised(as_numbers(model.family, self.X), self.weights)
         few, light = Z[::step], self.weights[::step] * step
         rows, each = self.X[::step], self.rows_each * step
-        if step > 1:
+        if step > 1 or model.noise is not None:
             zero = np.zeros(len(rows), np.int64)
             one = stats_of_parts(model, rows, light, zero)
             alone = _corrected_bound(model, one, each)
@@ -133,7 +134,7 @@ class _Rows:
         for iteration in range(self.n_iter + K0):
             if iteration in _LEARN_AT:
                 model = model.learning(stats.N, stats.S)
-            params = model.posterior(stats.N, stats.S, stats.mass)
+            params = model.posterior(stats.N, stats.S, stats.mass, stats.noise)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
             if iteration >= apart:
