@@ -10,6 +10,7 @@ from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
@@ -66,6 +67,9 @@ def tree_of_rows(
 ) -> ClusterTree:
     """The tree of a fit's components, by another pass over its rows.
 
+    Where there are categories, valleys join only components that differ in nothing
+    else than numbers; the rest is a tree of classes.
+
     Parameters
     ----------
     lost : array of shape (K (K - 1) / 2,)
@@ -73,10 +77,18 @@ def tree_of_rows(
         pairs that overlap.
     """
     params = replace(params, plan=Plan(everyone=True, frozen=True))
-    along = PairAxes.of(params, _overlapping(params, lost))
+    pairs = _overlapping(params, lost)
+    classes = has_classes(params.family)
+    if classes:
+        pairs = pairs[same_categories(params, pairs)]
+        if not len(pairs):
+            return tree_of_classes(params)
+    along = PairAxes.of(params, pairs)
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
     distances = _distances(model, params)
+    if classes:
+        return tree_of_classes(params, grow_tree(borders, along.axes, distances))
     return grow_tree(borders, along.axes, distances, _fewest_rows(params.family))
 
 
