@@ -179,3 +179,20 @@ def test_shapes_of_numbers_stay_whole_beside_categories(n_clusters):
     assert model.n_components_ > 5
     assert model.n_clusters_ == 2
     assert adjusted_rand_score(z, model.labels_) > 0.99
+
+
+def test_fewer_classes_are_fitted_not_joined():
+    rng = np.random.default_rng(3)
+    frame, _ = drawn_classes(rng, 600, rng.dirichlet(np.full(3, 0.5), (6, 10)))
+    auto = DPMixture("mixed", random_state=0).fit(frame)
+    assert auto.n_components_ >= 6
+    for n_clusters in (2, 4):
+        model = DPMixture("mixed", n_clusters=n_clusters, random_state=0).fit(frame)
+        assert model.n_clusters_ == model.n_components_ == n_clusters
+        assert len(np.unique(model.labels_)) == n_clusters
+    one = DPMixture("mixed", n_clusters=1, random_state=0).fit(frame)
+    assert one.n_clusters_ == 1
+    assert one.n_components_ == auto.n_components_
+    many = DPMixture("mixed", n_clusters=11, random_state=0).fit(frame)
+    assert many.n_clusters_ == many.n_components_ == 11
+
