@@ -60,19 +60,22 @@ class Clusters(Results):
         if self.model.n_clusters != "auto" or tree is None or tree.clearness >= _CLEAR:
             return []
         return [
-            f"The number of clusters is not clear-cut: not all of the {self.n_found} "
-            f"have a sure valley between them. Compare a few with --clusters."
+            f"The number of clusters is not clear-cut: some of the {self.n_found} may "
+            f"be one, or fall into more. Compare a few with --clusters."
         ]
 
     def measures(self) -> dict[str, Any]:
         if not hasattr(self.model, "lower_bound_"):
             return super().measures()
+        from kplus.dp_mixture.families.priors import prior_of
+
         tree = getattr(self.model, "cluster_tree_", None)
         return {
             "observations": self.model.observations,
             "lower_bound": finite(self.model.lower_bound_),
             "n_components": int(self.model.n_components_),
             "clearness": None if tree is None else finite(tree.clearness),
+            "prior": prior_of(self.model),
         }
 
     @property
