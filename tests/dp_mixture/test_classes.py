@@ -195,4 +195,3 @@ def test_fewer_classes_are_fitted_not_joined():
     assert one.n_components_ == auto.n_components_
     many = DPMixture("mixed", n_clusters=11, random_state=0).fit(frame)
     assert many.n_clusters_ == many.n_components_ == 11
-

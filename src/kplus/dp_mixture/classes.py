@@ -142,7 +142,8 @@ class Unions:
     @classmethod
     def of(cls, params: Components, groups: IntArray) -> "Unions":
         K = int(groups.max()) + 1
-        N, S = np.bincount(groups, params.N, K), np.zeros((K, params.S.shape[1]))
+        N, S = np.zeros(K), np.zeros((K, params.S.shape[1]))
+        np.add.at(N, groups, params.N)
         np.add.at(S, groups, params.S)
         log_alpha = float(np.log(params.concentration))
         own = _log_worth(params.family, N, S, log_alpha)
