@@ -10,8 +10,8 @@ FLAT, VALLEY = np.full(N_BINS, 20.0), np.full(N_BINS, 20.0)
 VALLEY[8:16] = 0.0
 
 
-def made(sizes, leaks, valleys=()):
-    """Components with rows that leak from one to another."""
+def made(sizes, leaks, valleys=(), levels=None):
+    """Components with rows that leak from one to another, equally dense by default."""
     K, pairs = len(sizes), np.array(sorted(leaks), int).reshape(-1, 2)
     overlap = np.zeros((K, K))
     for (a, b), leak in leaks.items():
@@ -19,17 +19,18 @@ def made(sizes, leaks, valleys=()):
     np.fill_diagonal(overlap, np.array(sizes, float) - overlap.sum(axis=1))
     n = len(pairs)
     centers = np.tile([0.25, 0.75], (n, 1))
-    axes = Axes(pairs, np.zeros(n), np.ones(n), centers)
+    axes = Axes(pairs, np.zeros(n), np.ones(n), centers, np.full((n, 2), 0.125))
     counts = [VALLEY if tuple(pair) in valleys else FLAT for pair in pairs.tolist()]
     borders = Borders(overlap, np.array(counts).reshape(n, N_BINS))
     far = np.abs(np.subtract.outer(np.arange(K), np.arange(K))).astype(float)
-    return grow_tree(borders, axes, far)
+    levels = np.zeros(K) if levels is None else np.array(levels)
+    return grow_tree(borders, axes, far, levels, depth=2.0)
 
 
 def test_a_chain_without_valleys_is_one_cluster():
     tree = made([100, 90, 80, 70], {(0, 1): 3.0, (1, 2): 2.0, (2, 3): 1.0})
     assert tree.n_clusters == 1
-    assert tree.clearness == 1.0
+    assert tree.clearness > 0.95
     np.testing.assert_array_equal(tree.children, [[0, 1], [2, 4], [3, 5]])
 
 
@@ -46,11 +47,28 @@ def test_groups_go_by_most_of_their_border():
     assert made([100] * 4, leaks, valleys={(1, 3)}).n_clusters == 1
 
 
+def test_tiny_overlaps_join_the_pieces_of_a_thin_curve():
+    leaks = {(k, k + 1): 1e-4 for k in range(9)}
+    assert made([50] * 10, leaks).n_clusters == 1
+    assert made([50] * 10, leaks, valleys={(4, 5)}).n_clusters == 2
+
+
+def test_what_is_much_thinner_connects_nobody():
+    """A wide component of scattered rows goes to one of the dense ones it touches."""
+    leaks = {(0, 2): 4.0, (1, 2): 3.0}
+    tree = made([100, 100, 100], leaks, levels=[3.0, 3.0, 0.5])
+    assert tree.n_clusters == 2
+    np.testing.assert_array_equal(tree.cut(), [0, 1, 0])
+    assert made([100, 100, 100], leaks, levels=[3.0, 3.0, 1.5]).n_clusters == 1
+    # From a dense one down to thinner ones there is no valley.
+    assert made([100, 100, 100], leaks, levels=[6.0, 0.0, 3.0]).n_clusters == 1
+
+
 def test_few_rows_connect_nobody():
     leaks = {(0, 2): 1.5, (1, 2): 1.0}
-    assert made([100, 100, 10], leaks).n_clusters == 2
+    assert made([100, 100, 9], leaks).n_clusters == 2
     assert made([100, 100, 40], leaks).n_clusters == 1
-    np.testing.assert_array_equal(made([100, 100, 10], leaks).cut(), [0, 1, 0])
+    np.testing.assert_array_equal(made([100, 100, 9], leaks).cut(), [0, 1, 0])
 
 
 def test_what_does_not_overlap_is_apart_and_joined_smallest_and_nearest_first():
@@ -100,8 +118,9 @@ def test_components_without_rows_are_no_clusters():
     """Their shares lie in the rows of others, or nowhere."""
     overlap = np.diag([100.0, 90.0, 0.0, 0.0])
     overlap[2, 1] = 0.4
-    axes = Axes(np.empty((0, 2), int), *np.empty((2, 0)), np.empty((0, 2)))
+    axes = Axes(np.empty((0, 2), int), *np.empty((2, 0)), *np.empty((2, 0, 2)))
     far = np.array([[0, 9, 9, 3], [9, 0, 9, 9], [9, 9, 0, 9], [3, 9, 9, 0.0]])
-    tree = grow_tree(Borders(overlap, np.empty((0, N_BINS))), axes, far)
+    borders = Borders(overlap, np.empty((0, N_BINS)))
+    tree = grow_tree(borders, axes, far, np.zeros(4), depth=2.0)
     assert tree.n_clusters == 2
     np.testing.assert_array_equal(tree.cut(), [0, 1, 1, 0])

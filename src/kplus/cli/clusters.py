@@ -23,7 +23,7 @@ __all__ = ["Clusters", "DescribedClusters"]
 _MAX_PRINTED = 8  # features of a cluster, and columns with gaps
 
 _Columns = list[dict[str, Any]]
-_CLEAR = 0.7  # below that share of a border the cut might as well be another
+_CLEAR = 0.65  # below that the cut might as well be another
 
 
 class Clusters(Results):

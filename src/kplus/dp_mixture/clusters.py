@@ -21,8 +21,10 @@ from kplus.tree.cluster_tree import ClusterTree, grow_tree
 
 __all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
 
-_LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs below overlap too little to be joined
+_LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs above overlap enough to be looked at
+_NEIGHBOURS = 3  # that are looked at, however little they overlap
 _FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
+_DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 
@@ -51,14 +53,7 @@ class BorderModel:
         place = support.components.astype(np.int64) * K + np.repeat(labels, n_shares)
         shares = np.bincount(place, r * np.repeat(weights, n_shares), K * K)
         out.overlap += shares.reshape(K, K)
-        values = self.along.values(params.family, X)
-        order = np.argsort(labels, kind="stable")
-        ends = np.searchsorted(labels[order], np.arange(K + 1))
-        for k in np.unique(axes.pairs):
-            rows = order[ends[k] : ends[k + 1]]
-            if len(rows):
-                of = np.flatnonzero((axes.pairs == k).any(axis=1))
-                out.count(axes, of, values.on(rows, of), weights[rows])
+        out.count(axes, labels, weights, self.along.values(params.family, X).on)
         return out
 
 
@@ -77,19 +72,20 @@ def tree_of_rows(
         pairs that overlap.
     """
     params = replace(params, plan=Plan(everyone=True, frozen=True))
-    pairs = _overlapping(params, lost)
-    classes = has_classes(params.family)
-    if classes:
-        pairs = pairs[same_categories(params, pairs)]
+    crossed = model.crossed(params)
+    distances, family = _distances(crossed), params.family
+    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(family)
+    if has_classes(family):
+        pairs, fewest = pairs[same_categories(params, pairs)], 0.0
         if not len(pairs):
             return tree_of_classes(params)
     along = PairAxes.of(params, pairs)
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
-    distances = _distances(model, params)
-    if classes:
-        return tree_of_classes(params, grow_tree(borders, along.axes, distances))
-    return grow_tree(borders, along.axes, distances, _fewest_rows(params.family))
+    levels = np.log(np.maximum(params.N, 1e-300)) + np.diagonal(crossed)
+    depth = _DEPTH * family.n_columns  # the more there are, the more levels differ
+    tree = grow_tree(borders, along.axes, distances, levels, depth, fewest)
+    return tree_of_classes(params, tree) if has_classes(family) else tree
 
 
 def _fewest_rows(family: Family) -> float:
@@ -111,8 +107,10 @@ def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> Cluste
     return tree_of_rows(job, model, params, lost)
 
 
-def _overlapping(params: Components, lost: Array) -> IntArray:
-    """Pairs that may belong together.
+def _neighbours(params: Components, lost: Array, distances: Array) -> IntArray:
+    """Pairs that may belong together: those that overlap, and the nearest of each.
+
+    The components of a thin curve lie one after the other and hardly overlap.
 
     Components about one and the same mean never have a valley between them: they would
     all be one cluster, so that none are joined unless a number is asked for.
@@ -120,12 +118,17 @@ def _overlapping(params: Components, lost: Array) -> IntArray:
     a, b = pair_index(params.K)
     if isinstance(params.family, ZeroMeanGaussianFamily):
         return np.empty((0, 2), np.int64)
-    enough = lost >= _LEAST_ENTROPY * np.sqrt(params.N[a] * params.N[b])
-    return np.stack([a[enough], b[enough]], axis=1)
+    far = distances + np.diag(np.full(params.K, np.inf))
+    nearest = np.argsort(far, axis=1, kind="stable")[:, :_NEIGHBOURS]
+    near = np.zeros((params.K, params.K), bool)
+    np.put_along_axis(near, nearest, True, axis=1)
+    near |= near.T
+    overlaps = lost >= _LEAST_ENTROPY * np.sqrt(params.N[a] * params.N[b])
+    chosen = overlaps | near[a, b]
+    return np.stack([a[chosen], b[chosen]], axis=1)
 
 
-def _distances(model: DPMixtureModel, params: Components) -> Array:
+def _distances(crossed: Array) -> Array:
     """Nats by which a component describes its rows better than another does, (K, K)."""
-    crossed = model.crossed(params)
     loss = np.diagonal(crossed)[:, None] - crossed
     return np.maximum(loss + loss.T, 0.0)

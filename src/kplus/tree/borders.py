@@ -1,6 +1,8 @@
 """What rows say of pairs of components: overlaps, and histograms between them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -23,14 +25,16 @@ class Axes:
         Components a < b.
     low, high : arrays of shape (n_pairs,)
         Where the histogram of a pair begins and ends.
-    centers : array of shape (n_pairs, 2)
-        Where the two components lie on the axis: a valley lies between.
+    centers, spreads : arrays of shape (n_pairs, 2)
+        Where the two components lie on the axis, and their standard deviations: a
+        valley lies between the centres.
     """
 
     pairs: IntArray
     low: Array
     high: Array
     centers: Array
+    spreads: Array
 
     @classmethod
     def spanning(cls, pairs: IntArray, centers: Array, spreads: Array) -> "Axes":
@@ -40,7 +44,14 @@ class Axes:
             np.min(centers - 2.0 * spreads, axis=1, initial=np.inf),
             np.max(centers + 2.0 * spreads, axis=1, initial=-np.inf),
             centers,
+            spreads,
         )
+
+    @cached_property
+    def of_component(self) -> dict[int, IntArray]:
+        """Which axes each component has a part in."""
+        parts = np.unique(self.pairs)
+        return {int(k): np.flatnonzero((self.pairs == k).any(axis=1)) for k in parts}
 
     def bins(self, of: IntArray, values: Array) -> IntArray:
         """The bin of each value, (n, len(of)), on the axes `of`; -1: on none."""
@@ -80,11 +91,29 @@ class Borders(GroupSums):
     def zeros(cls, K: int, n_pairs: int) -> "Borders":
         return cls(np.zeros((K, K)), np.zeros((n_pairs, N_BINS)))
 
-    def count(self, axes: Axes, of: IntArray, values: Array, weights: Array) -> None:
-        """Add rows of one component with their values on the axes `of`."""
-        bins = axes.bins(of, values)
-        inside = bins >= 0
-        place = (of * N_BINS + bins)[inside]
-        weight = np.broadcast_to(weights[:, None], bins.shape)[inside]
-        added = np.bincount(place, weight, self.counts.size)
+    def count(
+        self,
+        axes: Axes,
+        labels: IntArray,
+        weights: Array,
+        values: Callable[[IntArray, IntArray], Array],
+    ) -> None:
+        """Add rows, each to the histograms of its likeliest component.
+
+        ``values(rows, of)`` are the places of some rows on the axes `of`.
+        """
+        order = np.argsort(labels, kind="stable")
+        ends = np.searchsorted(labels[order], np.arange(len(self.overlap) + 1))
+        places, shares = [np.empty(0, np.int64)], [np.empty(0)]
+        for k, of in axes.of_component.items():
+            rows = order[ends[k] : ends[k + 1]]
+            if len(rows):
+                bins = axes.bins(of, values(rows, of))
+                inside = bins >= 0
+                places.append((of * N_BINS + bins)[inside])
+                share = np.broadcast_to(weights[rows][:, None], bins.shape)
+                shares.append(share[inside])
+        added = np.bincount(
+            np.concatenate(places), np.concatenate(shares), self.counts.size
+        )
         self.counts += added.reshape(self.counts.shape)

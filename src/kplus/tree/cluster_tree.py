@@ -7,17 +7,19 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.tree.borders import Axes, Borders
-from kplus.tree.valley import valley_evidence
+from kplus.tree.valley import (
+    gaussian_evidence,
+    probability_smooth,
+    valley_evidence,
+)
 
 __all__ = ["ClusterTree", "grow_tree"]
 
-_LEAST_OVERLAP = 0.002  # of two groups that may be one without being asked for
-_VOTE = 0.7  # share of their border that must be without a valley
-_EVIDENCE = 5.0  # nats that make a valley if there is one pair only ...
-_PER_PAIR = 0.78  # ... and more by so much times the log of the number of pairs
+_OVERLAPS = 0.002  # as a share of the rows of two components: enough to notice
+_VOTE = 0.6  # probability of no valley, over their border, with which two are one
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _SMALL_SHARE = 0.05
-_FEW_ROWS = 20.0  # too few to tell a valley: such components connect no others
+_FEW_ROWS = 10.0  # too few to tell a valley: such components connect no others
 _NO_OVERLAP = 1e-12
 
 
@@ -38,8 +40,8 @@ class ClusterTree:
     n_clusters : int
         Where the rows say to cut: no valley lies inside of a cluster.
     clearness : float
-        From 0 to 1: the least share of a border that agrees with that cut. Below 0.7
-        more or fewer clusters are nearly as good.
+        From 0 to 1: the least probability with which the rows along a border agree
+        with that cut. Below 0.65 more or fewer clusters are nearly as good.
 
     Examples
     --------
@@ -108,36 +110,42 @@ class ClusterTree:
 
 
 def grow_tree(
-    borders: Borders, axes: Axes, distances: Array, fewest: float = 0.0
+    borders: Borders,
+    axes: Axes,
+    distances: Array,
+    levels: Array,
+    depth: float,
+    fewest: float = 0.0,
 ) -> ClusterTree:
     """Join components, as long as no valley is between, and then all the rest.
 
     Components of few rows come first: each goes to the one it overlaps most, and
-    connects no others. Then groups by falling overlap, if most of their border, by
-    overlapping rows, is without a valley: there the number of clusters is right. From
-    there on steps are those that cost least: the rows of the smaller group times the
-    log of how little the two overlap.
+    connects no others. Then groups by falling overlap, if most of their border is
+    without a valley: there the number of clusters is right. From there on steps are
+    those that cost least: the rows of the smaller group times the log of how little the
+    two overlap.
+
+    A border has a valley between two components if their histogram says so, or if one
+    of them is much thinner than what lies on both sides: a wide component of scattered
+    rows has no valley towards any dense one, but leads from the one down and up again
+    to the other.
 
     Parameters
     ----------
     distances : (K, K)
         How far components are from each other; decides where steps cost the same, as
         for a group that overlaps with no other.
+    levels : (K,)
+        Log of how densely the rows of each component lie.
+    depth : float
+        By how much what connects two groups may be thinner than either.
     fewest : float
         A component of fewer rows, and of less than a twentieth of all, is no cluster:
         it goes to the nearest.
     """
     overlap = borders.overlap
-    K, (a, b) = len(overlap), axes.pairs.T
-    between = _relative(overlap, overlap.sum(axis=1))
-    told = between[a, b] >= _LEAST_OVERLAP
-    total = np.maximum(borders.counts.sum(axis=1), 1.0)
-    counts = borders.counts * np.minimum(1.0, _MOST_ROWS / total)[:, None]
-    evidence = valley_evidence(counts[told], *(end[told] for end in axes.between()))
-    enough = _EVIDENCE + _PER_PAIR * np.log(max(1, told.sum()))
-    smooth = np.zeros((K, K))
-    smooth[a[told], b[told]] = evidence < enough
-    growing = _Growing(overlap, np.maximum(smooth, smooth.T), distances, fewest)
+    smooth = _smoothness(borders, axes)
+    growing = _Growing(overlap, smooth, distances, levels, depth, fewest)
     growing.join_small()
     growing.join_smooth()
     n_clusters, clearness = len(growing.alive), growing.clearness()
@@ -149,6 +157,24 @@ def grow_tree(
         n_clusters,
         clearness,
     )
+
+
+def _smoothness(borders: Borders, axes: Axes) -> Array:
+    """Probability that two components have no valley between, (K, K).
+
+    NaN where nothing is known.
+    """
+    overlap, sizes = borders.overlap, borders.overlap.sum(axis=1)
+    K, (a, b) = len(overlap), axes.pairs.T
+    total = np.maximum(borders.counts.sum(axis=1), 1.0)
+    counts = borders.counts * np.minimum(1.0, _MOST_ROWS / total)[:, None]
+    out = np.full((K, K), np.nan)
+    out[a, b] = out[b, a] = probability_smooth(
+        valley_evidence(counts, *axes.between()),
+        gaussian_evidence(counts, axes, sizes[axes.pairs]),
+        _relative(overlap, sizes)[a, b] >= _OVERLAPS,
+    )
+    return out
 
 
 def _relative(overlap: Array, mass: Array) -> Array:
@@ -163,21 +189,33 @@ class _Growing:
     """Groups of components, of which two are joined at a time."""
 
     def __init__(
-        self, overlap: Array, smooth: Array, distances: Array, fewest: float
+        self,
+        overlap: Array,
+        smooth: Array,
+        distances: Array,
+        levels: Array,
+        depth: float,
+        fewest: float,
     ) -> None:
         K = len(overlap)
         self.sizes = overlap.sum(axis=1)
         self.least = min(fewest, _SMALL_SHARE * float(self.sizes.sum()))
         self.mass = self.sizes.copy()
         self.overlap = overlap.copy()
-        self.border = overlap + overlap.T
-        np.fill_diagonal(self.border, 0.0)
-        self.without_valley = self.border * smooth
-        self.smooth = smooth
+        self.smooth = np.nan_to_num(smooth)
+        # Between overlap and size: tiny overlaps count, too, where curves are thin.
+        size = np.sqrt(np.multiply.outer(self.mass, self.mass))
+        self.border = np.sqrt(_relative(overlap, self.mass)) * size
+        self.border[np.isnan(smooth)] = 0.0
         self.distances = distances
         self.apart = distances * np.multiply.outer(self.mass, self.mass)
+        self.lower = np.minimum.outer(levels, levels)
+        self.peaks = np.array(levels, np.float64)
+        self.depth = depth
         self.alive = np.arange(K)
+        self.home = np.arange(K)
         self.names = np.arange(K)
+        self.votes = np.zeros((K, K))
         self.children: list[tuple[int, int]] = []
         self.heights: list[float] = []
         self.least_vote = 1.0
@@ -189,8 +227,7 @@ class _Growing:
         else to the nearest.
         """
         start = _relative(self.overlap, self.mass)
-        allowed = (self.smooth > 0.0) & (start >= _LEAST_OVERLAP)
-        home = np.arange(len(self.sizes))
+        allowed = (self.smooth >= 0.5) & (start >= _OVERLAPS)
         empty = np.logical_not(self.overlap.any(axis=0))  # likeliest in no row
         empty |= self.sizes < self.least
         if empty.all():
@@ -203,38 +240,39 @@ class _Growing:
             if empty[small]:
                 fits = ~empty
                 rank = self.overlap[small] + 1.0 / (1.0 + self.distances[small])
-            fits = fits & (home != small)
+            fits = fits & (self.home != small)
             if not fits.any():
                 continue
             best = int(np.argmax(np.where(fits, rank, -1.0)))
-            for table in (self.overlap, self.border, self.without_valley):
+            for table in (self.overlap, self.border):
                 table[small] = table[:, small] = 0.0
-            goal = int(home[best])
-            self._join(goal, int(small), float(start[small, best]))
-            home[home == small] = goal
+            self._join(int(self.home[best]), int(small), float(start[small, best]))
 
     def join_smooth(self) -> None:
         """Join groups that overlap most and have no valley between."""
+        for i in self.alive:
+            self._count_votes(int(i))
         while len(self.alive) > 1:
             at = np.ix_(self.alive, self.alive)
-            overlap, vote = (
+            overlap, votes = (
                 _relative(self.overlap[at], self.mass[self.alive]),
-                self._votes(),
+                self.votes[at],
             )
-            fits = (vote >= _VOTE) & (overlap >= _LEAST_OVERLAP)
+            fits = votes >= _VOTE
             if not fits.any():
                 break
             i, j = np.unravel_index(
                 np.argmax(np.where(fits, overlap, -1.0)), overlap.shape
             )
-            self.least_vote = min(self.least_vote, float(vote[i, j]))
-            self._join(int(self.alive[i]), int(self.alive[j]), float(overlap[i, j]))
+            self.least_vote = min(self.least_vote, float(votes[i, j]))
+            first, second = int(self.alive[i]), int(self.alive[j])
+            self.peaks[first] = max(self.peaks[first], self.peaks[second])
+            self._join(first, second, float(overlap[i, j]))
+            self._count_votes(first)
 
     def clearness(self) -> float:
-        """The least share of a border that agrees with the groups as they are."""
-        at = np.ix_(self.alive, self.alive)
-        seen = _relative(self.overlap[at], self.mass[self.alive]) >= _LEAST_OVERLAP
-        against = np.where(seen, self._votes(), 0.0).max(initial=0.0)
+        """The least probability, along a border, of the groups as they are."""
+        against = self.votes[np.ix_(self.alive, self.alive)].max(initial=0.0)
         return float(min(self.least_vote, 1.0 - against))
 
     def join_rest(self) -> None:
@@ -251,22 +289,29 @@ class _Growing:
             i, j = np.unravel_index(np.argmin(np.where(ties, far, np.inf)), cost.shape)
             self._join(int(self.alive[i]), int(self.alive[j]), float(overlap[i, j]))
 
-    def _votes(self) -> Array:
-        at = np.ix_(self.alive, self.alive)
-        out: Array = self.without_valley[at] / np.maximum(self.border[at], 1e-300)
-        return out
+    def _count_votes(self, i: int) -> None:
+        """The share of group i's border with each other group that has no valley."""
+        inside = self.home == i
+        border = self.border[inside]
+        floor = np.minimum(self.peaks[i], self.peaks[self.home]) - self.depth
+        without_valley = self.smooth[inside] * (self.lower[inside] >= floor)
+        K = len(self.home)
+        n_for = np.bincount(self.home, (border * without_valley).sum(axis=0), K)
+        n_all = np.bincount(self.home, border.sum(axis=0), K)
+        votes = n_for / np.maximum(n_all, 1e-300)
+        votes[i] = 0.0
+        self.votes[i] = self.votes[:, i] = votes
 
     def _join(self, i: int, j: int, overlap: float) -> None:
         """Join group j to group i."""
-        tables = (self.overlap, self.border, self.without_valley, self.apart)
-        for table in tables:
+        for table in (self.overlap, self.apart):
             table[i] += table[j]
             table[:, i] += table[:, j]
             table[j] = table[:, j] = 0.0
-        self.border[i, i] = self.without_valley[i, i] = 0.0
         self.mass[i] += self.mass[j]
         first, second = sorted((int(self.names[i]), int(self.names[j])))
         self.children.append((first, second))
         self.heights.append(-float(np.log(max(overlap, _NO_OVERLAP))))
         self.names[i] = len(self.sizes) + len(self.children) - 1
+        self.home[self.home == j] = i
         self.alive = self.alive[self.alive != j]
