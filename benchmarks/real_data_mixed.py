@@ -1,7 +1,7 @@
 """Tables of numbers and categories: `DPMixture("mixed")` against peers that are told K.
 
-The tables are those of ``craft.py`` that have categories; their list was made for CRAFT.
-The rule for the number of classes was made looking at all of them but Adult.
+The rule for the number of classes was made looking at the tables of ``craft.py`` that
+have categories, all but Adult. Those of ``real_data_sets.py`` were fitted after that.
 """
 
 import statistics
@@ -63,19 +63,24 @@ class OwnFits:
         return str(low) if low == high else f"{low} to {high}"
 
 
-def mixed_tables(store: Store, names: tuple[str, ...] | None) -> list[TableFile]:
-    """Tables with categories, by name."""
-    tables = own_tables(store) + package_tables(store)
+def mixed_tables(
+    store: Store, names: tuple[str, ...] | None
+) -> dict[str, list[TableFile]]:
+    """Tables with categories by name: those seen before, and the others."""
+    seen = own_tables(store) + package_tables(store)
     if names is not None:
-        tables = [table for table in tables if table.name in names]
-    with_categories = [
-        table
-        for table in tables
-        if not all(
-            map(pd.api.types.is_numeric_dtype, pd.read_parquet(table.path).dtypes)
-        )
-    ]
-    return sorted(with_categories, key=lambda table: table.name.lower())
+        return {"seen before": [table for table in seen if table.name in names]}
+    further = package_tables(store, "export_further", "real_data_sets")
+    lists = {"seen before": [t for t in seen if has_categories(t)], "others": further}
+    return {
+        title: sorted(tables, key=lambda table: table.name.lower())
+        for title, tables in lists.items()
+    }
+
+
+def has_categories(table: TableFile) -> bool:
+    kinds = pd.read_parquet(table.path).dtypes
+    return not all(map(pd.api.types.is_numeric_dtype, kinds))
 
 
 def peer_fits(
@@ -98,7 +103,9 @@ def case_mixed(
     store: Store, seeds: int, names: tuple[str, ...] | None = None
 ) -> CaseResult:
     """Agreement with classes, K not given and given."""
-    tables = mixed_tables(store, names)
+    lists = mixed_tables(store, names)
+    tables = [table for part in lists.values() for table in part]
+    listed = {table.name: title for title, part in lists.items() for table in part}
     fits, notes = peer_fits(tables, seeds)
     rows: list[Row] = []
     for table in tables:
@@ -107,6 +114,7 @@ def case_mixed(
         assert given.shown("n_clusters_") == str(table.K)
         row: Row = {
             "table": table.name,
+            "list": listed[table.name],
             "rows": len(table.labels),
             "K": table.K,
             "components": auto.shown("n_components_"),
@@ -134,16 +142,14 @@ def case_mixed(
 
 
 def with_means(rows: list[Row]) -> list[Row]:
-    """Rows with the means of all, and of every other one, below."""
+    """Rows with the means of all, and of each list, below."""
     columns = [name for name, value in rows[0].items() if isinstance(value, float)]
-    parts = {"mean": rows, "mean, 1st, 3rd, …": rows[::2], "mean, others": rows[1::2]}
+    titles = ["all", *dict.fromkeys(row["list"] for row in rows)]
     below = []
-    for title, part in parts.items():
-        if part:
-            means = {
-                name: float(np.mean([row[name] for row in part])) for name in columns
-            }
-            below.append(dict.fromkeys(rows[0]) | {"table": title} | means)
+    for title in titles:
+        part = [row for row in rows if title in ("all", row["list"])]
+        means = {name: float(np.mean([row[name] for row in part])) for name in columns}
+        below.append(dict.fromkeys(rows[0]) | {"table": "mean", "list": title} | means)
     return rows + below
 
 
