@@ -39,7 +39,7 @@ class Sizes:
     tables: tuple[str, ...] | None = None  # with categories; None: all
 
 
-FULL = Sizes(None, 5, 20_000, 3_000, 20, 3)
+FULL = Sizes(None, 5, 20_000, 3_000, 20, 2)
 QUICK = Sizes(2, 1, 300, 200, 2, 1, ("Monk-3",))
 
 

@@ -1,7 +1,7 @@
 """Further tables with categories and classes, from the packages of ``craft_sets.py``.
 
-They were listed, and first fitted, when the rule for the number of classes was done: what
-that rule is worth shows here. Runs where the packages are.
+They were listed, and first fitted, when the rule for the number of classes was done:
+what that rule is worth shows here. Runs where the packages are.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@
 - `directions.py`: splits of rows along columns and other axes, where births may start
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: deletes, splits and fresh fits of neighbours, judged by refits
-- `joining.py`, `clusters.py`, `axes.py`: from components to clusters
+- `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
