@@ -120,7 +120,7 @@ def test_assign_and_distances(seed, threads):
     means = reference.means(X, expected, len(C), w)
     np.testing.assert_allclose(assigned.means[counts > 0], means[counts > 0], rtol=1e-9)
     np.testing.assert_allclose(
-        search.distances(ArrayBlocks(X, 32), C),
+        search.distances(ArrayBlocks(X, 32), C, np.arange(len(C))),
         np.sqrt(reference.square_distances(X, C)),
         rtol=1e-8,
     )

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from kplus.tree.borders import N_BINS, Axes, Borders
-from kplus.tree.cluster_tree import ClusterTree, grow_tree
+from kplus.tree.cluster_tree import Bridges, ClusterTree, grow_tree
 
 FLAT, VALLEY = np.full(N_BINS, 20.0), np.full(N_BINS, 20.0)
 VALLEY[8:16] = 0.0
 
 
-def made(sizes, leaks, valleys=(), levels=None):
+def made(sizes, leaks, valleys=(), levels=None, share=0.6):
     """Components with rows that leak from one to another, equally dense by default."""
     K, pairs = len(sizes), np.array(sorted(leaks), int).reshape(-1, 2)
     overlap = np.zeros((K, K))
@@ -24,7 +24,7 @@ def made(sizes, leaks, valleys=(), levels=None):
     borders = Borders(overlap, np.array(counts).reshape(n, N_BINS))
     far = np.abs(np.subtract.outer(np.arange(K), np.arange(K))).astype(float)
     levels = np.zeros(K) if levels is None else np.array(levels)
-    return grow_tree(borders, axes, far, levels, depth=2.0)
+    return grow_tree(borders, axes, far, Bridges(levels, 2.0, share))
 
 
 def test_a_chain_without_valleys_is_one_cluster():
@@ -62,6 +62,15 @@ def test_what_is_much_thinner_connects_nobody():
     assert made([100, 100, 100], leaks, levels=[3.0, 3.0, 1.5]).n_clusters == 1
     # From a dense one down to thinner ones there is no valley.
     assert made([100, 100, 100], leaks, levels=[6.0, 0.0, 3.0]).n_clusters == 1
+
+
+def test_one_dense_way_may_be_enough():
+    """Two dense components with margins that touch along most of their border."""
+    leaks = {(0, 1): 2.0, (0, 2): 9.0, (1, 3): 9.0, (2, 3): 8.0}
+    levels = [5.0, 5.0, 1.0, 1.0]
+    assert made([100] * 4, leaks, levels=levels, share=0.0).n_clusters == 1
+    leaks = {(0, 2): 9.0, (1, 3): 9.0, (2, 3): 8.0}
+    assert made([100] * 4, leaks, levels=levels, share=0.0).n_clusters == 2
 
 
 def test_few_rows_connect_nobody():
@@ -121,6 +130,6 @@ def test_components_without_rows_are_no_clusters():
     axes = Axes(np.empty((0, 2), int), *np.empty((2, 0)), *np.empty((2, 0, 2)))
     far = np.array([[0, 9, 9, 3], [9, 0, 9, 9], [9, 9, 0, 9], [3, 9, 9, 0.0]])
     borders = Borders(overlap, np.empty((0, N_BINS)))
-    tree = grow_tree(borders, axes, far, np.zeros(4), depth=2.0)
+    tree = grow_tree(borders, axes, far, Bridges(np.zeros(4), 2.0, 0.6))
     assert tree.n_clusters == 2
     np.testing.assert_array_equal(tree.cut(), [0, 1, 1, 0])

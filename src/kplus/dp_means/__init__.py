@@ -7,6 +7,7 @@ The files in reading order; equations are those of MAD-Bayes.
 - `model`: Eqs. 3 and 12: assignment, sums, means and objective of the fast form.
 - `params`: the centres and their scaling, for the kernels.
 - `moves`: open, refill, drop, remove, order and split clusters between passes.
+- `cells`: clusters of any shape, joined from the cells of a fine quantisation.
 - `splits`: growth to a number by best splits, and swaps at that number.
 - `penalty_path`: the best number for each penalty, and the automatic choice.
 - `penalty`: the public `penalty_for` (Kulis & Jordan 2012) and `penalty_path`.

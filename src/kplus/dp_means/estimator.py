@@ -21,19 +21,28 @@ from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import Job, best_of
-from kplus.core.types import Array, PassInfo
+from kplus.core.types import Array, IntArray, PassInfo
+from kplus.dp_means import cells, search
 from kplus.dp_means import full_covariance_search as full_covariance
-from kplus.dp_means import search
 from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import Fitted
+from kplus.tree.cluster_tree import check_clusters
 
 __all__ = ["DPMeans"]
 
+# What a fit with cells has, and where `search.JoinedCells` keeps it.
+_CELLS = {
+    "cell_centers_": "centers",
+    "cell_labels_": "labels",
+    "cluster_of_cell_": "cluster",
+    "cluster_tree_": "tree",
+}
+
 
 class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
-    """K-means whose number of clusters comes from the data.
+    """K-means whose number of clusters comes from the data; clusters of any shape.
 
     Minimises the squared distances of rows to their cluster's centre plus a
     `penalty` (λ² of the papers) for each cluster after the first. There are three
@@ -44,6 +53,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     - ``n_clusters=K``: exactly that many, found by splits and swaps;
     - neither: the number that the widest range of penalties agrees on.
 
+    With ``cells="auto"`` clusters need not be round: the rows are cut into many small
+    cells, which are joined where rows lead from one to the next without a valley
+    between. This takes one more pass over the rows, however many there are.
+
     Parameters
     ----------
     penalty : float or "auto", default="auto"
@@ -53,6 +66,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         is only charged in `objective_`.
     max_clusters : int or None, default=None
         Largest number of clusters. This is Eq. 12 of MAD-Bayes.
+    cells : int, "auto" or None, default=None
+        Cells that clusters of any shape are made of: about so many, or one for each 40
+        rows, up to 500. `n_clusters` says then where the tree of the cells is cut; if
+        it is None, the rows do. None: every cluster is round.
     algorithm : {"fast", "serial"}, default="fast"
         "fast" opens clusters at the costliest rows after each pass, whatever their
         order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
@@ -110,6 +127,17 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Whether the fit converged.
     penalty_ : float
         The penalty used. 0 where `n_clusters` was given and `penalty` was not.
+    cell_centers_ : ndarray of shape (n_cells, n_features)
+        With `cells`: their centres. `objective_` is the sum of squared distances to
+        these then, and `cluster_centers_` are means of clusters.
+    cell_labels_ : ndarray of shape (n_samples,)
+        With `cells`: the cell of each row.
+    cluster_of_cell_ : ndarray of shape (n_cells,)
+        With `cells`: the cluster that each belongs to.
+    cluster_tree_ : ClusterTree
+        Tree of the pieces that clusters are joined from. Only with `cells`: its
+        ``cut(n)`` gives the clusters of the cells for any number, ``clearness`` says
+        how clear the automatic number is.
     path_ : PenaltyPath
         With ``penalty="auto"``: what the choice was made from.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
@@ -169,6 +197,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_clusters": [AT_LEAST_ONE, None],
         "max_clusters": [AT_LEAST_ONE, None],
+        "cells": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "algorithm": [StrOptions({"fast", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
@@ -182,6 +211,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         n_clusters=None,
         max_clusters=None,
+        cells=None,
         algorithm="fast",
         collapsed=False,
         covariance="spherical",
@@ -198,6 +228,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.penalty = penalty
         self.n_clusters = n_clusters
         self.max_clusters = max_clusters
+        self.cells = cells
         self.algorithm = algorithm
         self.collapsed = collapsed
         self.covariance = covariance
@@ -242,6 +273,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             raise ValueError(
                 "max_clusters goes with penalty; with n_clusters the number is fixed."
             )
+        self._check_cells()
         for setting in [] if self._penalty_opens_clusters else self._other_algorithms:
             if setting != "collapsed=True":
                 raise ValueError(
@@ -255,9 +287,35 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "different algorithms; choose one."
             )
 
+    def _check_cells(self) -> None:
+        """Refuse settings that have no meaning for clusters that are joined cells."""
+        if self.cells is None:
+            return
+        others = {
+            "a number as penalty": not isinstance(self.penalty, str),
+            "max_clusters": self.max_clusters is not None,
+        } | dict.fromkeys(self._other_algorithms, True)
+        for setting, is_set in others.items():
+            if is_set:
+                raise ValueError(
+                    f"cells does not go with {setting}: cells are joined where no "
+                    f"valley is between, or into n_clusters."
+                )
+        most = np.inf if self.cells == "auto" else self.cells
+        if self.n_clusters is not None and self.n_clusters > most:
+            raise ValueError(
+                f"n_clusters={self.n_clusters} is more than cells={self.cells}, which "
+                f"they are made of."
+            )
+
     def _check_stream(self) -> None:
         """Streams need statistics that only the fast algorithm keeps."""
         refused = self._other_algorithms
+        if self.cells is not None or hasattr(self, "cell_centers_"):
+            raise ValueError(
+                "partial_fit does not go with cells: the rows that say which of them "
+                "to join would be gone."
+            )
         if hasattr(self, "covariances_"):
             refused = [*refused, "a fit with covariances_"]
         if refused:
@@ -275,6 +333,14 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """Search by the penalty, or for a number of clusters: given, or of the path."""
         job = job_of(self, table.source, weights, reporter)
         start = self._warm_centers()
+        if self.cells is not None:
+            fit_cells = partial(
+                cells.fit_cells,
+                cells=self.cells,
+                n_clusters=self.n_clusters,
+                start=start,
+            )
+            return best_of(self.n_init, job, fit_cells)
         if self._penalty_opens_clusters:
             return best_of(self.n_init, job, self._search_by_penalty(start))
         path, K, penalty = None, self.n_clusters, self.penalty
@@ -313,6 +379,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not self.warm_start or not hasattr(self, "cluster_centers_"):
             return None
         centers: Array = self.cluster_centers_
+        if self.cells is not None:
+            centers = getattr(self, "cell_centers_", centers)
         refuse_other_columns(self.n_features_in_, centers.shape[1])
         return centers[: int(min(len(centers), self._max_clusters))]
 
@@ -347,6 +415,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.converged_ = fitted.converged
         self._set_or_drop("path_", fitted.path)
         self._set_or_drop("covariances_", fitted.covariances)
+        joined = fitted.cells
+        for name, part in _CELLS.items():
+            self._set_or_drop(name, None if joined is None else getattr(joined, part))
         self._scaling = fitted.scaling
         # What a stream needs to know of the rows: means, and errors about them.
         shift = np.sum((fitted.means - fitted.centers) ** 2, axis=1)
@@ -408,13 +479,22 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 return full_covariance.assign(
                     job, self.cluster_centers_, self.covariances_
                 )
-            assigned = search.assign(job, self._scaling, self.cluster_centers_)
-            return assigned.labels, assigned.objective
+            centers, cluster = self._nearest_of
+            assigned = search.assign(job, self._scaling, centers)
+            return cluster[assigned.labels], assigned.objective
+
+    @property
+    def _nearest_of(self) -> tuple[Array, IntArray]:
+        """Centres, the nearest of which says what cluster a row is in; and which."""
+        if hasattr(self, "cell_centers_"):
+            return self.cell_centers_, self.cluster_of_cell_
+        return self.cluster_centers_, np.arange(self.n_clusters_, dtype=np.int32)
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.
 
-        With ``covariance="full"`` distances are Mahalanobis distances.
+        With ``covariance="full"`` distances are Mahalanobis distances; with `cells`
+        those to the nearest cell of each cluster.
 
         Parameters
         ----------
@@ -431,7 +511,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 source, self.cluster_centers_, self.covariances_
             )
         else:
-            distances = search.distances(source, self.cluster_centers_)
+            distances = search.distances(source, *self._nearest_of)
         if not np.all(np.isfinite(distances)):
             raise self._explain(source)
         return distances
@@ -462,4 +542,13 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         }
         if hasattr(self, "covariances_"):
             shapes["covariances_"] = (self.covariances_, (K, D, D))
+        if hasattr(self, "cell_centers_"):
+            n_cells = len(self.cell_centers_)
+            shapes["cell_centers_"] = (self.cell_centers_, (n_cells, D))
+            shapes["cluster_of_cell_"] = (self.cluster_of_cell_, (n_cells,))
         check_shapes(shapes)
+        if hasattr(self, "cell_centers_"):
+            tree = getattr(self, "cluster_tree_", None)
+            check_clusters(
+                "cluster_of_cell_", self.cluster_of_cell_, self.n_clusters_, tree
+            )

@@ -30,9 +30,11 @@ from kplus.dp_means.moves import (
 from kplus.dp_means.params import Centers, Scaling
 from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
 from kplus.dp_means.splits import grow, swap
+from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
     "Fitted",
+    "JoinedCells",
     "assign",
     "by_number",
     "by_penalty",
@@ -52,13 +54,23 @@ _FIXED_K = DPMeansModel(np.inf)
 
 
 @dataclass(frozen=True)
+class JoinedCells:
+    """Cells of a fine quantisation, and the cluster that each belongs to."""
+
+    centers: Array
+    labels: IntArray
+    cluster: IntArray
+    tree: ClusterTree
+
+
+@dataclass(frozen=True)
 class Fitted:
     """A fit in the units of the data.
 
     `errors` are the squared distances of each cluster to its centre; `means` differ
     from the centres where a fit ended before it converged. `path` is what the
     number was chosen from, if it was. With `covariances`, distances are Mahalanobis
-    distances.
+    distances. With `cells`, errors are about the centres of these.
     """
 
     scaling: Scaling
@@ -72,6 +84,7 @@ class Fitted:
     converged: bool
     path: PenaltyPath | None = None
     covariances: Array | None = None
+    cells: JoinedCells | None = None
 
     @property
     def objective(self) -> float:
@@ -202,14 +215,17 @@ def assign(job: Job, scaling: Scaling, centers: Array) -> Fitted:
     )
 
 
-def distances(source: Blocks, centers: Array) -> Array:
-    """Distance of each row to each centre."""
+def distances(source: Blocks, centers: Array, cluster: IntArray) -> Array:
+    """Distance of each row to the nearest centre of each cluster."""
     scaling = Scaling.fit(centers)
-    C = scaling.transform(centers)
-    out = np.empty((source.n_rows, len(C)))
+    order = np.argsort(cluster, kind="stable")
+    firsts = np.searchsorted(cluster[order], np.arange(int(cluster.max()) + 1))
+    C = scaling.transform(centers)[order]
+    out = np.empty((source.n_rows, len(firsts)))
     for start, rows in read_blocks(source):
         Y = scaling.transform(rows.astype(np.float64))
-        out[start : start + len(Y)] = cdist(Y, C) / scaling.inv
+        nearest = np.minimum.reduceat(cdist(Y, C), firsts, axis=1)
+        out[start : start + len(Y)] = nearest / scaling.inv
     return out
 
 

@@ -17,7 +17,7 @@ from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
 from kplus.dp_mixture.model import DPMixtureModel, Support
 from kplus.dp_mixture.params import Components, Plan, pair_index
 from kplus.tree.borders import Borders
-from kplus.tree.cluster_tree import ClusterTree, grow_tree
+from kplus.tree.cluster_tree import Bridges, ClusterTree, grow_tree
 
 __all__ = ["BorderModel", "tree_of_draws", "tree_of_rows"]
 
@@ -25,6 +25,7 @@ _LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs above overlap enough to be loo
 _NEIGHBOURS = 3  # that are looked at, however little they overlap
 _FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
 _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
+_SHARE = 0.6  # of a border that must not be thinner
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 
@@ -83,8 +84,9 @@ def tree_of_rows(
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
     levels = np.log(np.maximum(params.N, 1e-300)) + np.diagonal(crossed)
-    depth = _DEPTH * family.n_columns  # the more there are, the more levels differ
-    tree = grow_tree(borders, along.axes, distances, levels, depth, fewest)
+    # The more columns there are, the more levels differ.
+    bridges = Bridges(levels, _DEPTH * family.n_columns, _SHARE)
+    tree = grow_tree(borders, along.axes, distances, bridges, fewest)
     return tree_of_classes(params, tree) if has_classes(family) else tree
 
 

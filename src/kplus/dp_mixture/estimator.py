@@ -105,7 +105,7 @@ class DPMixture(Clusterer):
     cluster_of_component_ : ndarray of shape (n_components_,)
         Cluster that each component belongs to.
     cluster_tree_ : ClusterTree
-        Which components were joined, and which would be next: ``cut(n)`` gives the
+        Tree of the pieces that clusters are joined from. Its ``cut(n)`` gives the
         clusters of the components for any number, ``clearness`` says how clear the
         automatic number is. Not with ``n_clusters=None``.
     weights_ : ndarray of shape (n_components_,)

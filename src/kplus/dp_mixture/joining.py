@@ -15,6 +15,7 @@ from kplus.dp_mixture.classes import has_classes
 from kplus.dp_mixture.clusters import tree_of_draws, tree_of_rows
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.params import Components
+from kplus.tree.cluster_tree import check_clusters
 
 __all__ = [
     "attributes",
@@ -144,7 +145,4 @@ def restore(dp: Any) -> None:
         dp.component_labels_ = dp.labels_
     cluster = dp.cluster_of_component_
     check_shapes({"cluster_of_component_": (cluster, (K,))})
-    if not np.array_equal(np.unique(cluster), np.arange(dp.n_clusters_)):
-        raise ValueError("cluster_of_component_ does not number n_clusters_ clusters.")
-    if tree is not None and not (tree.n_leaves == K and tree.consistent()):
-        raise ValueError("cluster_tree_ is not a tree of the components.")
+    check_clusters("cluster_of_component_", cluster, dp.n_clusters_, tree)

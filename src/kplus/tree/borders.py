@@ -104,7 +104,8 @@ class Borders(GroupSums):
         """
         order = np.argsort(labels, kind="stable")
         ends = np.searchsorted(labels[order], np.arange(len(self.overlap) + 1))
-        places, shares = [np.empty(0, np.int64)], [np.empty(0)]
+        places: list[IntArray] = [np.empty(0, np.int64)]
+        shares: list[Array] = [np.empty(0)]
         for k, of in axes.of_component.items():
             rows = order[ends[k] : ends[k + 1]]
             if len(rows):

@@ -13,7 +13,7 @@ from kplus.tree.valley import (
     valley_evidence,
 )
 
-__all__ = ["ClusterTree", "grow_tree"]
+__all__ = ["Bridges", "ClusterTree", "check_clusters", "grow_tree"]
 
 _OVERLAPS = 0.002  # as a share of the rows of two components: enough to notice
 _VOTE = 0.6  # probability of no valley, over their border, with which two are one
@@ -109,12 +109,40 @@ class ClusterTree:
         return rank[group]
 
 
+@dataclass(frozen=True)
+class Bridges:
+    """What may connect two groups.
+
+    Attributes
+    ----------
+    levels : array of shape (K,)
+        Log of how densely the rows of each component lie.
+    depth : float
+        By how much a bridge may be thinner than the densest place of either group.
+    share : float
+        The share of a border that must be no thinner than that; 0: any of it.
+    """
+
+    levels: Array
+    depth: float
+    share: float
+
+
+def check_clusters(
+    name: str, cluster: IntArray, n_clusters: int, tree: ClusterTree | None
+) -> None:
+    """Refuse what a model file has of clusters if it does not fit together."""
+    if not np.array_equal(np.unique(cluster), np.arange(n_clusters)):
+        raise ValueError(f"{name} does not number n_clusters_ clusters.")
+    if tree is not None and not (tree.n_leaves == len(cluster) and tree.consistent()):
+        raise ValueError(f"cluster_tree_ is not a tree of what {name} is about.")
+
+
 def grow_tree(
     borders: Borders,
     axes: Axes,
     distances: Array,
-    levels: Array,
-    depth: float,
+    bridges: Bridges,
     fewest: float = 0.0,
 ) -> ClusterTree:
     """Join components, as long as no valley is between, and then all the rest.
@@ -125,27 +153,24 @@ def grow_tree(
     those that cost least: the rows of the smaller group times the log of how little the
     two overlap.
 
-    A border has a valley between two components if their histogram says so, or if one
-    of them is much thinner than what lies on both sides: a wide component of scattered
-    rows has no valley towards any dense one, but leads from the one down and up again
-    to the other.
+    A border has a valley between two components if their histogram says so, or if it is
+    much thinner than what lies on both sides: a wide component of scattered rows has no
+    valley towards any dense one, but leads from the one down and up again to the other.
 
     Parameters
     ----------
     distances : (K, K)
         How far components are from each other; decides where steps cost the same, as
         for a group that overlaps with no other.
-    levels : (K,)
-        Log of how densely the rows of each component lie.
-    depth : float
-        By how much what connects two groups may be thinner than either.
+    bridges : Bridges
+        How dense components are, and what is too thin to connect others.
     fewest : float
         A component of fewer rows, and of less than a twentieth of all, is no cluster:
         it goes to the nearest.
     """
     overlap = borders.overlap
     smooth = _smoothness(borders, axes)
-    growing = _Growing(overlap, smooth, distances, levels, depth, fewest)
+    growing = _Growing(overlap, smooth, distances, bridges, fewest)
     growing.join_small()
     growing.join_smooth()
     n_clusters, clearness = len(growing.alive), growing.clearness()
@@ -193,8 +218,7 @@ class _Growing:
         overlap: Array,
         smooth: Array,
         distances: Array,
-        levels: Array,
-        depth: float,
+        bridges: Bridges,
         fewest: float,
     ) -> None:
         K = len(overlap)
@@ -209,9 +233,9 @@ class _Growing:
         self.border[np.isnan(smooth)] = 0.0
         self.distances = distances
         self.apart = distances * np.multiply.outer(self.mass, self.mass)
-        self.lower = np.minimum.outer(levels, levels)
-        self.peaks = np.array(levels, np.float64)
-        self.depth = depth
+        self.lower = np.minimum.outer(bridges.levels, bridges.levels)
+        self.peaks = np.array(bridges.levels, np.float64)
+        self.bridges = bridges
         self.alive = np.arange(K)
         self.home = np.arange(K)
         self.names = np.arange(K)
@@ -290,15 +314,20 @@ class _Growing:
             self._join(int(self.alive[i]), int(self.alive[j]), float(overlap[i, j]))
 
     def _count_votes(self, i: int) -> None:
-        """The share of group i's border with each other group that has no valley."""
-        inside = self.home == i
-        border = self.border[inside]
-        floor = np.minimum(self.peaks[i], self.peaks[self.home]) - self.depth
-        without_valley = self.smooth[inside] * (self.lower[inside] >= floor)
-        K = len(self.home)
-        n_for = np.bincount(self.home, (border * without_valley).sum(axis=0), K)
-        n_all = np.bincount(self.home, border.sum(axis=0), K)
-        votes = n_for / np.maximum(n_all, 1e-300)
+        """The probability of no valley along group i's border with each other group.
+
+        Where too little of a border is dense enough, only that counts.
+        """
+        inside, K = self.home == i, len(self.home)
+        border, smooth = self.border[inside], self.smooth[inside]
+        floor = np.minimum(self.peaks[i], self.peaks[self.home]) - self.bridges.depth
+        dense = border * smooth * (self.lower[inside] >= floor)
+        whole, for_one, solid = (
+            np.bincount(self.home, part.sum(axis=0), K)
+            for part in (border, border * smooth, dense)
+        )
+        enough = (solid > 0.0) & (solid >= self.bridges.share * whole)
+        votes = np.where(enough, for_one, solid) / np.maximum(whole, 1e-300)
         votes[i] = 0.0
         self.votes[i] = self.votes[:, i] = votes
 
