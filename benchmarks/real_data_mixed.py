@@ -130,7 +130,8 @@ def case_mixed(
         rows.append(row)
     notes += [
         f"Means of {seeds} runs, of {LARGE} one. K not given: the number of classes is "
-        "not what a table falls into, so that more or fewer clusters may be right."
+        "not what a table falls into, so that more or fewer clusters may be right. The "
+        "rule for the number was made with the tables seen before (but for Adult)."
     ]
     versions = all_versions(
         *(next(iter(mine.values())).versions for mine in fits.values())
