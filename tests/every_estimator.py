@@ -29,6 +29,7 @@ MODELS = [
     DPMixture(),
     DPMixture("diag_gaussian", concentration="infer", max_components=4),
     DPMixture(algorithm="full"),
+    DPMixture(noise=True),
     BPMeans(),
     BPMeans(0.5, max_components=4),
     BPMeans(0.5, max_components=4, collapsed=True),

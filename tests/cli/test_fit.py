@@ -261,3 +261,35 @@ def test_drop_also_counts_among_chosen_columns(kplus, named, out):
     words = ["--columns", "a,b", "--drop", "b", "--json"]
     done = kplus("fit", named, *words, "-o", out)
     assert done.json["n_features"] == 1
+
+
+def test_cells_make_clusters_of_any_shape(kplus, tmp_path, out):
+    rng = np.random.default_rng(0)
+    angle = rng.uniform(0, 2 * np.pi, 800)
+    ring = 5 * np.column_stack([np.cos(angle), np.sin(angle)])
+    X = np.concatenate([ring, np.zeros((200, 2))]) + rng.normal(0, 0.3, (1000, 2))
+    path = tmp_path / "ring.npy"
+    np.save(path, X)
+    words = ("fit", path, "-o", out, "--model", "dp-means", "--force")
+    done = kplus(*words, "--cells", "auto")
+    assert "dp-means: 2 clusters of 1,000 rows" in done.out
+    assert "joined from 25 cells, clear cut, objective" in done.out
+    result = kplus(*words, "--cells", "30", "--clusters", "3", "--json").json
+    assert (result["n_clusters"], result["n_cells"]) == (3, 30)
+    assert 0.0 <= result["clearness"] <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--model", "dp-means", "--cells", "many"), "must be auto or at least 1"),
+        (("--model", "dp-means", "--cells", "0"), "must be at least 1"),
+        (("--cells", "9"), "--cells is for --model dp-means, not dp-mixture"),
+        (
+            ("--model", "dp-means", "--cells", "9", "--penalty", "2"),
+            "Give --penalty or --cells, not both",
+        ),
+    ],
+)
+def test_cells_that_are_none(kplus, data, out, words, message):
+    assert message in kplus("fit", data, "-o", out, *words).err

@@ -192,3 +192,48 @@ def test_inspect_tells_of_many_columns_the_first(kplus, tmp_path, out):
     kplus("fit", tmp_path / "wide.npy", "--observations", "diag_gaussian", "-o", out)
     words = " ".join(kplus("inspect", out / "model.kplus").out.split())
     assert "and 22 columns more" in words.replace("│ │ ", "")
+
+
+@pytest.fixture
+def scattered(tmp_path):
+    """Two groups, and rows all over."""
+    rng = np.random.default_rng(0)
+    parts = rng.normal(0, 1, (80, 2)), rng.normal(20, 1, (60, 2))
+    X = np.vstack([*parts, rng.uniform(-30, 50, (20, 2))])
+    path = tmp_path / "scattered.csv"
+    pl.DataFrame(X, schema=["a", "b"]).write_csv(path)
+    return path
+
+
+def test_noise(kplus, scattered, out, tmp_path):
+    done = kplus("fit", scattered, "--noise", "-o", out, "--plot")
+    assert done.code == 0, done.err
+    labels = pl.read_csv(out / "labels.csv")["cluster"].to_numpy()
+    n_noise = int(np.sum(labels < 0))
+    assert 15 <= n_noise <= 21
+    assert "2 clusters of 160 rows" in done.out
+    assert f"noise {n_noise} rows ({n_noise / 160:.1%})" in done.out
+    result = kplus("fit", scattered, "--noise", "-o", out, "--force", "--json").json
+    assert result["n_noise"] == n_noise
+    assert [c["size"] for c in result["clusters"]] == np.bincount(labels + 1)[
+        1:
+    ].tolist()
+    # Means and distances are those of the rows in the clusters.
+    assert all(c["mean_distance"] < 2.5 for c in result["clusters"])
+    done = kplus("predict", out / "model.kplus", scattered, "-o", tmp_path / "p.csv")
+    assert done.code == 0, done.err
+    predicted = pl.read_csv(tmp_path / "p.csv")["cluster"].to_numpy()
+    np.testing.assert_array_equal(predicted, labels)
+    done = kplus("inspect", out / "model.kplus")
+    assert "noise_share_" in done.out
+
+
+def test_without_noise_nothing_is_said_of_it(kplus, scattered, out):
+    done = kplus("fit", scattered, "-o", out)
+    assert "noise" not in done.out
+
+
+def test_noise_is_not_for_others(kplus, scattered, out):
+    done = kplus("fit", scattered, "--noise", "--model", "dp-means", "-o", out)
+    assert done.code != 0
+    assert "--noise is for --model dp-mixture" in done.err

@@ -10,7 +10,7 @@ from kplus.cli.models import MODELS, option_help
 from kplus.cli.options import COMMANDS, FITTED, OPTIONS, PARAMETERS
 
 FIT = COMMANDS["fit"].options.split()
-VALUES = {int: 2, float: 0.5, str: "gaussian"}
+VALUES = {int: [2], float: [0.5], str: ["gaussian"], bool: []}
 
 
 def parameter(model, option):
@@ -73,7 +73,7 @@ def test_a_model_without_the_parameter_refuses_the_option(kplus, data, out, mode
     for option in FITTED:
         if parameter(model, option) is None:
             flag = MODELS[model].flag(option)
-            words = ["--model", model, flag, VALUES[FITTED[option].kind], "-o", out]
+            words = ["--model", model, flag, *VALUES[FITTED[option].kind], "-o", out]
             kplus("fit", data, *words).refuses(flag, model)
 
 
@@ -81,7 +81,7 @@ def test_a_model_without_the_parameter_refuses_the_option(kplus, data, out, mode
 def test_values_are_refused_by_the_constraints(kplus, data, out, model):
     for option in FITTED:
         name, kind = parameter(model, option), FITTED[option].kind
-        if name is None:
+        if name is None or kind is bool:  # a flag has no value that could be bad
             continue
         bad = "nonsense" if kind is str else -1 if option != "jobs" else 0
         estimator = getattr(library, MODELS[model].estimator)(**{name: bad})

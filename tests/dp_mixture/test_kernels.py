@@ -44,7 +44,7 @@ def share_out(scores, log_weights, candidates=EVERYONE, n_active=None, **more):
     entropy, pairs, removal_cost = np.zeros(K), np.zeros((K, K)), np.zeros(K)
     responsibilities(
         scores, candidates, log_weights, weights, most,
-        more.get("least", NEVER), Shares(support, r, starts),
+        more.get("least", NEVER), Shares(support, r, starts, np.empty(0)),
         Notes(entropy, pairs, removal_cost),
     )  # fmt: skip
     R = np.zeros((n, K))

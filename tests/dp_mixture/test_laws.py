@@ -1,14 +1,18 @@
 """The laws for the mixture model: dense, sparse and memoized."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
+from scipy.special import betaln
 
 import mixture_reference as mixture
 from core.test_laws import Laws, law, tables
 from kplus.core import loop
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.moves import MergeComponents, MoveRecords
+from kplus.dp_mixture.noise import Noise
 from kplus.observations import DiagGaussian, Gaussian
 from mixture_reference import Recording
 
@@ -221,3 +225,73 @@ class TestMemoized(MixtureLaws):
     test_blocks_do_not_matter = None
     test_order_of_rows_does_not_matter = None
     test_weight_two_equals_a_row_twice = None
+
+
+class TestNoise(MixtureLaws):
+    """With noise: components have what it leaves of a row."""
+
+    def model(self, table):
+        model = super().model(table)
+        X, weights = numbers(table), table.weight()
+        return replace(model, noise=Noise.resolve(True, model.family, X, weights))
+
+    def statistics(self, total):
+        return [*super().statistics(total), np.array([total.noise])]
+
+    def brute(self, model, table, R):
+        X, w, stays = numbers(table), table.weight(), model.R.sum(axis=1)
+        total = super().brute(model, table, R)
+        inside = np.divide(R, stays[:, None], out=0.0 * R, where=stays[:, None] > 0.0)
+        total.entropy = (w * stays) @ mixture.entropy(inside)
+        total.pairs = np.array(
+            [
+                mixture.pair_entropy(inside, a, b, w * stays)
+                for a in range(total.K)
+                for b in range(a + 1, total.K)
+            ]
+        )
+        log_base, density = model.family.log_base(X), model.noise.log_density(X)
+        r0 = np.maximum(1.0 - stays, 0.0)
+        total.base = model.noise.base(w, log_base, density, r0)
+        total.noise = float(w @ r0)
+        return total
+
+    @law
+    @given(tables())
+    def test_objective_equals_brute_force(self, table):
+        model, result, _ = self.fit(table)
+        model = model.at(result.params)
+        X, w = numbers(table), table.weight()
+        r0 = np.clip(1.0 - model.R.sum(axis=1), 0.0, 1.0)
+        expected = mixture.bound(model, X, model.R, w)
+        expected += w @ (r0 * model.noise.log_density(X) + mixture.entropy(r0))
+        expected += betaln(1.0 + w @ r0, 19.0 + w @ (1.0 - r0)) - betaln(1.0, 19.0)
+        found = model.best_bound(result.total)
+        slack = 1e-12 * self.scale(result.params, table)
+        assert found == pytest.approx(expected, rel=1e-10, abs=slack)
+        assert -result.history[-1] <= found + slack
+
+    @law
+    @given(tables())
+    def test_counts_sum_to_n_and_no_row_is_dropped(self, table):
+        model, result, labels = self.fit(table)
+        total, left = result.total, model.R.sum(axis=1)
+        assert labels.shape == (table.n,)
+        np.testing.assert_allclose(total.N, table.weight() @ model.R, atol=1e-11)
+        assert total.N.sum() + total.noise == pytest.approx(total.mass, rel=1e-12)
+        assert total.mass == pytest.approx(table.weight().sum(), rel=1e-12)
+        sure = np.abs(left - 0.5) > 1e-9
+        np.testing.assert_array_equal((labels < 0)[sure], (left < 0.5)[sure])
+        rows = np.flatnonzero(labels >= 0)
+        largest = model.R[rows, labels[rows]]
+        np.testing.assert_array_equal(largest, model.R[rows].max(axis=1))
+
+    def check_local(self, model, local, old_to_new, K):
+        moved = model.regroup_local(local, old_to_new, K)
+        before = old_to_new[local.leading]
+        if moved is None:
+            assert np.any(before < 0)
+            return
+        np.testing.assert_array_equal(moved.noise, local.noise)
+        kept = before >= 0
+        np.testing.assert_array_equal(moved.leading[kept], before[kept])

@@ -33,6 +33,7 @@ FRAME = pd.DataFrame(
 FITS = {
     "clusters": seeded(DPMeans(9.0)),
     "mixture": seeded(DPMixture("mixed")),
+    "noise": seeded(DPMixture(noise=True)),
     "features": seeded(BPMeans(9.0)),
     "number": seeded(KFeatures(2)),
     "craft": seeded(CRAFT()),

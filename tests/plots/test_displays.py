@@ -162,3 +162,18 @@ def test_without_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=r"kplus\[plot\]"):
         ClusterDisplay.from_predictions(np.eye(2), [0, 1])
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_noise_is_grey_and_below_all(n_columns):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, n_columns))
+    labels = np.repeat([0, 1, -1], 20)
+    display = ClusterDisplay.from_predictions(X, labels)
+    np.testing.assert_array_equal(display.sizes, [20, 20])
+    assert display.n_noise == 20
+    names = display.ax_.get_legend_handles_labels()[1]
+    assert names == ["noise: 20 (33%)", "0: 20 (33%)", "1: 20 (33%)"]
+    assert display.ax_.get_title().startswith("2 clusters of 60 rows")
+    if n_columns < 3:
+        np.testing.assert_allclose(display.centers[0], X[:20].mean(axis=0))

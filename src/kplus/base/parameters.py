@@ -70,15 +70,19 @@ def allowed_values(estimator: Any, name: str, value: Any) -> str | None:
     ]
     if any(allowed.is_satisfied_by(value) for allowed in constraints):
         return None
-    kind = "options" if isinstance(value, str) else "left"
+    kinds = ("options", "left") if isinstance(value, str) else ("left",)
     return " or ".join(
-        _describe(allowed) for allowed in constraints if hasattr(allowed, kind)
+        _describe(allowed)
+        for kind in kinds
+        for allowed in constraints
+        if hasattr(allowed, kind)
     )
 
 
 def _describe(allowed: Any) -> str:
     if hasattr(allowed, "options"):
-        return f"one of {', '.join(sorted(allowed.options))}"
+        options = sorted(allowed.options)
+        return options[0] if len(options) == 1 else f"one of {', '.join(options)}"
     low = "at least" if allowed.closed in ("left", "both") else "above"
     high = "at most" if allowed.closed in ("right", "both") else "below"
     bounds = ((low, allowed.left), (high, allowed.right))

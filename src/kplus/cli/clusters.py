@@ -1,7 +1,7 @@
 """The clusters of a fit: one record each, as JSON, as a table and as a picture."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, fields, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -55,41 +55,66 @@ class Clusters(Results):
         ]
 
     def _unclear(self) -> list[str]:
-        """A note where the cut of a mixture's tree might as well be another."""
-        tree = getattr(self.model, "cluster_tree_", None)
-        if self.model.n_clusters != "auto" or tree is None or tree.clearness >= _CLEAR:
+        """A note where the cut of the tree might as well be another."""
+        if not self._cut_by_rows or self._tree.clearness >= _CLEAR:
             return []
         return [
             f"The number of clusters is not clear-cut: some of the {self.n_found} may "
             f"be one, or fall into more. Compare a few with --clusters."
         ]
 
+    @property
+    def _tree(self) -> Any:
+        return getattr(self.model, "cluster_tree_", None)
+
+    @property
+    def _cut_by_rows(self) -> bool:
+        """Whether there is a tree, and nobody said where to cut it."""
+        return self._tree is not None and self.model.n_clusters in ("auto", None)
+
     def measures(self) -> dict[str, Any]:
+        tree = self._tree
+        clearness = {"clearness": None if tree is None else finite(tree.clearness)}
+        if hasattr(self.model, "cell_centers_"):
+            cells = {"n_cells": len(self.model.cell_centers_)}
+            return super().measures() | cells | clearness
         if not hasattr(self.model, "lower_bound_"):
             return super().measures()
         from kplus.dp_mixture.families.priors import prior_of
 
-        tree = getattr(self.model, "cluster_tree_", None)
         return {
             "observations": self.model.observations,
             "lower_bound": finite(self.model.lower_bound_),
             "n_components": int(self.model.n_components_),
-            "clearness": None if tree is None else finite(tree.clearness),
+            **clearness,
+            "n_noise": self._n_noise,
             "prior": prior_of(self.model),
         }
 
     @property
+    def _n_noise(self) -> int:
+        """Rows that belong nowhere."""
+        return int(np.count_nonzero(self.model.labels_ < 0))
+
+    @property
     def priced(self) -> bool:
         # A number of clusters that was asked for comes without a penalty.
-        return self.model.n_clusters is None
+        return self.model.n_clusters is None and self._tree is None
 
     def quality(self) -> str:
+        cut = ""
+        if self._cut_by_rows:
+            cut = ", unclear cut" if self._unclear() else ", clear cut"
+        if hasattr(self.model, "cell_centers_"):
+            cells = count(len(self.model.cell_centers_), "cell")
+            return f"joined from {cells}{cut}, {super().quality()}"
         if not hasattr(self.model, "lower_bound_"):
             return super().quality()
         bound = self.model.lower_bound_ / len(self.model.labels_)
-        described = f"described by {count(self.model.n_components_, 'component')}"
-        if self.model.n_clusters == "auto":
-            described += ", unclear cut" if self._unclear() else ", clear cut"
+        described = f"described by {count(self.model.n_components_, 'component')}{cut}"
+        if self.model.noise is not False:
+            share = self._n_noise / len(self.model.labels_)
+            described += f", noise {count(self._n_noise, 'row')} ({share:.1%})"
         return (
             f"{self.model.observations}, {described}, lower bound {bound:.6g} nats "
             f"per row"
@@ -114,7 +139,7 @@ class Clusters(Results):
         `mean_distance` is over the columns of numbers, in the model's units.
         """
         labels, K = self.model.labels_, self.n_found
-        sizes = np.bincount(labels, minlength=K)
+        sizes = np.bincount(labels[labels >= 0], minlength=K)
         distances = _distance_sums(self.table, labels, self._centers)
         distances /= np.maximum(sizes, 1)
         categories = _common_categories(self.table, labels, K)
@@ -151,10 +176,17 @@ class Clusters(Results):
         ]
 
 
+def _parts(table: Table, labels: IntArray) -> Iterator[tuple[Array, IntArray]]:
+    """Blocks of rows with their clusters, without noise."""
+    for part, part_labels in table.parts(labels):
+        kept = part_labels >= 0
+        yield (part, part_labels) if kept.all() else (part[kept], part_labels[kept])
+
+
 def _means(table: Table, labels: IntArray, K: int) -> Array:
     """Means of the columns of numbers; NaN where a cluster has no value."""
     sums, counts = np.zeros((2, K, len(table.numbers)))
-    for part, part_labels in table.parts(labels):
+    for part, part_labels in _parts(table, labels):
         values = part[:, table.numbers]
         seen = ~np.isnan(values)
         np.add.at(sums, part_labels, np.where(seen, values, 0.0))
@@ -164,7 +196,7 @@ def _means(table: Table, labels: IntArray, K: int) -> Array:
 
 def _distance_sums(table: Table, labels: IntArray, centers: Array) -> Array:
     sums = np.zeros(len(centers))
-    for part, part_labels in table.parts(labels):
+    for part, part_labels in _parts(table, labels):
         shifts = part[:, table.numbers] - centers[part_labels]
         distances = np.linalg.norm(np.where(np.isnan(shifts), 0.0, shifts), axis=1)
         sums += np.bincount(part_labels, distances, minlength=len(centers))
@@ -179,7 +211,7 @@ def _common_categories(table: Table, labels: IntArray, K: int) -> list[_Columns]
     if not coded:
         return out
     category_counts = {j: np.zeros((K, len(values))) for j, values in coded.items()}
-    for part, part_labels in table.parts(labels):
+    for part, part_labels in _parts(table, labels):
         for j, counts in category_counts.items():
             seen = ~np.isnan(part[:, j])
             np.add.at(counts, (part_labels[seen], part[seen, j].astype(np.int64)), 1.0)

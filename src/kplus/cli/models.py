@@ -85,7 +85,12 @@ MODELS = {
     ),
 }
 
-_EXCLUSIVE = (("penalty", "clusters"), ("clusters", "max_clusters"))
+_EXCLUSIVE = (
+    ("penalty", "clusters"),
+    ("clusters", "max_clusters"),
+    ("penalty", "cells"),
+    ("max_clusters", "cells"),
+)
 
 
 def option_help() -> dict[str, str]:
@@ -135,12 +140,15 @@ def make_model(options: Options) -> Any:
         if name is None and given[option] != default:
             raise CommandError(_not_for(option, options.model))
         if name is not None and given[option] is not None:
-            allowed = allowed_values(estimator, name, given[option])
+            value = given[option]
+            if isinstance(value, str) and value.isdecimal():  # --cells 30
+                value = int(value)
+            allowed = allowed_values(estimator, name, value)
             if allowed is not None:
                 raise CommandError(
-                    f"{model.flag(option)} must be {allowed}, not {given[option]!r}."
+                    f"{model.flag(option)} must be {allowed}, not {value!r}."
                 )
-            params[name] = given[option]
+            params[name] = value
     if "n_components" in params and hasattr(estimator, "moves"):
         params["moves"] = ()  # which would change the number
     if options.prior == "nonnegative" and hasattr(estimator, "sampler"):

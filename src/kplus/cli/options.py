@@ -79,6 +79,15 @@ FITTED = {
         panel=_NUMBER,
         flags="--max-clusters --max-components",
     ),
+    "cells": _text(
+        "Clusters of any shape: join so many small cells, or auto.",
+        "N|auto",
+        _NUMBER,
+    ),
+    "noise": _flag(
+        "Give rows that belong nowhere the label -1; their share is learned.",
+        panel=_NUMBER,
+    ),
     "numeric": _text("", "NAME", _COLUMNS),
     "feature_fraction": _real(metavar="M", panel=_COLUMNS),
     "sharing": _real(metavar="S", panel=_COLUMNS),
@@ -183,9 +192,9 @@ COMMANDS = {
     "fit": Command(
         "fit",
         "Find clusters or features in a table; write what each row has, and the model.",
-        "data outdir model observations penalty clusters max_clusters index columns "
-        "drop categorical scale numeric feature_fraction sharing prior negative "
-        "noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
+        "data outdir model observations penalty clusters max_clusters cells noise "
+        "index columns drop categorical scale numeric feature_fraction sharing prior "
+        "negative noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
         f"{_ALLOWED} format plot json quiet force",
     ),
     "resume": Command(

@@ -52,6 +52,7 @@ RECORDS = {
     "MixedFamily": "kplus.dp_mixture.families.mixed",
     "Multinomial": "kplus.dp_mixture.families.multinomial",
     "MultinomialFamily": "kplus.dp_mixture.families.multinomial",
+    "Noise": "kplus.dp_mixture.noise",
     "NegativeBinomial": "kplus.dp_mixture.families.negative_binomial",
     "NegativeBinomialFamily": "kplus.dp_mixture.families.negative_binomial",
     "Poisson": "kplus.dp_mixture.families.poisson",

@@ -4,13 +4,16 @@
 - `settings.py`: from parameters to tables, models and batches, and to attributes
 - `search.py`: samples first, then passes over all rows; streams; densities of rows
 - `params.py`: the components, and the sums over rows that they follow from
+- `noise.py`: rows that belong nowhere
 - `model.py`: a pass over rows, the posterior given sums, the bound
 - `sticks.py`: the stick-breaking weights
 - `birth.py`: new components from a fresh fit to the rows of one
+- `noise_births.py`: the same from rows of noise
 - `directions.py`: splits of rows along columns and other axes, where births may start
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: deletes, splits and fresh fits of neighbours, judged by refits
 - `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
+- `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
@@ -24,6 +27,8 @@ Things that are so for a reason:
 - float32 products only rule components out (`Family.shortlist`); scores are float64.
 - A row's candidates contain its last support, so that sparse passes never lower the
   bound. Every fifth pass, and after births, rows are compared with all components.
+- Of a row with a share r₀ of noise every sum has 1 - r₀, as if its weight were less. So
+  families, merges and the tree need not know of noise.
 - Births are fitted to rows that stand for many and pay Akaike's price for the noise
   that this fits; without the first a wide prior hides small components, without the
   second every component splits.

@@ -161,6 +161,7 @@ class BornComponents:
         rows_each = max(1.0, float(total.seen[target] / weights.sum()))
         n_new = max(2, self.settings.n_new >> self._round)
         rest = np.delete(np.arange(total.K), target)
+        model = model.beside_noise(total.noise, total.mass - float(total.N[target]))
         model = beside(model, total.N[rest], total.S[rest])
         # Splits along axes are the same in every round, if the prior is.
         first = self._round == 0 or total.K <= _FEW_COMPONENTS
@@ -196,8 +197,9 @@ class BornComponents:
             np.concatenate([total.N[stay], N]), np.concatenate([total.S[stay], S])
         )
         more = model.posterior(
-            np.concatenate([total.N, N]), np.concatenate([total.S, S]), total.mass
-        )
+            np.concatenate([total.N, N]), np.concatenate([total.S, S]),
+            total.mass, total.noise,
+        )  # fmt: skip
         more = replace(
             more,
             tried=np.concatenate([params.tried, np.zeros(J)]),
@@ -254,8 +256,9 @@ def create(
     # No pair may be worth a merge where all components together are.
     if not rows.bound(best) > rows.bound(one):
         best = one
+    base = float(heavy @ model.family.log_base(X))
     for start in rows.splits() if along_axes else ():
-        start.base = best.base
+        start.base = base  # no row of it is noise
         if best.K > 1 and rows.bound(start) <= rows.bound(best):
             break
         stats = rows.fitted(start)
@@ -319,7 +322,7 @@ class _Rows:
         for iteration in range(self.n_iter + K0):
             if iteration in _LEARN_AT:
                 model = model.learning(stats.N, stats.S)
-            params = model.posterior(stats.N, stats.S, stats.mass)
+            params = model.posterior(stats.N, stats.S, stats.mass, stats.noise)
             stats = model.share_out(params, self.X, self.weights)[0]
             K = stats.K
             if iteration >= apart:

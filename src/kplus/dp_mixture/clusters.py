@@ -48,12 +48,14 @@ class BorderModel:
     def sums(
         self, params: Components, X: Array, weights: Array, support: Support, r: Array
     ) -> Borders:
-        K, labels, axes = params.K, support.labels, self.along.axes
+        K, labels, axes = params.K, support.leading, self.along.axes
         out = Borders.zeros(K, len(axes.pairs))
         n_shares = np.diff(support.starts)
         place = support.components.astype(np.int64) * K + np.repeat(labels, n_shares)
         shares = np.bincount(place, r * np.repeat(weights, n_shares), K * K)
         out.overlap += shares.reshape(K, K)
+        if support.noise is not None:  # whose share of a row lies nowhere
+            weights = weights * np.add.reduceat(r, support.starts[:-1])
         out.count(axes, labels, weights, self.along.values(params.family, X).on)
         return out
 

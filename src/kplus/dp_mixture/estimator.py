@@ -9,22 +9,20 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.checks import check_shapes, refuse_fewer_rows
+from kplus.base.checks import refuse_fewer_rows
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest, warn
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.dp_mixture import joining, search, settings
+from kplus.dp_mixture import files, joining, search, settings
 from kplus.dp_mixture.families import NAMES, by_name
 from kplus.dp_mixture.model import DPMixtureModel
-from kplus.dp_mixture.params import MixtureStats, Plan
-from kplus.engine.blas import SINGLE_THREAD
+from kplus.dp_mixture.params import Plan
 
 __all__ = ["DPMixture"]
 
 _MOVES = ("birth", "merge", "delete")
-_SUMS = ("N", "S", "entropy", "pairs", "base", "mass")  # that a model file keeps
 
 
 class DPMixture(Clusterer):
@@ -62,6 +60,9 @@ class DPMixture(Clusterer):
     concentration : float or "infer", default="infer"
         α of the Dirichlet process: the larger, the more components are expected.
         "infer" finds the best, with a Gamma(2, 1) prior.
+    noise : bool or float, default=False
+        Whether rows may belong nowhere: these have the label -1. True learns their
+        share, with a Beta(1, 19) prior; a number between 0 and 1 is their share.
     n_active : int, "auto" or None, default="auto"
         Most components that share in a row. None: all of them, at the cost of time
         where components are many. "auto" is 4.
@@ -97,11 +98,11 @@ class DPMixture(Clusterer):
     n_clusters_ : int
         Number of clusters found. They are numbered by falling size.
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each row. That of its likeliest component.
+        Cluster of each row. That of its likeliest component; -1 for noise.
     n_components_ : int
         Number of components found. They, too, are numbered by falling size.
     component_labels_ : ndarray of shape (n_samples,)
-        Likeliest component of each row.
+        Likeliest component of each row; -1 for noise.
     cluster_of_component_ : ndarray of shape (n_components_,)
         Cluster that each component belongs to.
     cluster_tree_ : ClusterTree
@@ -110,6 +111,8 @@ class DPMixture(Clusterer):
         automatic number is. Not with ``n_clusters=None``.
     weights_ : ndarray of shape (n_components_,)
         Expected share of each component.
+    noise_share_ : float
+        Expected share of noise, which with `weights_` makes 1. Only with `noise`.
     means_, covariances_, precisions_cholesky_ : ndarrays
         Of the components, where `observations` have them; other families have others,
         such as ``probabilities_`` and ``rates_``: see `kplus.observations`.
@@ -120,8 +123,8 @@ class DPMixture(Clusterer):
         the latest 10,000 at most.
     moves_ : structured ndarray
         Every proposal: ``pass``, ``kind``, ``target`` and ``other`` (components, as
-        numbered then; -1 for none), ``accepted``, ``change`` (of the bound). In a
-        stream, the latest 10,000 at most.
+        numbered then; -1 for none, or noise), ``accepted``, ``change`` (of the bound).
+        In a stream, the latest 10,000 at most.
     concentration_ : float
         α, given or learned.
     n_iter_ : int
@@ -162,6 +165,13 @@ class DPMixture(Clusterer):
     tree of clusters would be made from are gone then: it is made from rows drawn from
     the mixture.
 
+    Noise is one more component, with a density that is the same all over the box of the
+    columns: one over the length of the range that the values of a column seem to be
+    drawn from, over the number of its categories, or over its largest count plus one.
+    A row is noise where that is likelier than all components together; to all else it
+    counts by what noise leaves of it. In many columns the box is so large that hardly
+    any row is.
+
     Two components overlap by the shares that each has in the other's rows. Their rows
     are placed on an axis between them (Fisher's for numbers, the log-odds for others),
     and a likelihood ratio of two modes against one, fitted by isotonic regression,
@@ -200,6 +210,7 @@ class DPMixture(Clusterer):
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"infer"}),
         ],
+        "noise": ["boolean", Interval(Real, 0, 1, closed="neither")],
         "n_active": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "learning_delay": [Interval(Real, 0, None, closed="left")],
@@ -220,6 +231,7 @@ class DPMixture(Clusterer):
         n_components=1,
         max_components=None,
         concentration="infer",
+        noise=False,
         n_active="auto",
         memory_limit=None,
         learning_delay=10.0,
@@ -241,6 +253,7 @@ class DPMixture(Clusterer):
         self.n_components = n_components
         self.max_components = max_components
         self.concentration = concentration
+        self.noise = noise
         self.n_active = n_active
         self.memory_limit = memory_limit
         self.learning_delay = learning_delay
@@ -315,7 +328,8 @@ class DPMixture(Clusterer):
             family = search.resolve(job, likelihood, columns)
         else:
             family = last.family
-        spec = settings.make_spec(self, family, table.source)
+        noise = search.resolve_noise(job, self.noise, family)
+        spec = settings.make_spec(self, family, table.source, noise)
         job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
         result = joining.best_fit(self.n_init, job, spec, start)
@@ -330,13 +344,13 @@ class DPMixture(Clusterer):
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.PassParams = info.params
         return settings.attributes(
-            self.observations, table.coding, at.family, at.components
+            self.observations, table.coding, at.family, at.components, at.noise
         )
 
     def _find_more(
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.MixtureFit:
-        spec = settings.make_spec(self, self.observations_, table.source)
+        spec = settings.make_spec(self, self.observations_, table.source, self._noise)
         source = settings.split_blocks(table.source, spec.n_batches)
         job = job_of(self, source, weights, watch)
         result = search.stream(job, spec, self._params, self._total)
@@ -345,10 +359,10 @@ class DPMixture(Clusterer):
     def _store(self, result: search.MixtureFit, table: Table) -> None:
         if hasattr(self, "_params"):  # another family has other attributes
             last = self.observations_.attributes(self._params.N, self._params.S)
-            for name in ("categories_", *last):
+            for name in ("categories_", "noise_share_", *last):
                 self._set_or_drop(name, None)
         values = settings.attributes(
-            self.observations, table.coding, result.family, result.params
+            self.observations, table.coding, result.family, result.params, result.noise
         )
         for name, value in values.items():
             setattr(self, name, value)
@@ -385,11 +399,13 @@ class DPMixture(Clusterer):
     def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:
         check_is_fitted(self)
         source = self._open(X, reset=False).source
-        spec = settings.make_spec(self, self.observations_, source)
+        spec = settings.make_spec(self, self.observations_, source, self._noise)
         return settings.split_blocks(source, spec.n_batches), spec.model
 
     def predict(self, X: Any) -> Any:
         """Return the cluster of each row: that of its likeliest component.
+
+        It is -1 for noise: where that is likelier than all components together.
 
         Parameters
         ----------
@@ -400,10 +416,10 @@ class DPMixture(Clusterer):
         labels : ndarray of shape (n_samples,)
         """
         components = self.predict_components(X)
-        return self.cluster_of_component_[components]
+        return joining.clusters_of(self.cluster_of_component_, components)
 
     def predict_components(self, X: Any) -> Any:
-        """Return the likeliest component of each row.
+        """Return the likeliest component of each row; -1 for noise.
 
         Parameters
         ----------
@@ -422,6 +438,8 @@ class DPMixture(Clusterer):
     def predict_proba(self, X: Any) -> Any:
         """Return the share of each cluster in each row: the sum over its components.
 
+        With noise, those of a row sum to what noise leaves of it.
+
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
@@ -433,11 +451,13 @@ class DPMixture(Clusterer):
         source, _ = self._rows_and_model(X)
         member = np.equal.outer(self.cluster_of_component_, range(self.n_clusters_))
         with self._explaining(source):
-            logs = search.log_responsibilities(source, self._params)
+            logs = search.log_responsibilities(source, self._params, self._noise)
             return np.concatenate([np.exp(part) @ member for part in logs])
 
     def predict_component_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.
+
+        With noise, those of a row sum to what noise leaves of it.
 
         Parameters
         ----------
@@ -449,7 +469,7 @@ class DPMixture(Clusterer):
         """
         source, _ = self._rows_and_model(X)
         with self._explaining(source):
-            logs = search.log_responsibilities(source, self._params)
+            logs = search.log_responsibilities(source, self._params, self._noise)
             return np.concatenate([np.exp(part) for part in logs])
 
     def score_samples(self, X: Any) -> Any:
@@ -465,10 +485,12 @@ class DPMixture(Clusterer):
         """
         check_is_fitted(self)
         source = settings.split_blocks(self._open(X, reset=False).source, 1)
-        q = self._params
+        q, noise = self._params, None
+        if self._noise is not None:
+            noise = self._noise, self.noise_share_
         with self._explaining(source):
             return search.log_densities(
-                source, self.observations_, q.N, q.S, q.concentration
+                source, self.observations_, q.N, q.S, q.concentration, noise
             )
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -497,10 +519,10 @@ class DPMixture(Clusterer):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features_in_)
-            Rows, component by component. Columns of categories hold codes, the
-            positions in `categories_`.
+            Rows, component by component, noise at the end. Columns of categories hold
+            codes, the positions in `categories_`.
         y : ndarray of shape (n_samples,)
-            Their clusters.
+            Their clusters; -1 for noise.
         """
         check_is_fitted(self)
         if not isinstance(n_samples, Integral) or n_samples < 1:
@@ -509,58 +531,22 @@ class DPMixture(Clusterer):
             )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         rng = np.random.default_rng(seed)
-        counts = rng.multinomial(n_samples, self.weights_)
-        X = self.observations_.draw(self._params.N, self._params.S, counts, rng)
-        return X, np.repeat(self.cluster_of_component_, counts)
+        shares = self.weights_
+        if self._noise is not None:
+            shares = np.append(shares, self.noise_share_)
+        counts = rng.multinomial(n_samples, shares)
+        some = counts[: self.n_components_]
+        X = self.observations_.draw(self._params.N, self._params.S, some, rng)
+        y = np.repeat(self.cluster_of_component_, some)
+        if self._noise is not None:
+            X = np.concatenate([X, self._noise.draw(counts[-1], rng)])
+            y = np.append(y, np.full(counts[-1], -1, y.dtype))
+        return X, y
 
     # -------------------------------------------------------------------- files
 
     def _to_state(self) -> dict[str, Any]:
-        """What a model file keeps beside the public attributes."""
-        q = self._params
-        return {
-            "asked": self._given_observations,
-            "coding": self._coding,
-            "N": q.N,
-            "S": q.S,
-            "mass": q.mass,
-            "tried": q.tried,
-            "waited": q.waited,
-            "visits": q.visits,
-            **{f"total_{name}": getattr(self._total, name) for name in _SUMS},
-        }
+        return files.to_state(self)
 
     def _from_state(self, kept: dict[str, Any]) -> None:
-        """Restore what `_to_state` kept; refuse parts that do not fit together."""
-        family, coding, K = self.observations_, kept["coding"], self.n_components_
-        M = family.n_stats
-        shapes = {
-            "N": (K,), "S": (K, M), "tried": (K,), "waited": (K,), "total_N": (K,),
-            "total_S": (K, M), "total_entropy": (K,),
-            "total_pairs": (K * (K - 1) // 2,),
-        }  # fmt: skip
-        check_shapes({name: (kept[name], shape) for name, shape in shapes.items()})
-        joining.restore(self)
-        n_columns = {"observations_": family.n_columns}
-        if coding is not None:
-            n_columns["coding"] = len(coding.names)
-        for part, n in n_columns.items():
-            if n != self.n_features_in_:
-                raise ValueError(f"{part} has {n} columns, not {self.n_features_in_}.")
-        self._given_observations, self._coding = kept["asked"], coding
-        model = DPMixtureModel(family, self.concentration_)
-        # BLAS in one thread, as in a fit: with more it may round in another way.
-        SINGLE_THREAD.take()
-        try:
-            params = model.posterior(kept["N"], kept["S"], float(kept["mass"]))
-        finally:
-            SINGLE_THREAD.give_back()
-        self._params = replace(
-            params,
-            tried=kept["tried"],
-            waited=kept["waited"],
-            visits=int(kept["visits"]),
-        )
-        self._total = MixtureStats.zeros(K, M)
-        for name in _SUMS:
-            setattr(self._total, name, kept[f"total_{name}"])
+        files.restore(self, kept)

@@ -21,6 +21,7 @@ __all__ = [
     "attributes",
     "best_fit",
     "check_number",
+    "clusters_of",
     "exact_fit",
     "fewer_classes",
     "restore",
@@ -65,7 +66,7 @@ def exact_fit(
     model = replace(spec.model, learns=False)
     spec = replace(spec, model=model, n_components=int(n_clusters), kinds=())
     result = best_fit(max(n_init, _STARTS), job, spec)
-    if len(np.unique(result.labels)) < n_clusters:  # some have lost all their rows
+    if _n_filled(result.labels) < n_clusters:  # some have lost all their rows
         result = best_fit(
             max(n_init, _STARTS), replace(job, max_iter=_FEW_PASSES), spec
         )
@@ -123,13 +124,24 @@ def attributes(n_clusters: Any, result: search.MixtureFit) -> dict[str, Any]:
         "n_clusters_": int(cluster.max()) + 1,
         "cluster_of_component_": cluster,
         "cluster_tree_": tree,
-        "labels_": cluster[result.labels],
+        "labels_": clusters_of(cluster, result.labels),
     }
+
+
+def clusters_of(cluster: IntArray, components: IntArray) -> IntArray:
+    """The clusters of rows by their components; noise, -1, stays."""
+    out: IntArray = np.append(cluster, cluster.dtype.type(-1))[components]
+    return out
+
+
+def _n_filled(labels: IntArray) -> int:
+    """How many clusters or components have rows."""
+    return len(np.unique(labels[labels >= 0]))
 
 
 def warn_of_empty(dp: Any) -> None:
     """Warn where rows fill fewer clusters than were asked for."""
-    n_filled = len(np.unique(dp.labels_))
+    n_filled = _n_filled(dp.labels_)
     if n_filled < _wished(dp.n_clusters):
         warn(
             f"n_clusters={dp.n_clusters}, but only {n_filled} clusters have rows of "

@@ -22,6 +22,7 @@ class Shares:
     support: cy.int[::1]  # (room,) components
     r: cy.double[::1]  # (room,)
     starts: cy.longlong[::1]  # (n + 1,) where each row begins
+    noise: cy.double[::1]  # (n,) before: scores of noise; after: its shares; or empty
 
 
 @cy.final
@@ -43,6 +44,7 @@ class _Row:
 
     slots: cy.longlong[::1]
     logs: cy.double[::1]  # log r up to a constant: 0 is the best
+    highest: cy.double  # that constant
 
 
 def responsibilities(
@@ -63,9 +65,12 @@ def responsibilities(
     b]`` (a < b) what entropy a merge would lose, Σ (ra+rb) log(ra+rb) - ra log ra - rb
     log rb; to `removal_cost` what the rows would lose at most without their leading
     component. Without `candidates` every component has a slot.
+
+    Where there is noise, ``shares.noise`` holds its score of each row beside those of
+    the components: r₀ of the row goes to it, and counts as if its weight were less.
     """
     C = scores.shape[1]
-    row = _Row(np.empty(C, np.int64), np.empty(C))
+    row = _Row(np.empty(C, np.int64), np.empty(C), 0.0)
     at: cy.Py_ssize_t = 0
     with cy.nogil:
         for n in range(scores.shape[0]):
@@ -108,6 +113,7 @@ def _find_near(
             total = scores[n, c] + log_weights[k] if k >= 0 else -INF
             row.logs[c] = total
             highest = total if total > highest else highest
+    row.highest = highest
     for c in range(C):
         total = row.logs[c] - highest
         row.logs[n_near] = total
@@ -169,18 +175,41 @@ def _share_out(
         shares.r[at + i] = share
         mass += share
     log_mass: cy.double = log(mass)
+    stays: cy.double = _without_noise(row, n, log_mass, shares)
     for i in range(n_kept):
         c = row.slots[i]
         k = c if candidates.shape[0] == 0 else candidates[n, c]
         share = shares.r[at + i] / mass
         shares.support[at + i] = k
         shares.r[at + i] = share
-        notes.entropy[k] -= w * share * (row.logs[i] - log_mass)
+        notes.entropy[k] -= w * stays * share * (row.logs[i] - log_mass)
         if i > 0:
-            notes.removal_cost[k] -= w * log1p(-share)
+            notes.removal_cost[k] -= w * log1p(-share * stays)
     for i in range(n_kept):
-        _note_pairs(row, i, n_kept, at, w, shares, notes)
-    notes.removal_cost[shares.support[at]] += w * (log_mass - second)
+        _note_pairs(row, i, n_kept, at, w * stays, shares, notes)
+    loss: cy.double = log_mass - second
+    if shares.noise.shape[0] > 0:
+        loss = -log(shares.noise[n] + stays * exp(-loss))
+        for i in range(n_kept):
+            shares.r[at + i] *= stays
+    notes.removal_cost[shares.support[at]] += w * loss
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _without_noise(
+    row: _Row, n: cy.Py_ssize_t, log_mass: cy.double, shares: Shares
+) -> cy.double:
+    """1 - r₀ of row n; puts r₀ in the place of the score of noise."""
+    if shares.noise.shape[0] == 0:
+        return 1.0
+    odds: cy.double = shares.noise[n] - row.highest - log_mass
+    less: cy.double = exp(-fabs(odds))
+    more: cy.double = 1.0 / (1.0 + less)
+    less = less * more
+    shares.noise[n] = more if odds > 0.0 else less
+    return less if odds > 0.0 else more
 
 
 @cy.cfunc

@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.kernels_uniform import uniform_of_rows
 from kplus.core.types import Array, Block, IntArray
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.kernels import candidate_sets, gather_support
 from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
+from kplus.dp_mixture.noise import Noise
 from kplus.dp_mixture.params import (
     Collected,
     Components,
@@ -32,6 +34,7 @@ from kplus.dp_mixture.sticks import (
 __all__ = ["DPMixtureModel", "StochasticModel", "Support"]
 
 _ALL_COMPONENTS = np.empty((0, 0), np.int32)
+_NO_NOISE: Array = np.empty(0)
 _NEGLIGIBLE = 1e-20  # responsibilities below this share of the largest are 0 ...
 _SPARSE_NEGLIGIBLE = 1e-12  # ... and in a sparse posterior below this
 _TARGET_SHARE = 0.1  # τ of Eq. 23
@@ -42,22 +45,37 @@ _FRESH = 5  # every so many passes rows are compared with every component
 
 @dataclass(frozen=True)
 class Support:
-    """Components of each row of a block that have a share in it, the largest first."""
+    """Components of each row of a block that have a share in it, the largest first.
 
-    shapes: ClassVar[dict[str, str]] = {"starts": "s", "components": "c <K"}
+    `noise` marks rows that are noise rather than anything else, if there is noise.
+    """
+
+    shapes: ClassVar[dict[str, str]] = {
+        "starts": "s", "components": "c <K", "noise": "n",
+    }  # fmt: skip
 
     starts: IntArray  # (n + 1,) int64
     components: IntArray  # int32
+    noise: NDArray[np.bool_] | None = None
+
+    @property
+    def leading(self) -> IntArray:
+        """The component of each row that has most of it."""
+        return self.components[self.starts[:-1]]
 
     @property
     def labels(self) -> IntArray:
-        return self.components[self.starts[:-1]]
+        """The same, -1 for noise."""
+        if self.noise is None:
+            return self.leading
+        return np.where(self.noise, np.int32(-1), self.leading)
 
     def consistent(self) -> bool:
         """Whether every row has components; see `core.declared`."""
         starts = self.starts
         ends = len(starts) > 0 and (starts[0], starts[-1]) == (0, len(self.components))
-        return bool(ends and np.all(np.diff(starts) > 0))
+        marked = self.noise is None or len(self.noise) == len(starts) - 1
+        return bool(ends and marked and np.all(np.diff(starts) > 0))
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,8 @@ class DPMixtureModel:
     others : tuple of arrays (N, S) or None
         Components that the rows at hand do not concern, but whose prior is the same:
         they count in what is learned and in `best_bound`.
+    noise : Noise or None
+        What rows are like that belong nowhere.
     """
 
     family: Family
@@ -87,6 +107,7 @@ class DPMixtureModel:
     n_collect: int = 10_000
     learns: bool = True
     others: tuple[Array, Array] | None = None
+    noise: Noise | None = None
 
     incremental = False
 
@@ -100,9 +121,16 @@ class DPMixtureModel:
             else replace(self, family=params.family)
         )
 
-    def posterior(self, N: Array, S: Array, mass: float) -> Components:
-        """q(v) and q(φ) given counts and sums (Eq. 10), nothing tried yet."""
+    def posterior(
+        self, N: Array, S: Array, mass: float, noise: float | None = None
+    ) -> Components:
+        """q(v) and q(φ) given counts and sums (Eq. 10), nothing tried yet.
+
+        `noise` is how much of the rows is; None: as much as is expected.
+        """
         K = len(N)
+        if noise is None:
+            noise = 0.0 if self.noise is None else self.noise.expected * mass
         alpha = self.concentration
         if alpha is None:
             alpha = best_concentration(N)
@@ -117,16 +145,25 @@ class DPMixtureModel:
             neighbours=np.empty((K, 0), np.int32),
             tried=np.zeros(K),
             waited=np.ones(K, np.int64),
+            noise=noise,
         )
 
     def rescaled(self, params: Components, mass: float) -> Components:
         """The same components as if seen in rows of another summed weight."""
         scale = mass / params.mass
-        return self.at(params).posterior(params.N * scale, params.S * scale, mass)
+        return self.at(params).posterior(
+            params.N * scale, params.S * scale, mass, params.noise * scale
+        )
+
+    def beside_noise(self, count: float, mass: float) -> Self:
+        """The same for the rest of the rows, beside some that have so much noise."""
+        if self.noise is None:
+            return self
+        return replace(self, noise=self.noise.beside(count, mass))
 
     def refreshed(self, params: Components, total: MixtureStats) -> Components:
         """The posterior given new sums; all else stays."""
-        new = self.posterior(total.N.copy(), total.S.copy(), total.mass)
+        new = self.posterior(total.N.copy(), total.S.copy(), total.mass, total.noise)
         return replace(
             new,
             neighbours=params.neighbours,
@@ -157,7 +194,7 @@ class DPMixtureModel:
         """The posterior for the next pass, its prior learned, and what it is to do."""
         model = self.at(params).learning(total.N, total.S)
         same = np.array_equal(params.N, total.N) and np.array_equal(params.S, total.S)
-        same = same and model.family is params.family
+        same = same and model.family is params.family and params.noise == total.noise
         return self.ready(params if same else model.refreshed(params, total))
 
     def ready(self, params: Components, everyone: bool = False) -> Components:
@@ -205,7 +242,10 @@ class DPMixtureModel:
     def share_out(
         self, params: Components, X: Array, weights: Array, local: Support | None = None
     ) -> tuple[MixtureStats, Support, Array]:
-        """Responsibilities of rows (Eq. 9) and what they sum to."""
+        """Responsibilities of rows (Eq. 9) and what they sum to.
+
+        Those of a row sum to 1, or to what noise leaves of it.
+        """
         family, K, n = params.family, params.K, len(X)
         family.check(X)
         candidates, most, least = None, K, _NEGLIGIBLE
@@ -226,10 +266,12 @@ class DPMixtureModel:
         capacity = n * min(most, scores.shape[1])
         components, r = np.empty(capacity, np.int32), np.empty(capacity)
         pairs = np.zeros((K, K))
+        log_base = family.log_base(X)
+        density, r0 = self._scores_of_noise(params, X, log_base)
         responsibilities(
             scores, _ALL_COMPONENTS if candidates is None else candidates,
             params.log_weights, weights, most, -margin,
-            Shares(components, r, starts),
+            Shares(components, r, starts, r0),
             Notes(stats.entropy, pairs, stats.removal_cost),
         )  # fmt: skip
         components, r = components[: starts[n]].copy(), r[: starts[n]]
@@ -239,9 +281,23 @@ class DPMixtureModel:
         stats.seen = stats.N.copy()
         stats.S = family.sums(X, members)
         stats.pairs = pairs[pair_index(K)]
-        stats.base = float(weights @ family.log_base(X))
         stats.mass = float(weights.sum())
-        return stats, Support(starts, components), r
+        if self.noise is None:
+            stats.base = float(weights @ log_base)
+            return stats, Support(starts, components), r
+        stats.base = self.noise.base(weights, log_base, density, r0)
+        stats.noise = float(weights @ r0)
+        return stats, Support(starts, components, r0 > 0.5), r
+
+    def _scores_of_noise(
+        self, params: Components, X: Array, log_base: Array
+    ) -> tuple[Array, Array]:
+        """log p₀(x) of rows, and what noise scores beside components; or no numbers."""
+        if self.noise is None:
+            return _NO_NOISE, _NO_NOISE
+        density = self.noise.log_density(X)
+        chance, rest = self.noise.log_shares(params.noise, params.mass)
+        return density, density - log_base + (chance - rest)
 
     def _collect(
         self,
@@ -271,13 +327,13 @@ class DPMixtureModel:
         """Renumber; a block with a row that lost all its components starts anew."""
         components = old_to_new[local.components]
         if np.all(components >= 0):
-            return Support(local.starts, components.astype(np.int32))
+            return Support(local.starts, components.astype(np.int32), local.noise)
         kept = components >= 0
         before = np.concatenate([[0], np.cumsum(kept)])
         starts = before[local.starts]
         if np.any(starts[1:] == starts[:-1]):
             return None
-        return Support(starts, components[kept].astype(np.int32))
+        return Support(starts, components[kept].astype(np.int32), local.noise)
 
     # ------------------------------------------------------------------ bound
 
@@ -291,6 +347,11 @@ class DPMixtureModel:
         if self.concentration is None:
             sticks += log_prior(params.concentration)
         sticks += params.family.log_hyperprior
+        if self.noise is not None:
+            known, more = (params.noise, params.mass), total.noise - params.noise
+            chance, rest = self.noise.log_shares(*known)
+            sticks += self.noise.evidence(*known)
+            sticks += more * chance + (total.mass - params.mass - more) * rest
         return float(parts.sum() + sticks + total.entropy.sum() + total.base)
 
     def best_bound(self, total: MixtureStats) -> float:
@@ -304,6 +365,8 @@ class DPMixtureModel:
         if self.others is not None:
             parts += self.family.evidence(*self.others).sum()
         sticks = stick_evidence(total.N, alpha)
+        if self.noise is not None:
+            extra += self.noise.evidence(total.noise, total.mass)
         return float(parts + sticks + extra + total.entropy.sum() + total.base)
 
     def objective(self, params: Components, total: MixtureStats) -> float:
@@ -333,7 +396,8 @@ class StochasticModel(DPMixtureModel):
         scale = rho * params.mass / latest.mass
         N = (1.0 - rho) * params.N + scale * latest.N
         S = (1.0 - rho) * params.S + scale * latest.S
-        new = self.at(params).posterior(N, S, params.mass)
+        noise = (1.0 - rho) * params.noise + scale * latest.noise
+        new = self.at(params).posterior(N, S, params.mass, noise)
         return replace(new, visits=params.visits + 1)
 
     def update(self, params: Components, total: MixtureStats) -> Components:

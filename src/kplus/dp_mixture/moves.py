@@ -206,7 +206,9 @@ def regrouped_params(
         params.tried[order],
         params.waited[order],
     )
-    new = model.at(params).posterior(total.N.copy(), total.S.copy(), total.mass)
+    new = model.at(params).posterior(
+        total.N.copy(), total.S.copy(), total.mass, total.noise
+    )
     new = replace(new, tried=tried, waited=waited, visits=params.visits - 1)
     return model.ready(replace(new, waited=waited - 1), params.plan.everyone)
 

@@ -69,6 +69,8 @@ class Components:
     visits : int
         Passes so far.
     plan : Plan
+    noise : float
+        Of `mass`, what belongs to noise; what its share follows from.
     """
 
     shapes: ClassVar[dict[str, str]] = {
@@ -92,6 +94,7 @@ class Components:
     waited: IntArray
     visits: int = 0
     plan: Plan = field(default=Plan())
+    noise: float = 0.0
 
     @property
     def K(self) -> int:
@@ -161,15 +164,18 @@ class MixtureStats(GroupSums):
     pairs : array of shape (K (K - 1) / 2,)
         What entropy a merge of two components would lose, packed as `pair_index`.
     base : float
-        Σ log h(x), the part of the log-likelihood that no component changes.
+        Σ log h(x), the part of the log-likelihood that no component changes. With
+        noise, its log-likelihood as well, and the entropy of who belongs to it.
     mass : float
-        Summed weight of the rows.
+        Summed weight of the rows, those of noise included.
     seen : array of shape (K,)
         Report: counts of the rows visited in this pass; earlier rows have none.
     removal_cost : array of shape (K,)
         Report: what rows would lose if their leading component were taken away.
     collected : list of Collected
         Report: rows noted for births.
+    noise : float
+        Σ r₀, the summed weight of noise.
     """
 
     statistics = ("N", "S", "entropy")
@@ -193,6 +199,7 @@ class MixtureStats(GroupSums):
     seen: Array
     removal_cost: Array
     collected: list[Collected] = field(default_factory=list)
+    noise: float = 0.0
 
     @classmethod
     def zeros(cls, K: int, n_stats: int) -> "MixtureStats":
@@ -213,6 +220,7 @@ class MixtureStats(GroupSums):
         self.pairs = self.pairs + other.pairs
         self.base += other.base
         self.mass += other.mass
+        self.noise += other.noise
         self.collected = self.collected + other.collected
         return super().__iadd__(other)
 
@@ -220,6 +228,7 @@ class MixtureStats(GroupSums):
         self.pairs = self.pairs - other.pairs
         self.base -= other.base
         self.mass -= other.mass
+        self.noise -= other.noise
         return super().__isub__(other)
 
     def regroup(self, old_to_new: IntArray, K: int) -> Self:

@@ -83,22 +83,35 @@ class _Refit:
 
 
 class _Local:
-    """Components `old` of a region, and the rows in which they have a share."""
+    """Components `old` of a region, and the rows in which they have a share.
+
+    What these rows have of noise takes part as well.
+    """
 
     def __init__(self, region: _Region, old: IntArray) -> None:
         self.region, self.old = region, old
         share = region.R[:, old].sum(axis=1)
         self.rows = np.flatnonzero(share > _SHARE)
+        model = region.model
+        if model.noise is not None:
+            noise = 1.0 - region.R.sum(axis=1)
+            share += noise
+            noise[self.rows] = 0.0
+            rest = float(
+                region.weights.sum() - region.weights[self.rows] @ share[self.rows]
+            )
+            model = model.beside_noise(float(region.weights @ noise), rest)
         self.X = region.X[self.rows]
         self.weights = region.weights[self.rows] * share[self.rows]
         self.others = np.delete(region.N, old)
-        self.model = beside(region.model, self.others, np.delete(region.S, old, axis=0))
+        self.model = beside(model, self.others, np.delete(region.S, old, axis=0))
         self.mass = float(self.weights.sum())
 
     def step(self, N: Array, S: Array) -> tuple[MixtureStats, Array]:
         """Share the rows out to components of these sums; (rows, K) shares as well."""
         model = self.model.learning(N, S)
-        params = model.posterior(N, S, self.mass)
+        # What no component has is noise; nothing where there is none.
+        params = model.posterior(N, S, self.mass, max(self.mass - float(N.sum()), 0.0))
         params = replace(params, log_weights=self.region.log_weights(self.others, N))
         stats, support, r = model.share_out(params, self.X, self.weights)
         R = np.zeros((len(self.X), len(N)))
@@ -115,6 +128,8 @@ class _Local:
         if model.others is not None:
             parts += model.family.evidence(*model.others).sum()
             parts += model.family.log_hyperprior
+        if model.noise is not None:
+            parts += stats.base + model.noise.evidence(stats.noise, stats.mass)
         lost = sampling_overfit(model, stats.N, region.rows_each).sum()
         return float(parts + sticks + stats.entropy.sum() - lost)
 
@@ -331,8 +346,9 @@ def _proposal(
     provisional.N[:] = np.where(new, N, 0.0)[order]
     provisional.S[:] = np.where(new[:, None], S, 0.0)[order]
     N, S = N[order], S[order]
+    noise = max(total.mass - float(N.sum()), 0.0)
     after = replace(
-        model.learning(N, S).posterior(N, S, total.mass),
+        model.learning(N, S).posterior(N, S, total.mass, noise),
         tried=tried[order],
         waited=waited[order],
         visits=params.visits - 1,

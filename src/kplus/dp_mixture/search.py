@@ -22,6 +22,8 @@ from kplus.dp_mixture.moves import (
     MoveRecords,
     OrderComponents,
 )
+from kplus.dp_mixture.noise import Noise
+from kplus.dp_mixture.noise_births import BornFromNoise
 from kplus.dp_mixture.params import Components, MixtureStats
 from kplus.dp_mixture.refit import RefitComponents
 from kplus.dp_mixture.sticks import mean_weights
@@ -36,6 +38,7 @@ __all__ = [
     "log_densities",
     "log_responsibilities",
     "resolve",
+    "resolve_noise",
     "stream",
 ]
 
@@ -82,6 +85,7 @@ class MixtureFit:
     converged: bool
     records: list[MoveRecord]
     tree: ClusterTree | None = None
+    noise: Noise | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,7 @@ class PassParams:
 
     family: Family
     components: Components
+    noise: Noise | None = None
 
     @property
     def K(self) -> int:
@@ -100,6 +105,14 @@ def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
     """Resolve the prior on a sample of the rows."""
     sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
     return likelihood.resolve(sample.rows, sample.weights, columns)
+
+
+def resolve_noise(job: Job, share: bool | float, family: Family) -> Noise | None:
+    """Noise over what a sample of the rows spans; None if there is to be none."""
+    if share is False:
+        return None
+    sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
+    return Noise.resolve(share, family, sample.rows, sample.weights)
 
 
 def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
@@ -174,6 +187,10 @@ def _run(
         start = start if planned is None else planned.params
     if "delete" in spec.kinds:
         moves.append(DeleteComponent(records))
+    if "birth" in spec.kinds and spec.model.noise is not None:
+        moves.append(
+            BornFromNoise(job.source, job.weights, job.rng, records, spec.births)
+        )
     if finish is not None and spec.kinds:
         refit = RefitComponents(
             job.source, job.weights, job.rng, records, spec.births, spec.kinds
@@ -181,9 +198,8 @@ def _run(
         moves.append(refit)
 
     def reported(info: PassInfo) -> PassInfo:
-        return replace(
-            negated(info), params=PassParams(info.params.family, info.params)
-        )
+        params = PassParams(info.params.family, info.params, spec.model.noise)
+        return replace(negated(info), params=params)
 
     result, labels = run_job(
         job, spec.model, start, moves,
@@ -194,7 +210,7 @@ def _run(
     return MixtureFit(
         result.params.family,
         result.params, result.total, labels, -np.array(result.history),
-        result.converged, records.entries,
+        result.converged, records.entries, noise=spec.model.noise,
     )  # fmt: skip
 
 
@@ -204,28 +220,48 @@ def _batches(n_blocks: int, n_batches: int) -> list[list[int]]:
     return [*(list(range(a, b)) for a, b in pairwise(cuts)), []]
 
 
-def log_responsibilities(source: Blocks, params: Components) -> Iterator[Array]:
-    """log r of every row, block by block, as in the last pass of a fit."""
-    for X in _read(source, params.family):
-        scores = params.family.scores(params.expected, X) + params.log_weights
+def log_responsibilities(
+    source: Blocks, params: Components, noise: Noise | None = None
+) -> Iterator[Array]:
+    """log r of every row, block by block, as in the last pass of a fit.
+
+    Noise takes its share, but has no column.
+    """
+    family = params.family
+    for X in _read(source, family):
+        scores = family.scores(params.expected, X) + params.log_weights
+        if noise is not None:
+            chance, rest = noise.log_shares(params.noise, params.mass)
+            one = noise.log_density(X) - family.log_base(X) + (chance - rest)
+            scores = np.column_stack([scores, one])
         scores -= scores.max(axis=1, keepdims=True)  # far rows have huge scores
-        yield scores - logsumexp(scores, axis=1, keepdims=True)
+        logs = scores - logsumexp(scores, axis=1, keepdims=True)
+        yield logs[:, : params.K]
 
 
 def log_densities(
-    source: Blocks, family: Family, N: Array, S: Array, concentration: float
+    source: Blocks,
+    family: Family,
+    N: Array,
+    S: Array,
+    concentration: float,
+    noise: tuple[Noise, float] | None = None,
 ) -> Array:
     """Log posterior predictive density of every row.
 
     The weights are those expected, brought to sum 1: components not seen yet have a
-    share in a new row, but say nothing about where it lies.
+    share in a new row, but say nothing about where it lies. `noise` comes with its
+    share.
     """
     weights = mean_weights(N, concentration)
     log_weights = np.log(weights / weights.sum())
-    parts = [
-        logsumexp(family.log_predictive(N, S, X) + log_weights, axis=1)
-        for X in _read(source, family)
-    ]
+    parts = []
+    for X in _read(source, family):
+        logs = logsumexp(family.log_predictive(N, S, X) + log_weights, axis=1)
+        if noise is not None:
+            density, share = noise[0].log_density(X), noise[1]
+            logs = np.logaddexp(logs + np.log1p(-share), density + np.log(share))
+        parts.append(logs)
     return np.concatenate(parts)
 
 

@@ -26,6 +26,7 @@ from kplus.dp_mixture.families.mixed import Mixed
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.dp_mixture.moves import MoveRecord
+from kplus.dp_mixture.noise import Noise
 from kplus.dp_mixture.params import Components
 from kplus.dp_mixture.search import Spec
 from kplus.dp_mixture.sticks import mean_weights
@@ -54,17 +55,20 @@ _WIDE = 10.0  # a prior variance of so many times that of the components is too 
 # ------------------------------------------------------------------- settings
 
 
-def make_spec(dp: Any, family: Family, source: Blocks) -> Spec:
+def make_spec(
+    dp: Any, family: Family, source: Blocks, noise: Noise | None = None
+) -> Spec:
     """The model, the moves and the batches of the estimator's parameters."""
     alpha = None if dp.concentration == "infer" else float(dp.concentration)
     active = _N_ACTIVE if dp.n_active == "auto" else dp.n_active
     cap = np.inf if dp.max_components is None else dp.max_components
-    model = DPMixtureModel(family, alpha, active, dp.birth_rows)
+    model = DPMixtureModel(family, alpha, active, dp.birth_rows, noise=noise)
     kinds = tuple(dp.moves)
     if dp.algorithm == "stochastic":
         model = StochasticModel(
-            family, alpha, active, delay=dp.learning_delay, decay=dp.learning_decay
-        )
+            family, alpha, active, noise=noise,
+            delay=dp.learning_delay, decay=dp.learning_decay,
+        )  # fmt: skip
         kinds = ()
     n_batches = batches_of(dp, source.n_rows, family.n_stats)
     return Spec(
@@ -126,8 +130,8 @@ class LastFit(NamedTuple):
     def start(self, spec: Spec) -> Components:
         """Its components, the largest of them if there may be no more."""
         most = int(min(self.params.K, spec.births.max_components))
-        N, S = self.params.N[:most], self.params.S[:most]
-        return spec.model.posterior(N, S, float(N.sum()))
+        N, S, noise = self.params.N[:most], self.params.S[:most], self.params.noise
+        return spec.model.posterior(N, S, float(N.sum()) + noise, noise or None)
 
 
 def warm_fit(dp: Any) -> LastFit | None:
@@ -198,10 +202,18 @@ def describe_problem(dp: Any, source: Blocks) -> ValueError:
 
 
 def attributes(
-    observations: Any, coding: Coding | None, family: Family, params: Components
+    observations: Any,
+    coding: Coding | None,
+    family: Family,
+    params: Components,
+    noise: Noise | None,
 ) -> dict[str, Any]:
     """Fitted attributes of the components, by name."""
     weights = mean_weights(params.N, params.concentration)
+    weights = weights / weights.sum()
+    share = None if noise is None else noise.share(params.noise, params.mass)
+    if share is not None:
+        weights *= 1.0 - share
     values: dict[str, Any] = {
         "observations_": family,
         "n_components_": params.K,
@@ -209,14 +221,17 @@ def attributes(
         "n_clusters_": params.K,
         "cluster_of_component_": np.arange(params.K, dtype=np.int32),
         # The rest belongs to components not seen yet.
-        "weights_": weights / weights.sum(),
+        "weights_": weights,
         "concentration_": float(params.concentration),
         "_params": params,
+        "_noise": noise,
         "_given_observations": observations,
         "_coding": coding,
     }
     if coding is not None:
         values["categories_"] = coding.categories
+    if share is not None:
+        values["noise_share_"] = share
     return values | family.attributes(params.N, params.S)
 
 

@@ -36,6 +36,8 @@ class ClusterDisplay(Display):
         Rows of each cluster, drawn or not.
     axis_names : sequence of str
         One or two names.
+    n_noise : int
+        Rows that are in no cluster, whose label is -1, drawn or not.
 
     Attributes
     ----------
@@ -67,12 +69,14 @@ class ClusterDisplay(Display):
         centers: NDArray[Any],
         sizes: NDArray[Any],
         axis_names: Sequence[str],
+        n_noise: int = 0,
     ) -> None:
         self.points = points
         self.labels = labels
         self.centers = centers
         self.sizes = sizes
         self.axis_names = axis_names
+        self.n_noise = n_noise
 
     @classmethod
     def from_estimator(
@@ -132,7 +136,7 @@ class ClusterDisplay(Display):
         X : array-like of shape (n_samples, n_features)
             The rows.
         labels : array-like of shape (n_samples,)
-            Cluster of each row, from 0.
+            Cluster of each row, from 0; -1 for none.
         centers : array-like of shape (n_clusters, n_features) or None
             Centres of the clusters; by default the means of the rows drawn.
         feature_names : sequence of str or None
@@ -163,8 +167,9 @@ class ClusterDisplay(Display):
             points=points,
             labels=drawn,
             centers=centers,
-            sizes=np.bincount(labels, minlength=n_clusters),
+            sizes=np.bincount(labels[labels >= 0], minlength=n_clusters),
             axis_names=axis_names,
+            n_noise=int(np.count_nonzero(labels < 0)),
         )
         return display.plot(ax=ax)
 
@@ -174,7 +179,7 @@ class ClusterDisplay(Display):
         else:
             self._scatter()
         K = len(self.sizes)
-        drawn, total = len(self.points), int(self.sizes.sum())
+        drawn, total = len(self.points), self._n_rows
         sample = f", {drawn:,} of them drawn" if drawn < total else ""
         self.ax_.set_title(
             f"{K} cluster{'s' * (K != 1)} of {total:,} rows{sample}", fontsize="medium"
@@ -193,14 +198,24 @@ class ClusterDisplay(Display):
             if hasattr(handle, "set_sizes"):  # a scatter's marker, however small
                 handle.set_sizes([30])
 
+    @property
+    def _n_rows(self) -> int:
+        return int(self.sizes.sum()) + self.n_noise
+
     def _name(self, cluster: int) -> str:
-        size = int(self.sizes[cluster])
-        return f"{cluster}: {size:,} ({size / self.sizes.sum():.0%})"
+        size = self.n_noise if cluster < 0 else int(self.sizes[cluster])
+        name = "noise" if cluster < 0 else str(cluster)
+        return f"{name}: {size:,} ({size / self._n_rows:.0%})"
+
+    @property
+    def _shown(self) -> list[int]:
+        """The clusters in the order they are drawn; noise, -1, is below all."""
+        return [-1] * (self.n_noise > 0) + list(range(len(self.sizes)))
 
     def _scatter(self) -> None:
         # Small dots for many points, so that dense places keep their shape.
         area = float(np.clip(20_000 / max(len(self.points), 1), 5, 30))
-        for k in range(len(self.sizes)):
+        for k in self._shown:
             color, marker = cluster_style(k)
             points = self.points[self.labels == k]
             self.ax_.scatter(
@@ -221,14 +236,14 @@ class ClusterDisplay(Display):
             self._mark(k, x, y, self.ax_.transData)
 
     def _histogram(self) -> None:
-        K = len(self.sizes)
-        values = [self.points[self.labels == k, 0] for k in range(K)]
+        shown = self._shown
+        values = [self.points[self.labels == k, 0] for k in shown]
         self.ax_.hist(
             values,
             bins=int(np.clip(np.sqrt(len(self.points)) * 2, 10, 80)),
             stacked=True,
-            color=[cluster_style(k)[0] for k in range(K)],
-            label=[self._name(k) for k in range(K)],
+            color=[cluster_style(k)[0] for k in shown],
+            label=[self._name(k) for k in shown],
         )
         self.ax_.margins(y=0.12)
         self.ax_.set(xlabel=self.axis_names[0], ylabel="rows")
@@ -270,9 +285,10 @@ def _sample(n_rows: int, max_points: int, random_state: int) -> NDArray[Any]:
 
 def _means(X: NDArray[Any], labels: NDArray[Any], n_clusters: int) -> NDArray[Any]:
     sums = np.zeros((n_clusters, X.shape[1]))
-    np.add.at(sums, labels, X)
+    kept = labels >= 0
+    np.add.at(sums, labels[kept], X[kept])
     with np.errstate(invalid="ignore"):  # a cluster without rows has no mean: nan
-        return sums / np.bincount(labels, minlength=n_clusters)[:, None]
+        return sums / np.bincount(labels[kept], minlength=n_clusters)[:, None]
 
 
 def _flatten(

@@ -73,6 +73,8 @@ def require_matplotlib() -> None:
 
 
 def cluster_style(cluster: int) -> tuple[str, str]:
-    """Colour and marker of a cluster; 42 differ, then they repeat."""
+    """Colour and marker of a cluster; 42 differ, then they repeat. Noise is grey."""
+    if cluster < 0:
+        return GREY, "."
     turn, color = divmod(cluster, len(_COLORS))
     return _COLORS[color], _MARKERS[turn % len(_MARKERS)]
