@@ -124,15 +124,17 @@ def spam_claim(store: Store, adult: dict[int, TableFits]) -> Claim:
     )
 
 
-def package_tables(store: Store) -> list[TableFile]:
+def package_tables(
+    store: Store, task: str = "export_tables", tasks: str = TASKS
+) -> list[TableFile]:
     """Tables that come inside packages, read in the peers' environment."""
     python = peers_python()
     if python is None:
         return []
-    folder = store.folder / "packages"
+    folder = store.folder / f"packages-{task}"
     folder.mkdir(exist_ok=True)
     asked = [{"folder": str(folder)}]
-    run_job(Job("export_tables", asked, python=python, tasks=TASKS))
+    run_job(Job(task, asked, python=python, tasks=tasks))
     listed = json.loads((folder / "sources.json").read_text())
     return [
         TableFile(

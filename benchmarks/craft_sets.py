@@ -16,10 +16,12 @@ import pandas as pd
 Loaded = tuple[pd.DataFrame, pd.Series]  # a table and the classes of its rows
 
 
-def export(folder: str) -> dict[str, str]:
+def export(
+    folder: str, sets: dict[str, tuple[str, Callable[[], Loaded]]] | None = None
+) -> dict[str, str]:
     """Write each table as a Parquet file, its classes as .npy; return their sources."""
     sources = {}
-    for name, (package, load) in SETS.items():
+    for name, (package, load) in (SETS if sets is None else sets).items():
         frame, classes = load()
         frame.to_parquet(Path(folder) / f"{name}.parquet")
         codes = pd.factorize(classes, sort=True)[0]

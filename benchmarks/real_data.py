@@ -21,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from command import main
 from data import Store, shared_data
 from kplus import DPMixture
+from real_data_mixed import case_mixed
+from real_data_model import case_model
 from report import CaseResult, Check, Row
 
 
@@ -32,10 +34,13 @@ class Sizes:
     seeds: int
     rows: int  # of the tables that differ in one column
     wide_rows: int
+    draws: int  # of each family, from the model
+    table_seeds: int
+    tables: tuple[str, ...] | None = None  # with categories; None: all
 
 
-FULL = Sizes(None, 5, 20_000, 3_000)
-QUICK = Sizes(2, 1, 300, 200)
+FULL = Sizes(None, 5, 20_000, 3_000, 20, 2)
+QUICK = Sizes(2, 1, 300, 200, 2, 1, ("Monk-3",))
 
 
 def battery(most: int | None) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
@@ -198,6 +203,8 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "battery": case_battery,
     "seeds": case_seeds,
     "columns": case_columns,
+    "mixed": lambda store, sizes: case_mixed(store, sizes.table_seeds, sizes.tables),
+    "model": lambda store, sizes: case_model(sizes.draws),
 }
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ QUICK = {
         "synthetic curves large row_solver flips cost plain",
     ),
     "scale": (["scale"], "patches"),
-    "real_data": ([], "battery columns"),
+    "real_data": (["craft_runs"], "battery columns mixed model"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {
@@ -76,7 +76,7 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def run_case(monkeypatch, folder):
     def run(name, case):
-        if name == "craft":
+        if name == "craft" or case == "mixed":
             pytest.importorskip("pyarrow")
         benchmark = importlib.import_module(name)
         for module in QUICK[name][0]:

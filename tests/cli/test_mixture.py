@@ -174,6 +174,26 @@ def test_inspect_tells_observations(kplus, mixed, out):
     ] == ("mixed")
 
 
+def test_inspect_tells_the_prior_by_column(kplus, mixed, out):
+    result = kplus("fit", mixed, "-o", out, "--json").json
+    shown = kplus("inspect", out / "model.kplus", "--json").json["prior"]
+    assert shown == result["prior"]
+    assert "pseudo-counts in all" in shown["learned"]
+    words = kplus("inspect", out / "model.kplus").out
+    assert "ArrayInfo" not in words
+    for setting in shown:
+        assert setting in words
+    assert all(name in words for name in shown["mean"])
+
+
+def test_inspect_tells_of_many_columns_the_first(kplus, tmp_path, out):
+    X = np.random.default_rng(0).normal(size=(60, 30))
+    np.save(tmp_path / "wide.npy", X)
+    kplus("fit", tmp_path / "wide.npy", "--observations", "diag_gaussian", "-o", out)
+    words = " ".join(kplus("inspect", out / "model.kplus").out.split())
+    assert "and 22 columns more" in words.replace("│ │ ", "")
+
+
 @pytest.fixture
 def scattered(tmp_path):
     """Two groups, and rows all over."""

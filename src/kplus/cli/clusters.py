@@ -59,8 +59,8 @@ class Clusters(Results):
         if not self._cut_by_rows or self._tree.clearness >= _CLEAR:
             return []
         return [
-            f"The number of clusters is not clear-cut: not all of the {self.n_found} "
-            f"have a sure valley between them. Compare a few with --clusters."
+            f"The number of clusters is not clear-cut: some of the {self.n_found} may "
+            f"be one, or fall into more. Compare a few with --clusters."
         ]
 
     @property
@@ -80,12 +80,15 @@ class Clusters(Results):
             return super().measures() | cells | clearness
         if not hasattr(self.model, "lower_bound_"):
             return super().measures()
+        from kplus.dp_mixture.families.priors import prior_of
+
         return {
             "observations": self.model.observations,
             "lower_bound": finite(self.model.lower_bound_),
             "n_components": int(self.model.n_components_),
             **clearness,
             "n_noise": self._n_noise,
+            "prior": prior_of(self.model),
         }
 
     @property

@@ -13,7 +13,7 @@
 - `directions.py`: splits of rows along columns and other axes, where births may start
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: splits, deletes and joins anew of neighbours, judged by refits
-- `joining.py`, `clusters.py`, `axes.py`: from components to clusters
+- `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
 - `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)

@@ -83,7 +83,7 @@ def _coefficients(
 ) -> Array:
     a, b = pairs.T
     if isinstance(family, MixedFamily):
-        parts = zip(family.parts, expected.parts, family._split(S), strict=True)
+        parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
         out: Array = expected.eta[b] - expected.eta[a]

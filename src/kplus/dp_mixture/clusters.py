@@ -10,6 +10,7 @@ from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
+from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
@@ -64,6 +65,9 @@ def tree_of_rows(
 ) -> ClusterTree:
     """The tree of a fit's components, by another pass over its rows.
 
+    Where there are categories, valleys join only components that differ in nothing
+    else than numbers; the rest is a tree of classes.
+
     Parameters
     ----------
     lost : array of shape (K (K - 1) / 2,)
@@ -73,13 +77,19 @@ def tree_of_rows(
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     crossed = model.crossed(params)
     distances, family = _distances(crossed), params.family
-    along = PairAxes.of(params, _neighbours(params, lost, distances))
+    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(family)
+    if has_classes(family):
+        pairs, fewest = pairs[same_categories(params, pairs)], 0.0
+        if not len(pairs):
+            return tree_of_classes(params)
+    along = PairAxes.of(params, pairs)
     job = replace(job, callback=None, journal=None)
     borders = sums_of(job, BorderModel(model, along), params)
     levels = np.log(np.maximum(params.N, 1e-300)) + np.diagonal(crossed)
     # The more columns there are, the more levels differ.
     bridges = Bridges(levels, _DEPTH * family.n_columns, _SHARE)
-    return grow_tree(borders, along.axes, distances, bridges, _fewest_rows(family))
+    tree = grow_tree(borders, along.axes, distances, bridges, fewest)
+    return tree_of_classes(params, tree) if has_classes(family) else tree
 
 
 def _fewest_rows(family: Family) -> float:

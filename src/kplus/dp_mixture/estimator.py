@@ -52,7 +52,7 @@ class DPMixture(Clusterer):
         Clusters that the components are joined into: where `cluster_tree_` says to cut
         it, or this number exactly. None: every component is a cluster. A number that
         is larger than that of the components found is met by another fit that has so
-        many, without moves.
+        many, without moves; and so is a smaller one where there are categories.
     n_components : int, default=1
         Components to start with.
     max_components : int or None, default=None
@@ -335,7 +335,11 @@ class DPMixture(Clusterer):
         result = joining.best_fit(self.n_init, job, spec, start)
         if joining.too_few(self.n_clusters, result):
             result = joining.exact_fit(self.n_init, job, spec, self.n_clusters)
-        return joining.with_tree(self.n_clusters, job, spec.model, result)
+        result = joining.with_tree(self.n_clusters, job, spec.model, result)
+        if joining.fewer_classes(self.n_clusters, result):
+            result = joining.exact_fit(self.n_init, job, spec, self.n_clusters)
+            result = joining.with_tree(self.n_clusters, job, spec.model, result)
+        return result
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.PassParams = info.params

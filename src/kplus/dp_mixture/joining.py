@@ -11,6 +11,7 @@ from kplus.base.estimator import warn
 from kplus.core.job import Job, best_of
 from kplus.core.types import IntArray
 from kplus.dp_mixture import search
+from kplus.dp_mixture.classes import has_classes
 from kplus.dp_mixture.clusters import tree_of_draws, tree_of_rows
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.params import Components
@@ -22,6 +23,7 @@ __all__ = [
     "check_number",
     "clusters_of",
     "exact_fit",
+    "fewer_classes",
     "restore",
     "too_few",
     "warn_of_empty",
@@ -74,6 +76,20 @@ def exact_fit(
 def too_few(n_clusters: Any, result: search.MixtureFit) -> bool:
     """Whether there are fewer components than clusters were asked for."""
     return _wished(n_clusters) > result.params.K
+
+
+def fewer_classes(n_clusters: Any, result: search.MixtureFit) -> bool:
+    """Whether fewer classes were asked for than there are.
+
+    A union of classes is no class; a fit with just so many finds better ones. Not so
+    for one cluster, nor where most components are pieces of shapes, which were joined
+    because no valley is between.
+    """
+    tree, K = result.tree, result.params.K
+    if tree is None or not has_classes(result.params.family):
+        return False
+    n_joined = int(np.count_nonzero(tree.heights == 0.0))
+    return 1 < _wished(n_clusters) < K and 2 * n_joined <= K
 
 
 def _wished(n_clusters: Any) -> int:

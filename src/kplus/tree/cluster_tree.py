@@ -34,7 +34,7 @@ class ClusterTree:
         n_leaves + t for what step t joined, as in `scipy.cluster.hierarchy.linkage`.
     heights : array of shape (n_leaves - 1,)
         Negative log of the overlap of the two groups, or that of an earlier step if
-        it is larger.
+        it is larger; in a tree of classes, the nats per row that joining them costs.
     sizes : array of shape (n_leaves,)
         Rows, or summed weights, of the leaves.
     n_clusters : int

@@ -159,7 +159,7 @@ class MixedFamily:
             for part, j in zip(self.parts, self.where, strict=True)
         ]
 
-    def _split(self, S: Array) -> list[Array]:
+    def split(self, S: Array) -> list[Array]:
         """Each part's share of the statistics."""
         stops = np.cumsum([part.n_stats for part in self.parts])
         return np.split(S, stops[:-1], axis=1)
@@ -175,11 +175,11 @@ class MixedFamily:
         return np.hstack([part.features(rows) for part, rows in self._rows(X)])
 
     def evidence(self, N: Array, S: Array) -> Array:
-        pairs = zip(self.parts, self._split(S), strict=True)
+        pairs = zip(self.parts, self.split(S), strict=True)
         return _added([part.evidence(N, own) for part, own in pairs])
 
     def expect(self, N: Array, S: Array) -> MixedExpected:
-        pairs = zip(self.parts, self._split(S), strict=True)
+        pairs = zip(self.parts, self.split(S), strict=True)
         return MixedExpected(tuple(part.expect(N, own) for part, own in pairs))
 
     @property
@@ -187,7 +187,7 @@ class MixedFamily:
         return sum(part.log_hyperprior for part in self.parts)
 
     def learned(self, N: Array, S: Array) -> Self:
-        pairs = list(zip(self.parts, self._split(S), strict=True))
+        pairs = list(zip(self.parts, self.split(S), strict=True))
         parts = tuple(part.learned(N, own) for part, own in pairs)
         same = all(new is old for new, old in zip(parts, self.parts, strict=True))
         return self if same else replace(self, parts=parts)
@@ -207,7 +207,7 @@ class MixedFamily:
         return np.hstack([part.sums(rows, members) for part, rows in self._rows(X)])
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
-        pairs = zip(self._rows(X), self._rows(seed), self._split(S), strict=True)
+        pairs = zip(self._rows(X), self._rows(seed), self.split(S), strict=True)
         return _added(
             [
                 part.dissimilarity(rows, row, N, own)
@@ -216,7 +216,7 @@ class MixedFamily:
         )
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
-        pairs = zip(self._rows(X), self._split(S), strict=True)
+        pairs = zip(self._rows(X), self.split(S), strict=True)
         return _added(
             [part.log_predictive(N, own, rows) for (part, rows), own in pairs]
         )
@@ -225,13 +225,13 @@ class MixedFamily:
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
     ) -> Array:
         out = np.empty((int(np.sum(counts)), self.n_columns))
-        for part, j, own in zip(self.parts, self.where, self._split(S), strict=True):
+        for part, j, own in zip(self.parts, self.where, self.split(S), strict=True):
             out[:, j] = part.draw(N, own, counts, rng)
         return out
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         out: dict[str, Any] = {}
-        groups = zip(self.groups, self.where, self.parts, self._split(S), strict=True)
+        groups = zip(self.groups, self.where, self.parts, self.split(S), strict=True)
         for group, j, part, own in groups:
             for name, value in part.attributes(N, own).items():
                 out[f"{group}_{name}" if name in out else name] = value
