@@ -24,12 +24,14 @@ OWN = {
     "prior",
 }  # fmt: skip
 # The same meaning, but: components of mixtures are no features, passes over a mean
-# field are cheap and many, gains of a pass are measured in other units.
+# field are cheap and many, gains of a pass are measured in other units, mixtures of
+# small tables have several starts.
 BUT = {
     ("DPMixture", "n_components"),
     ("DPMixture", "n_components_"),
     ("DPMixture", "max_components"),
     ("DPMixture", "n_clusters"),
+    ("DPMixture", "n_init"),
     ("IBPVariational", "max_iter"),
 }
 OTHER_DEFAULTS = {"tol"}

@@ -167,7 +167,7 @@ def test_MO_9_merges_undo_useless_births(monkeypatch):
         return born[-1]
 
     monkeypatch.setattr(birth, "create", needless)
-    monkeypatch.setattr(refit, "_MOST_ROWS", 10)  # few rows are split by refits
+    monkeypatch.setattr(refit, "_FEW_ROWS", 10)  # few rows are split by refits
     after = fit(job_of(X, 1), Spec(model, n_batches=6), before.params)
     assert len(born) >= 3
     assert after.params.K == 3

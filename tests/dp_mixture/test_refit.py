@@ -116,7 +116,8 @@ def test_trials_never_lower_the_bound(n_batches, seed):
 
 def test_nothing_is_refitted_before_convergence_nor_twice(monkeypatch):
     """As it is with rows of which a sample is refitted."""
-    monkeypatch.setattr(RefitComponents, "has_all_rows", lambda *_: False)
+    monkeypatch.setattr(RefitComponents, "replace_births", lambda *_: False)
+    monkeypatch.setattr(RefitComponents, "_shakes", lambda *_: False)
     X, R = extra_component()
     model, move = FLAT.model(X), refits(X)
     params = mixture.components(model, X, R)

@@ -33,6 +33,6 @@ Things that are so for a reason:
 - Births are fitted to rows that stand for many and pay Akaike's price for the noise
   that this fits; without the first a wide prior hides small components, without the
   second every component splits.
-- Up to 10,000 rows are all in memory, where refits price every change exactly; so
+- Up to 2,000 rows are refitted all at once, which prices every change exactly; so
   these take the place of births, and need not wait for passes to converge.
 """

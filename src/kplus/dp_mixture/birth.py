@@ -38,6 +38,8 @@ class BirthSettings:
         How often all components are tried, with fewer seeds each time.
     patience : int
         No more births after so many in succession that did not raise the bound.
+    shakes : int
+        Few rows: how often each component is shattered in vain before no more are.
     """
 
     max_components: float = np.inf
@@ -47,6 +49,7 @@ class BirthSettings:
     changed: float = 0.2
     n_rounds: int = 1
     patience: int = 3
+    shakes: int = 3
 
 
 class BornComponents:

@@ -73,8 +73,9 @@ class DPMixture(Clusterer):
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper).
-    n_init : int, default=1
-        Number of starts; the best is kept.
+    n_init : int or "auto", default="auto"
+        Number of starts; the best is kept. "auto" is 3 where the rows times the square
+        of one more than the columns are up to 50,000, else 1.
     max_iter : int, default=300
         Largest number of passes over all rows.
     tol : float, default=1e-5
@@ -216,6 +217,7 @@ class DPMixture(Clusterer):
         "learning_delay": [Interval(Real, 0, None, closed="left")],
         "learning_decay": [Interval(Real, 0, 1, closed="right")],
         "birth_rows": [Interval(Integral, 2, None, closed="left")],
+        "n_init": [AT_LEAST_ONE, StrOptions({"auto"})],
     }
     _measure = "lower bound"
     _result = "_params"
@@ -237,7 +239,7 @@ class DPMixture(Clusterer):
         learning_delay=10.0,
         learning_decay=0.5,
         birth_rows=5000,
-        n_init=1,
+        n_init="auto",
         max_iter=300,
         tol=1e-5,
         batch_size=None,
@@ -332,14 +334,7 @@ class DPMixture(Clusterer):
         spec = settings.make_spec(self, family, table.source, noise)
         job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
-        result = joining.best_fit(self.n_init, job, spec, start)
-        if joining.too_few(self.n_clusters, result):
-            result = joining.exact_fit(self.n_init, job, spec, self.n_clusters)
-        result = joining.with_tree(self.n_clusters, job, spec.model, result)
-        if joining.fewer_classes(self.n_clusters, result):
-            result = joining.exact_fit(self.n_init, job, spec, self.n_clusters)
-            result = joining.with_tree(self.n_clusters, job, spec.model, result)
-        return result
+        return joining.fit_clusters(self, job, spec, start)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.PassParams = info.params

@@ -24,12 +24,15 @@ __all__ = [
     "clusters_of",
     "exact_fit",
     "fewer_classes",
+    "fit_clusters",
     "restore",
     "too_few",
     "warn_of_empty",
     "with_tree",
 ]
 
+_SMALL = 50_000  # rows times squared columns of a table that is fitted in no time
+_AUTO_STARTS = 3  # of these
 _STARTS = 5  # of a fit whose number of components is given
 _FEW_PASSES = 2  # after which seeds have not yet lost their rows
 
@@ -43,10 +46,38 @@ def check_number(n_clusters: Any, max_components: int | None) -> None:
         )
 
 
+def fit_clusters(
+    dp: Any, job: Job, spec: search.Spec, start: Components | None
+) -> search.MixtureFit:
+    """The best fit with the tree of its components, which has enough of them."""
+    n_init = _number_of_starts(dp, job, spec, start)
+    result = best_fit(n_init, job, spec, start)
+    if too_few(dp.n_clusters, result):
+        result = exact_fit(n_init, job, spec, dp.n_clusters)
+    result = with_tree(dp.n_clusters, job, spec.model, result)
+    if fewer_classes(dp.n_clusters, result):
+        result = exact_fit(n_init, job, spec, dp.n_clusters)
+        result = with_tree(dp.n_clusters, job, spec.model, result)
+    return result
+
+
+def _number_of_starts(
+    dp: Any, job: Job, spec: search.Spec, start: Components | None
+) -> int:
+    """If that is left open, small tables are begun with several times."""
+    if dp.n_init != "auto":
+        return int(dp.n_init)
+    work = job.source.n_rows * (job.source.n_features + 1.0) ** 2
+    several = start is None and "birth" in spec.kinds and work <= _SMALL
+    return _AUTO_STARTS if several else 1
+
+
 def best_fit(
     n_init: int, job: Job, spec: search.Spec, start: Components | None = None
 ) -> search.MixtureFit:
     """The fit with the highest bound of several."""
+    if n_init > 1:  # each need not go to great lengths
+        spec = replace(spec, births=replace(spec.births, shakes=1))
     return best_of(
         n_init,
         job,

@@ -23,6 +23,7 @@ from kplus.dp_mixture.sticks import mean_log_weights, removal_gains, stick_evide
 __all__ = ["RefitComponents"]
 
 _MOST_ROWS = 10_000  # rows that refits are made on
+_FEW_ROWS = 2_000  # where refits take the place of births
 _SHARE = 1e-3  # rows take part of which the components have so much
 _MOST_TRIALS = 40  # refits of each kind on a sample, after a convergence
 _FEW_COMPONENTS = 3
@@ -30,8 +31,7 @@ _EARLY = 4  # passes after each of which a single component is split if possible
 _N_NEIGHBOURS = 4  # components that take part in a delete
 _N_SHATTERED = (2, 2, 5)  # neighbours that are cut in pieces with a component
 _N_PIECES = 4  # of each
-_IN_VAIN = 3  # tries of each component without a gain after which no more are made
-_FEWEST_SHAKES = 15  # tries without a gain at least
+_FEWEST_SHAKES = 8  # tries without a gain at least
 _N_ITER = 10
 _LEARN_EVERY = 3  # iterations of a refit after which it learns its prior
 _HOPELESS = 15  # a refit ends when so many steps like the last would not be enough
@@ -204,9 +204,9 @@ class RefitComponents:
     )
 
     @classmethod
-    def has_all_rows(cls, source: Blocks) -> bool:
-        """Whether refits are made on all rows, so that they are exact."""
-        return source.n_rows <= _MOST_ROWS
+    def replace_births(cls, source: Blocks) -> bool:
+        """Whether rows are so few that refits, which are exact, cost little."""
+        return source.n_rows <= _FEW_ROWS
 
     def propose(
         self, at: Position[DPMixtureModel, Components, MixtureStats]
@@ -220,7 +220,7 @@ class RefitComponents:
         alone = total.K == 1 and updated.visits <= _EARLY
         first = alone or bool(np.isneginf(last))
         slow = first or bound - last < _SLOW * total.mass
-        slow = slow and self.has_all_rows(self.source)
+        slow = slow and self.replace_births(self.source)
         if n_failed >= _PATIENCE or not (at.converged or slow):
             return None
         if np.any(total.seen < updated.N * (1.0 - 1e-9)):
@@ -252,7 +252,8 @@ class RefitComponents:
         self.state = known, 0 if kept else n_failed + 1, shaken, last
 
     def _shakes(self) -> bool:
-        return self.has_all_rows(self.source) and {"birth", "merge"} <= set(self.kinds)
+        few = self.source.n_rows <= _MOST_ROWS
+        return few and {"birth", "merge"} <= set(self.kinds)
 
     def _region(self, model: DPMixtureModel, params: Components) -> _Region:
         """Rows with their shares in all components."""
@@ -307,7 +308,9 @@ class RefitComponents:
         Not where at most one has anybody near: pieces would join as they were.
         """
         n_close = int(np.count_nonzero(~far))
-        vain = max(_IN_VAIN * n_close, _FEWEST_SHAKES) if n_close > 1 else 0
+        vain = max(self.settings.shakes * n_close, _FEWEST_SHAKES) if n_close > 1 else 0
+        if not self.replace_births(self.source):
+            vain = min(vain, _MOST_TRIALS // 2)
         n_failed = n_tries = 0
         while n_failed < vain and n_tries < 2 * vain:
             k = int(self.rng.integers(region.K))

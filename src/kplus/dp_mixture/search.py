@@ -183,7 +183,7 @@ def _run(
         moves.append(MergeComponents(records))
     # Few rows are split by refits, which are exact.
     refits = finish is not None and bool(spec.kinds)
-    few = refits and earlier is None and RefitComponents.has_all_rows(job.source)
+    few = refits and earlier is None and RefitComponents.replace_births(job.source)
     if "birth" in spec.kinds and not few:
         born = BornComponents(job.source, job.weights, job.rng, records, spec.births)
         moves.append(born)
