@@ -34,5 +34,5 @@ Things that are so for a reason:
   that this fits; without the first a wide prior hides small components, without the
   second every component splits.
 - Up to 2,000 rows are refitted all at once, which prices every change exactly; so
-  these take the place of births, and need not wait for passes to converge.
+  refits take the place of births there, and need not wait for passes to converge.
 """
