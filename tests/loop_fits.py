@@ -35,7 +35,7 @@ FITS = {
         lambda: DPMeans(penalty=30.0, covariance="full", batch_size=64),
         blobs,
     ),
-    "DPMixture": (lambda: DPMixture(batch_size=64), blobs),
+    "DPMixture": (lambda: DPMixture(n_init=1, batch_size=64), blobs),
     "DPMixture, seeds": (
         lambda: DPMixture(n_components=12, moves=("merge", "delete"), batch_size=64),
         blobs,

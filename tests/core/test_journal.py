@@ -169,7 +169,7 @@ def test_every_family_resumes(name, monkeypatch):
     X = np.minimum(COUNTS, 1.0) if name == "bernoulli" else COUNTS
     if name == "mixed":
         X = pd.DataFrame({"a": COUNTS[:, 0] + 0.5, "b": COUNTS[:, 1].astype(str)})
-    make = partial(DPMixture, name, n_components=3, batch_size=64)
+    make = partial(DPMixture, name, n_components=3, n_init=1, batch_size=64)
     journal = MemoryJournal(crash=2)
     with pytest.raises(Crash):
         fitted(make, X, journal, monkeypatch)

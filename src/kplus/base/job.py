@@ -31,7 +31,7 @@ def job_of(
     if reporter is not None:
         callbacks = {
             "callback": reporter,
-            "ended": lambda: reporter.interrupt.requested,
+            "ended": lambda: reporter.ended,
             "journal": reporter.journal,
             "meter": reporter.meter,
         }

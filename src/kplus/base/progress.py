@@ -163,13 +163,19 @@ class Watch:
     def __init__(self, estimator: Any, meter: Meter | None = None) -> None:
         self.estimator = estimator
         self.interrupt = Interrupt()
+        self.stopped = False  # by a callback
         self.meter = SparingMeter() if meter is None else meter
         self._begun = time.monotonic()
 
     def __call__(self, info: PassInfo) -> bool:
         """Report a pass; True, for a callback wants so or by Ctrl-C, ends the fit."""
-        stop = self._tell(info)
-        return stop or self.interrupt.requested
+        self.stopped = self._tell(info)
+        return self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether a callback, or Ctrl-C, wants the fit to end."""
+        return self.stopped or self.interrupt.requested
 
     def _tell(self, info: PassInfo) -> bool:
         estimator = self.estimator

@@ -128,7 +128,7 @@ def best_of(
     n_init: int,
     job: Job,
     fit: Callable[[Job, bool], T],
-    cost: Callable[[T], float] = attrgetter("objective"),
+    cost: Callable[[T], Any] = attrgetter("objective"),
 ) -> T:
     """Fit `n_init` times and return the lowest cost, the first among equals.
 
@@ -158,6 +158,9 @@ def best_of(
             return None
         return fit(jobs[number], number > 0)
 
-    with ThreadPoolExecutor(job.n_threads) as pool:
-        results = [each for each in pool.map(one, range(n_init)) if each is not None]
-    return min(results, key=cost)
+    if sharers == 1:
+        results = list(map(one, range(n_init)))
+    else:
+        with ThreadPoolExecutor(sharers) as pool:
+            results = list(pool.map(one, range(n_init)))
+    return min((each for each in results if each is not None), key=cost)

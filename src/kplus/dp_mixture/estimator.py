@@ -10,7 +10,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.checks import refuse_fewer_rows
-from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest, warn
+from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.runs import answers
@@ -380,11 +380,7 @@ class DPMixture(Clusterer):
 
     def _warn_more(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn_more(result, table)
-        if joining.too_few(self.n_clusters, result):
-            warn(
-                f"n_clusters={self.n_clusters}, but the stream has only "
-                f"{self.n_components_} components so far: each is a cluster."
-            )
+        joining.warn_of_few(self)
 
     def _explain(self, source: Blocks) -> ValueError:
         return settings.describe_problem(self, source)

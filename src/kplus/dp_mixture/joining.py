@@ -26,8 +26,8 @@ __all__ = [
     "fewer_classes",
     "fit_clusters",
     "restore",
-    "too_few",
     "warn_of_empty",
+    "warn_of_few",
     "with_tree",
 ]
 
@@ -52,7 +52,7 @@ def fit_clusters(
     """The best fit with the tree of its components, which has enough of them."""
     n_init = _number_of_starts(dp, job, spec, start)
     result = best_fit(n_init, job, spec, start)
-    if too_few(dp.n_clusters, result):
+    if _wished(dp.n_clusters) > _n_filled(result.labels):
         result = exact_fit(n_init, job, spec, dp.n_clusters)
     result = with_tree(dp.n_clusters, job, spec.model, result)
     if fewer_classes(dp.n_clusters, result):
@@ -86,6 +86,16 @@ def best_fit(
     )
 
 
+def _fullest_fit(n_init: int, job: Job, spec: search.Spec) -> search.MixtureFit:
+    """Of several fits without moves that in which most components have rows."""
+    return best_of(
+        n_init,
+        job,
+        lambda part, again: search.fit(part, spec),
+        lambda result: (-_n_filled(result.labels), -float(result.history[-1])),
+    )
+
+
 def exact_fit(
     n_init: int, job: Job, spec: search.Spec, n_clusters: int
 ) -> search.MixtureFit:
@@ -96,17 +106,11 @@ def exact_fit(
     """
     model = replace(spec.model, learns=False)
     spec = replace(spec, model=model, n_components=int(n_clusters), kinds=())
-    result = best_fit(max(n_init, _STARTS), job, spec)
+    n_init = max(n_init, _STARTS)
+    result = _fullest_fit(n_init, job, spec)
     if _n_filled(result.labels) < n_clusters:  # some have lost all their rows
-        result = best_fit(
-            max(n_init, _STARTS), replace(job, max_iter=_FEW_PASSES), spec
-        )
+        result = _fullest_fit(n_init, replace(job, max_iter=_FEW_PASSES), spec)
     return result
-
-
-def too_few(n_clusters: Any, result: search.MixtureFit) -> bool:
-    """Whether there are fewer components than clusters were asked for."""
-    return _wished(n_clusters) > result.params.K
 
 
 def fewer_classes(n_clusters: Any, result: search.MixtureFit) -> bool:
@@ -168,6 +172,15 @@ def clusters_of(cluster: IntArray, components: IntArray) -> IntArray:
 def _n_filled(labels: IntArray) -> int:
     """How many clusters or components have rows."""
     return len(np.unique(labels[labels >= 0]))
+
+
+def warn_of_few(dp: Any) -> None:
+    """Warn where a stream has fewer components than clusters were asked for."""
+    if _wished(dp.n_clusters) > dp.n_components_:
+        warn(
+            f"n_clusters={dp.n_clusters}, but the stream has only {dp.n_components_} "
+            f"components so far: each is a cluster."
+        )
 
 
 def warn_of_empty(dp: Any) -> None:
