@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 
 from command import main
 from data import Store, shared_data
-from kplus import DPMixture
+from kplus import DPMeans, DPMixture
 from real_data_mixed import case_mixed
 from real_data_model import case_model
 from report import CaseResult, Check, Row
@@ -36,11 +36,12 @@ class Sizes:
     wide_rows: int
     draws: int  # of each family, from the model
     table_seeds: int
+    most_rows: int  # of the table of any shapes
     tables: tuple[str, ...] | None = None  # with categories; None: all
 
 
-FULL = Sizes(None, 5, 20_000, 3_000, 20, 2)
-QUICK = Sizes(2, 1, 300, 200, 2, 1, ("Monk-3",))
+FULL = Sizes(None, 5, 20_000, 3_000, 20, 2, 10_000_000)
+QUICK = Sizes(2, 1, 300, 200, 2, 1, 3_000, ("Monk-3",))
 
 
 def battery(most: int | None) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
@@ -93,6 +94,7 @@ def case_battery(store: Store, sizes: Sizes) -> CaseResult:
             "clusters": model.n_clusters_,
             "DPMixture": score(references, model.labels_),
             "cut at K": max(score(references, cut) for cut in cuts),
+            "DPMeans, cells": score(references, _cells(X).labels_),
         }
         for peer in peers(X, numbers[0]):
             found = [
@@ -101,6 +103,43 @@ def case_battery(store: Store, sizes: Sizes) -> CaseResult:
             row[peer] = max(score(references, labels) for labels in found)
         rows.append(row | {"CPU s": seconds})
     return CaseResult("Clusters of 37 sets: adjusted Rand index", *_means(rows))
+
+
+def _cells(X: np.ndarray) -> DPMeans:
+    Z = StandardScaler().fit_transform(X)
+    model: DPMeans = timed(lambda: DPMeans(cells="auto", random_state=0).fit(Z))[0]
+    return model
+
+
+def case_large(store: Store, sizes: Sizes) -> CaseResult:
+    """A ring, a disc in it, an arc and another disc: how many rows are too many?"""
+    rows, checks = [], []
+    for n in (sizes.most_rows // 100, sizes.most_rows // 10, sizes.most_rows):
+        X, y = _shapes(n)
+        model, seconds = timed(
+            lambda X=X: DPMeans(cells="auto", random_state=0, n_jobs=2).fit(X)
+        )
+        some = slice(None, None, max(1, n // 100_000))
+        ari = float(adjusted_rand_score(y[some], model.labels_[some]))
+        cells, clusters = len(model.cell_centers_), model.n_clusters_
+        rows.append(
+            {"rows": n, "cells": cells, "clusters": clusters, "ARI": ari,
+             "CPU s": seconds, "MB, process": model.fit_report_.peak_memory / 1e6}
+        )  # fmt: skip
+        right = clusters == 4 and ari > 0.99
+        checks.append(Check(f"{n:,} rows: four clusters", f"{clusters}", right))
+    return CaseResult("Clusters of any shape by cells", rows, checks)
+
+
+def _shapes(n: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    y, angle = rng.integers(0, 4, n), rng.uniform(0, 2 * np.pi, n)
+    turn = np.where(y == 2, angle / 2, angle)  # half a circle
+    radius = np.array([5.0, 0.0, 4.0, 0.0])[y]
+    middle = np.array([[0, 0], [0, 0], [8, -7], [14, 5.0]])[y]
+    spread = np.array([0.25, 0.65, 0.25, 0.6])[y, None]
+    X = middle + radius[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    return (X + spread * rng.normal(size=X.shape)).astype(np.float32), y
 
 
 def _means(rows: list[Row]) -> tuple[list[Row], list[Check]]:
@@ -203,6 +242,7 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "battery": case_battery,
     "seeds": case_seeds,
     "columns": case_columns,
+    "large": case_large,
     "mixed": lambda store, sizes: case_mixed(store, sizes.table_seeds, sizes.tables),
     "model": lambda store, sizes: case_model(sizes.draws),
 }

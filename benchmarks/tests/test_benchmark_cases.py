@@ -33,7 +33,7 @@ QUICK = {
         "synthetic curves large row_solver flips cost plain",
     ),
     "scale": (["scale"], "patches"),
-    "real_data": (["craft_runs"], "battery columns mixed model"),
+    "real_data": (["craft_runs"], "battery columns large mixed model"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {
