@@ -42,7 +42,7 @@ def test_a_valley_parts_what_overlaps():
 
 
 def test_groups_go_by_most_of_their_border():
-    leaks = {(0, 1): 8.0, (2, 3): 8.0, (0, 2): 3.0, (1, 3): 1.0}
+    leaks = {(0, 1): 8.0, (2, 3): 8.0, (0, 2): 5.0, (1, 3): 1.0}
     assert made([100] * 4, leaks, valleys={(0, 2)}).n_clusters == 2
     assert made([100] * 4, leaks, valleys={(1, 3)}).n_clusters == 1
 

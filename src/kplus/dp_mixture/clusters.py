@@ -25,7 +25,7 @@ _LEAST_ENTROPY = 0.004  # per √(N_i N_j): pairs above overlap enough to be loo
 _NEIGHBOURS = 3  # that are looked at, however little they overlap
 _FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
 _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
-_SHARE = 0.6  # of a border that must not be thinner
+_SHARE = 0.65  # of a border that must not be thinner
 _DRAWN_ROWS = 20_000
 _BLOCK_ROWS = 4096
 

@@ -16,7 +16,7 @@ from kplus.tree.valley import (
 __all__ = ["Bridges", "ClusterTree", "check_clusters", "grow_tree"]
 
 _OVERLAPS = 0.002  # as a share of the rows of two components: enough to notice
-_VOTE = 0.6  # probability of no valley, over their border, with which two are one
+_VOTE = 0.65  # probability of no valley, over their border, with which two are one
 _MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _SMALL_SHARE = 0.05
 _FEW_ROWS = 10.0  # too few to tell a valley: such components connect no others
