@@ -12,7 +12,8 @@ __all__ = ["gaussian_evidence", "probability_smooth", "valley_evidence"]
 # What the two kinds of evidence say of two components: fitted as a logistic regression
 # to pairs of which it is known whether they are of one group, then rounded.
 _BEFORE = 1.3  # log-odds for none before the rows are seen, if there is one pair only
-_PER_LOG_PAIR = 0.8
+_PER_LOG_PAIR = 1.0
+_MOST_PAIRS = 30.0  # more that have no valley say no more of another one
 _PER_ROOT_VALLEY = 1.0
 _PER_ROOT_GAUSSIAN = 0.5
 _MOST_AGAINST = 6.0  # nats that rows of another shape may tell against a valley
@@ -91,7 +92,7 @@ def probability_smooth(valley: Array, gaussian: Array, overlaps: Array) -> Array
     odds -= _PER_ROOT_GAUSSIAN * np.sign(gaussian) * np.sqrt(np.abs(gaussian))
     n_smooth = float(np.count_nonzero(overlaps))
     for _ in range(_N_ITER):
-        prior = _PER_LOG_PAIR * np.log(max(n_smooth, 1.0))
+        prior = _PER_LOG_PAIR * np.log(np.clip(n_smooth, 1.0, _MOST_PAIRS))
         n_smooth = float(expit(odds[overlaps] + prior).sum())
     out: Array = expit(odds + prior)
     return out
