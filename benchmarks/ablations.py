@@ -15,8 +15,9 @@ from kplus.core.memo import Memo
 from kplus.core.types import Array, IntArray, Proposal
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture import search
-from kplus.dp_mixture.birth import BirthSettings, BornComponents, seeded
+from kplus.dp_mixture.birth import BirthSettings, BornComponents
 from kplus.dp_mixture.families.family import Columns, Likelihood
+from kplus.dp_mixture.fresh import seeded
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import Components, MixtureStats, pair_index
