@@ -72,7 +72,8 @@ class DPMixture(Clusterer):
     learning_delay, learning_decay : float, default=10.0, 0.5
         With ``algorithm="stochastic"``: step t is (t + delay)^-decay.
     birth_rows : int, default=5000
-        Most rows of a component that new ones are made from (N′ of the paper).
+        Most rows of a component that new ones are made from (N′ of the paper). Up to
+        2,000 rows, refits take the place of births.
     n_init : int or "auto", default="auto"
         Number of starts; the best is kept. "auto" is 3 where the rows times the square
         of one more than the columns are up to 50,000, else 1.
