@@ -67,6 +67,12 @@ def test_a_number_is_met_exactly(n_clusters):
     assert len(model.cell_centers_) == 30
 
 
+def test_more_clusters_than_the_usual_cells():
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    model = DPMeans(cells="auto", n_clusters=520, random_state=0).fit(X)
+    np.testing.assert_array_equal(np.unique(model.labels_), np.arange(520))
+
+
 def test_sums_of_a_pass_are_those_of_brute_force():
     rng = np.random.default_rng(0)
     Y, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)

@@ -27,7 +27,7 @@ _MOST_CELLS = 500  # ... where there are no more cells than that
 _PER_CLUSTER = 4  # cells for each cluster that is asked for, at least
 _SAMPLE_ROWS = 50_000  # that say which cells touch, and how wide they are
 _TILE = 1024  # rows whose distances to all cells are in memory at a time
-_TOL = 1e-3
+_TOL = 1e-3  # of the quantisation
 _DEPTH = 0.4  # nats by which the cells that connect two clusters may be thinner
 _FEWEST_ROWS = 5.0  # of a cluster
 _LEAST_VARIANCE = 1e-3  # of a cell, as a share of the mean
@@ -37,8 +37,8 @@ def number_of_cells(cells: Any, n_clusters: int | None, n_rows: int) -> int:
     """How many cells a table is cut into, if that is left open."""
     if cells != "auto":
         return int(cells)
-    wanted = max(n_rows // _ROWS_EACH, _PER_CLUSTER * (n_clusters or 1))
-    return int(max(1, min(wanted, _MOST_CELLS, n_rows)))
+    wanted = min(n_rows // _ROWS_EACH, _MOST_CELLS)
+    return min(max(wanted, _PER_CLUSTER * (n_clusters or 1)), n_rows)
 
 
 @dataclass(frozen=True)
