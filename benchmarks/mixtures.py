@@ -20,8 +20,11 @@ EDGE_PRIOR: Parameters = {
 }
 MNIST_PRIOR: Parameters = {
     "observations": {
-        "kind": "Gaussian", "covariance": 1.0, "mean_strength": 1.0, "learn": False,
-    },  # fmt: skip
+        "kind": "Gaussian",
+        "covariance": 1.0,
+        "mean_strength": 1.0,
+        "learn": False,
+    },
     "tol": 1e-3,
 }
 RATES = {"a": (0.5, 10.0), "b": (0.5, 100.0), "c": (0.9, 10.0)}
