@@ -15,6 +15,7 @@ from kplus.data.selection import refuse_twice, unknown_column
 
 try:
     import pyarrow as pa
+    import pyarrow.compute as pc
 except ImportError as error:
     raise MissingPackageError(
         "Parquet and Arrow files need pyarrow, which is not installed: "
@@ -30,6 +31,7 @@ __all__ = [
     "is_number",
     "is_single",
     "plain_type",
+    "replaced",
 ]
 
 UNNAMED = ""
@@ -201,6 +203,24 @@ def plain_type(dtype: Any) -> Any:
     if pa.types.is_dictionary(dtype):
         dtype = dtype.value_type
     return pa.string() if pa.types.is_string_view(dtype) else dtype
+
+
+def replaced(column: Any, rows: NDArray[Any], values: Sequence[Any]) -> Any:
+    """A column with other values in some rows, of the same type if it holds them."""
+    new = pa.array(values)
+    dtype = new.type if pa.types.is_null(column.type) else column.type
+    plain = plain_type(dtype)
+    mask = np.zeros(len(column), dtype=bool)
+    mask[rows] = True
+    new = new.cast(plain, safe=False)
+    # Arrow replaces no text of the larger kinds.
+    narrow = pa.string() if pa.types.is_large_string(plain) else plain
+    out = pc.replace_with_mask(
+        _cast(column, plain).cast(narrow), mask, new.cast(narrow)
+    )
+    if pa.types.is_dictionary(dtype):
+        return out.dictionary_encode().cast(dtype)
+    return out.cast(dtype)
 
 
 def _cast(column: Any, dtype: Any) -> Any:
