@@ -205,22 +205,34 @@ def plain_type(dtype: Any) -> Any:
     return pa.string() if pa.types.is_string_view(dtype) else dtype
 
 
-def replaced(column: Any, rows: NDArray[Any], values: Sequence[Any]) -> Any:
-    """A column with other values in some rows, of the same type if it holds them."""
+def replaced(column: Any, rows: NDArray[Any], values: Any) -> Any:
+    """A column with other values in some rows, of the same type if it holds them.
+
+    Columns of whole numbers get the nearest.
+    """
+    dtype = column.type
+    if pa.types.is_integer(dtype):
+        limits = np.iinfo(dtype.to_pandas_dtype())
+        values = np.clip(np.rint(values), limits.min, limits.max)
+    elif pa.types.is_boolean(dtype):
+        values = np.asarray(values) >= 0.5
     new = pa.array(values)
-    dtype = new.type if pa.types.is_null(column.type) else column.type
+    dtype = new.type if pa.types.is_null(dtype) else dtype
     plain = plain_type(dtype)
-    mask = np.zeros(len(column), dtype=bool)
-    mask[rows] = True
-    new = new.cast(plain, safe=False)
     # Arrow replaces no text of the larger kinds.
     narrow = pa.string() if pa.types.is_large_string(plain) else plain
-    out = pc.replace_with_mask(
-        _cast(column, plain).cast(narrow), mask, new.cast(narrow)
-    )
-    if pa.types.is_dictionary(dtype):
-        return out.dictionary_encode().cast(dtype)
-    return out.cast(dtype)
+    old, new = _cast(column, plain).cast(narrow), new.cast(narrow, safe=False)
+    mask = np.zeros(len(column), dtype=bool)
+    mask[rows] = True
+    out = pc.replace_with_mask(old, mask, new)
+    if not pa.types.is_dictionary(dtype) or not column.num_chunks:
+        return out.cast(dtype)
+    known = column.unify_dictionaries().chunk(0).dictionary  # in the order declared
+    more = pc.unique(new.filter(pc.invert(pc.is_in(new, known))))
+    known = pa.concat_arrays([known, more.cast(known.type)])
+    places = pc.index_in(out, known).combine_chunks().cast(dtype.index_type)
+    whole = pa.DictionaryArray.from_arrays(places, known, ordered=dtype.ordered)
+    return pa.chunked_array([whole])
 
 
 def _cast(column: Any, dtype: Any) -> Any:

@@ -16,7 +16,7 @@ from kplus.data.categories import Coding
 from kplus.data.factors import Values, holds_objects, is_missing
 from kplus.data.open import is_stored
 
-__all__ = ["Gaps", "as_values", "filled", "whole_values"]
+__all__ = ["Gaps", "filled"]
 
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -61,18 +61,12 @@ def filled(X: Any, source: Blocks, coding: Coding | None, gaps: Gaps) -> Any:
     return _array(np.array(X), coding, gaps)
 
 
-def as_values(coding: Coding | None, j: int, values: Array) -> Any:
+def _as_values(coding: Coding | None, j: int, values: Array) -> Any:
     """Values of a column as the table has them: categories for codes."""
     categories = None if coding is None else coding.categories[j]
     if categories is None:
         return values
     return [categories[code] for code in values.astype(np.int64)]
-
-
-def whole_values(values: Array, low: float, high: float) -> Array:
-    """The nearest whole numbers, for columns that hold no others."""
-    out: Array = np.clip(np.rint(values), low, high)
-    return out
 
 
 # ---------------------------------------------------------------- in memory
@@ -84,7 +78,7 @@ def _array(out: NDArray[Any], coding: Coding | None, gaps: Gaps) -> NDArray[Any]
         there = [is_missing(value) for value in out[rows, j].tolist()]
         if not all(there):  # a category that the fit has not seen is no gap
             rows, values = rows[there], values[there]
-        out[rows, j] = as_values(coding, j, values)
+        out[rows, j] = _as_values(coding, j, values)
     return out.astype(np.float64) if coding is None and holds_objects(out) else out
 
 
@@ -106,24 +100,23 @@ def _frame(frame: "nw.DataFrame[Any]", coding: Coding | None, gaps: Gaps) -> Any
         if column.dtype.is_float():
             missing = missing | column.is_nan()
         there = missing.to_numpy()[rows]  # not so for an unseen category
-        new.append(_column(column, rows[there], as_values(coding, j, values[there])))
+        new.append(_column(column, rows[there], _as_values(coding, j, values[there])))
     return frame.with_columns(*new).to_native()
 
 
 def _column(column: Series[Any], rows: IntArray, values: Any) -> Series[Any]:
     """A column with other values in some rows, of the same type if it holds them."""
     dtype, library = column.dtype, column.implementation
-    if dtype.is_integer():
-        limits = np.iinfo(str(dtype).lower())
-        values = whole_values(np.asarray(values), limits.min, limits.max)
-    elif dtype == nw.Boolean:
-        values = np.asarray(values) >= 0.5
     if library.is_pyarrow():
         from kplus.data.arrow import replaced
 
-        native: Any = column.to_native()
-        native = replaced(native, rows, list(values))
+        native = replaced(column.to_native(), rows, values)
         return nw.from_native(native, series_only=True).alias(column.name)
+    if dtype.is_integer():
+        limits = np.iinfo(str(dtype).lower())
+        values = np.clip(np.rint(values), limits.min, limits.max)
+    elif dtype == nw.Boolean:
+        values = np.asarray(values) >= 0.5
     declared = Values(column, column.name).declared
     if dtype == nw.Unknown or not set(values if declared else ()) <= set(
         declared or ()
@@ -149,6 +142,6 @@ def _as_frame(rows: Array, source: Blocks, coding: Coding) -> Any:
         )
     names: Sequence[str] = getattr(source, "feature_names", coding.names)
     columns = {
-        name: as_values(coding, j, rows[:, j].copy()) for j, name in enumerate(names)
+        name: _as_values(coding, j, rows[:, j].copy()) for j, name in enumerate(names)
     }
     return nw.from_dict(columns, backend=library).to_native()
