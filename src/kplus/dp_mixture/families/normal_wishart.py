@@ -17,17 +17,24 @@ from kplus.dp_mixture.families.columns import (
     contiguous,
 )
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.families.gaps import Gaps, fill_at_random, mean_fill
+from kplus.dp_mixture.families.gaps import (
+    Gaps,
+    fill_at_random,
+    fill_with_means,
+    mean_fill,
+)
 from kplus.dp_mixture.families.learning import EMPTY, resolutions
 from kplus.dp_mixture.families.quadratic import (
     NormalWishart,
     Quadratic,
     precision_factors,
+    squares,
     student_t,
     triangle,
 )
 from kplus.dp_mixture.families.wishart_learning import factor, log_gammas
 from kplus.dp_mixture.kernels import gather_pairs
+from kplus.dp_mixture.kernels_gaps import fill_gaps
 from kplus.dp_mixture.kernels_gaussian import (
     fill_quadratic,
     fill_scatter,
@@ -389,6 +396,28 @@ class NormalWishartFamily:
             wide = np.sqrt(q.free[k] / rng.chisquare(q.free[k], size=count))
             parts.append(q.means[k] + normal * wide[:, None])
         return self.scaling.inverse_transform(np.concatenate(parts))
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """E[y_m | y_o] = m_m - Λ_mm⁻¹ Λ_mo (y_o - m_o) of a multivariate t."""
+        q, Y = self._posterior(N, S), self.scaling.transform(X)
+        fill_with_means(Y, shares, q.means, q.precisions)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """From a multivariate t, too: the farther y_o lies out, the wider it is.
+
+        With d² its squared distance, Λ_mm⁻¹ times (ν + d²) / (ν + D_o), with ν + D_o
+        degrees of freedom.
+        """
+        q, Y, k = self._posterior(N, S), self.scaling.transform(X), components
+        far, _, n_seen = squares(Y, q.means, q.shape)
+        far, free = np.take_along_axis(far, k[:, None], 1), q.free[k, None]
+        wide = np.sqrt((free + far) / rng.chisquare(free + n_seen))
+        normals = wide * rng.standard_normal(Y.shape)
+        fill_gaps(Y, k, q.means, q.precisions, normals)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(N, S)

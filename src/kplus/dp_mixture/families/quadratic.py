@@ -118,6 +118,13 @@ class NormalWishart(NamedTuple):
         out: Array = self.scatter * factors[:, None, None]
         return out
 
+    @property
+    def precisions(self) -> Array:
+        """Their inverses."""
+        whiten = precision_factors(factor(self.shape)[0])
+        out: Array = whiten @ np.swapaxes(whiten, 1, 2)
+        return out
+
 
 @dataclass(frozen=True)
 class Quadratic:
