@@ -16,8 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
-from kplus.cli import fit as fitting
 from kplus.cli.console import CommandError, count, notes_for_warnings, report, status
+from kplus.cli.fit import fit_model, read_to_fit
 from kplus.cli.models import make_model
 from kplus.cli.options import COMMANDS, OPTIONS, Options
 from kplus.cli.output import Ahead, check_file, needs_quotes, opened, write_tables
@@ -121,8 +121,8 @@ def _fitted(options: Options) -> "_Filling":
     of_fit = Options(**given | {"data": path, "seed": options.draw_seed})
     model = make_model(of_fit)
     with status(f"Reading {path}", options.quiet):
-        table, _ = fitting._read(of_fit, model)
-    fitting._fit_model(of_fit, model, table.data, begun=False)
+        table, _ = read_to_fit(of_fit, model)
+    fit_model(of_fit, model, table.data, begun=False)
     options.data = path
     return _Filling(model, table, table.data, options)
 

@@ -38,7 +38,7 @@ class CraftFiller:
         return cls(craft._model, craft._clusters, craft._sums, craft._paper)
 
     def check(self, X: Array) -> None:
-        if np.isinf(X).any():
+        if not np.all(np.isfinite(self.model.layout.encode(X).numbers)):
             raise NotFiniteError("A row")
 
     def _shares(self, X: Array) -> Array:
