@@ -5,9 +5,10 @@ all that was observed, stay as they are.
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -170,13 +171,13 @@ class _Filling:
         for categories in () if coding is None else coding.categories:
             if needs_quotes(pa.array(map(str, categories or ()), pa.string())):
                 return True
-        columns: list[Callable[[], Iterator[Any]]] = []
+        parts: Iterator[Any] = iter(())
         if self._files is not None:
             text = [f.name for f in self._files.schema if is_categorical(f.type)]
-            columns = [lambda n=name: self._files.plain_parts(n) for name in text]
+            parts = chain.from_iterable(map(self._files.plain_parts, text))
         elif self.table.index is not None:
-            columns = [self.table.index]
-        return any(needs_quotes(part) for column in columns for part in column())
+            parts = self.table.index()
+        return any(map(needs_quotes, parts))
 
     def run(self, draws: int | None, seed: int, keep: bool = False) -> None:
         """Fill in without writing."""

@@ -45,7 +45,8 @@ class CraftFiller:
         """Of each cluster in each row; all or nothing where costs are no likelihoods"""
         if self.paper is not None:
             costs = row_costs(np.ascontiguousarray(X, np.float64), self.paper)
-            return np.equal.outer(np.argmin(costs, axis=1), range(self.sums.K)) * 1.0
+            nearest: Array = np.eye(self.sums.K)[np.argmin(costs, axis=1)]
+            return nearest
         rows = self.model.layout.encode(X)
         scores = np.empty((len(X), self.sums.K))
         tables, shares = self.clusters.tables, self.clusters.shares

@@ -111,7 +111,8 @@ def _column(column: Series[Any], rows: IntArray, values: Any) -> Series[Any]:
         from kplus.data.arrow import replaced
 
         native = replaced(column.to_native(), rows, values)
-        return nw.from_native(native, series_only=True).alias(column.name)
+        new: Series[Any] = nw.from_native(native, series_only=True)
+        return new.alias(column.name)
     if dtype.is_integer():
         limits = np.iinfo(str(dtype).lower())
         values = np.clip(np.rint(values), limits.min, limits.max)
