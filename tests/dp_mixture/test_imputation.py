@@ -70,6 +70,28 @@ def test_conditional_means_by_integration(numbers, X):
         assert filled[i, d] == pytest.approx(mean, abs=5e-3)
 
 
+def test_full_covariances_by_integration():
+    """Two groups with slopes of their own: a line through both would be wrong."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 1))
+    X = np.hstack([x, x]) + rng.normal(0, 0.2, (300, 2))
+    X[150:] = X[150:] * [1, -1] + [8, 0]
+    X[::10, 1] = np.nan
+    model = DPMixture(random_state=0).fit(X)
+    grid = np.linspace(-30, 30, 20_001)
+    for row in ([1.5, np.nan], [9.5, np.nan], [4.0, np.nan]):
+        p = brute_force(model, np.array(row), 1, grid)
+        mean = np.trapezoid(grid * p, grid)
+        filled = model.impute([row])
+        assert filled[0, 1] == pytest.approx(mean, abs=1e-3)
+        drawn = np.stack(model.impute([row], n_draws=3000, random_state=0))[:, 0, 1]
+        spread = np.sqrt(np.trapezoid(grid**2 * p, grid) - mean**2)
+        assert abs(drawn.mean() - mean) < 5 * spread / np.sqrt(3000)
+        assert drawn.std() == pytest.approx(spread, rel=0.2)
+    assert model.impute([[1.5, np.nan]])[0, 1] > 1.0
+    assert model.impute([[9.5, np.nan]])[0, 1] < -1.0
+
+
 def test_conditional_means_with_noise():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(0, 1, (150, 2)), rng.uniform(-20, 20, (25, 2))])
