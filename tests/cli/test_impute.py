@@ -187,6 +187,20 @@ def test_converted_tables(kplus, csv, table, tmp_path, out):
         assert filled[name].to_list() == expected[name].tolist()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_are_categories(kplus, table, tmp_path, kind):
+    whole = table.select("size", room=pl.col("code").cast(pl.Int64) + 6)
+    KINDS[kind](whole, tmp_path / f"rooms.{kind}")
+    target = tmp_path / "filled.parquet"
+    words = ["--categorical", "room", "-o", target]
+    done = kplus("impute", tmp_path / f"rooms.{kind}", *words)
+    assert done.code == 0, done.err
+    rooms = pl.read_parquet(target)["room"].cast(pl.Int64)
+    assert set(rooms) == {7, 8}
+    seen = whole["room"].is_not_null()
+    assert rooms.filter(seen).equals(whole["room"].filter(seen))
+
+
 def test_arrays(kplus, tmp_path, X):
     X[::9, 1] = np.nan
     np.save(tmp_path / "x.npy", X)

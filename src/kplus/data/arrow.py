@@ -211,11 +211,12 @@ def replaced(column: Any, rows: NDArray[Any], values: Any) -> Any:
     Columns of whole numbers get the nearest.
     """
     dtype = column.type
-    if pa.types.is_integer(dtype):
+    values = np.asarray(values)
+    if pa.types.is_integer(dtype) and values.dtype.kind in "fiu":  # not text of codes
         limits = np.iinfo(dtype.to_pandas_dtype())
         values = np.clip(np.rint(values), limits.min, limits.max)
     elif pa.types.is_boolean(dtype):
-        values = np.asarray(values) >= 0.5
+        values = values >= 0.5
     new = pa.array(values)
     dtype = new.type if pa.types.is_null(dtype) else dtype
     plain = plain_type(dtype)

@@ -119,9 +119,8 @@ def _column(column: Series[Any], rows: IntArray, values: Any) -> Series[Any]:
     elif dtype == nw.Boolean:
         values = np.asarray(values) >= 0.5
     declared = Values(column, column.name).declared
-    if dtype == nw.Unknown or not set(values if declared else ()) <= set(
-        declared or ()
-    ):
+    undeclared = declared is not None and not set(values) <= set(declared)
+    if dtype == nw.Unknown or undeclared:
         whole = column.to_list()
         for row, value in zip(rows, values, strict=True):
             whole[row] = value
