@@ -114,6 +114,12 @@ class Family(Protocol):
     def features(self, X: Array) -> Array:
         """t(x) of each row, (n, n_stats) in float64."""
 
+    def hides(self, S: Array) -> bool:
+        """Whether rows with these sums have hidden parts.
+
+        Sums of two components are then not those that their rows would have as one.
+        """
+
     def evidence(self, N: Array, S: Array) -> Array:
         """log ∫ p(rows | φ) p(φ) dφ without log h; 0 for an empty component."""
 
@@ -217,6 +223,9 @@ class FeatureFamily:
     @property
     def n_free(self) -> int:
         return self.n_stats
+
+    def hides(self, S: Array) -> bool:
+        return False
 
     def features(self, X: Array) -> Array:
         raise NotImplementedError

@@ -18,9 +18,9 @@ from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.kernels import count_beyond, gather_pairs
 from kplus.dp_mixture.kernels_gaps import fill_gaps, gap_distances, gap_outer
 
-__all__ = ["Gaps", "fill_at_random", "fill_with_means", "mean_fill"]
+__all__ = ["LOG_2PI", "Gaps", "fill_at_random", "fill_with_means", "mean_fill"]
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
+LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Gaps(NamedTuple):
@@ -68,7 +68,7 @@ class Gaps(NamedTuple):
 
     def entropy(self, rows: IntArray, log_dets: Array) -> Array:
         """Of q(y_m), for pairs."""
-        out: Array = 0.5 * (self.n_missing[rows] * (_LOG_2PI + 1.0) - log_dets)
+        out: Array = 0.5 * (self.n_missing[rows] * (LOG_2PI + 1.0) - log_dets)
         return out
 
     def outer(

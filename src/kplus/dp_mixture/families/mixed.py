@@ -168,6 +168,10 @@ class MixedFamily:
         stops = np.cumsum([part.n_stats for part in self.parts])
         return np.split(S, stops[:-1], axis=1)
 
+    def hides(self, S: Array) -> bool:
+        pairs = zip(self.parts, self.split(S), strict=True)
+        return any(part.hides(own) for part, own in pairs)
+
     def check(self, X: Array) -> None:
         for part, rows in self._rows(X):
             part.check(rows)
