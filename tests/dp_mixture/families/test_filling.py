@@ -5,19 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from scipy.integrate import quad
-from tests.dp_mixture.families.conftest import CASES, Case, normal_rows
 
 from kplus.dp_mixture.families.mixed import MixedFamily
-from kplus.observations import StudentT
-
-TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
-FILLED = [case for case in (*CASES, *TAILS) if "multinomial" not in case.name]
-
-
-@pytest.fixture(params=FILLED, ids=lambda case: case.name)
-def filled_case(request):
-    """All that take missing values, full covariances too."""
-    return request.param
 
 
 def columns_of(family):
