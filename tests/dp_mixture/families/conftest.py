@@ -106,6 +106,16 @@ def case(request):
     return request.param
 
 
+_TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
+_FILLED = [c for c in (*CASES, *_TAILS) if "multinomial" not in c.name]
+
+
+@pytest.fixture(params=_FILLED, ids=lambda case: case.name)
+def filled_case(request):
+    """All that take missing values, with hidden parts or without."""
+    return request.param
+
+
 @pytest.fixture
 def cases():
     """All by name, also those whose rows have hidden parts: t(x) is not known."""

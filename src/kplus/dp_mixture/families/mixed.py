@@ -241,6 +241,22 @@ class MixedFamily:
             out[:, j] = part.draw(N, own, counts, rng)
         return out
 
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.fill(N, own, rows, shares)
+        return out
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.draw_missing(N, own, rows, components, rng)
+        return out
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         out: dict[str, Any] = {}
         groups = zip(self.groups, self.where, self.parts, self.split(S), strict=True)

@@ -17,7 +17,13 @@ from kplus.dp_mixture.families.columns import (
     contiguous,
 )
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.families.gaps import LOG_2PI, Gaps, fill_at_random, mean_fill
+from kplus.dp_mixture.families.gaps import (
+    LOG_2PI,
+    Gaps,
+    fill_at_random,
+    fill_with_means,
+    mean_fill,
+)
 from kplus.dp_mixture.families.learning import EMPTY, resolutions
 from kplus.dp_mixture.families.quadratic import (
     NormalWishart,
@@ -406,6 +412,19 @@ class NormalWishartFamily:
             wide = np.sqrt(q.free[k] / rng.chisquare(q.free[k], size=count))
             parts.append(q.means[k] + normal * wide[:, None])
         return self.scaling.inverse_transform(np.concatenate(parts))
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """E[y_m | y_o] = m_m - Λ_mm⁻¹ Λ_mo (y_o - m_o) of a multivariate t."""
+        q, Y = self._posterior(N, S), self.scaling.transform(X)
+        fill_with_means(Y, shares, q.means, q.precisions)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        Y = self.scaling.transform(X)
+        self._posterior(N, S).draw_missing(Y, components, rng)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(N, S)

@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import digamma, gammaln, logsumexp
+from scipy.special import digamma, gammaln, logsumexp, softmax
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import contiguous, positive
+from kplus.dp_mixture.families.columns import contiguous, draw_codes, positive
 from kplus.dp_mixture.families.family import ByComponent, Columns
 from kplus.dp_mixture.families.gaps import LOG_2PI, Gaps
 from kplus.dp_mixture.families.gaussian import Gaussian, GaussianFamily
@@ -27,6 +27,7 @@ from kplus.dp_mixture.families.quadratic import (
     squares,
 )
 from kplus.dp_mixture.families.wishart_learning import factor
+from kplus.dp_mixture.kernels_gaps import fill_gaps
 from kplus.dp_mixture.kernels_gaussian import gather_outer, gather_scores
 
 __all__ = ["StudentT", "StudentTExpected", "StudentTFamily"]
@@ -342,6 +343,29 @@ class StudentTFamily(GaussianFamily):
             parts.append(q.means[k] + normal * np.sqrt(wide)[:, None])
         return self.scaling.inverse_transform(np.concatenate(parts))
 
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """Scales first, given what is observed: u by the nodes of the integral, then χ²
+        of the matrix, of which d²/w more is known."""
+        q, tails, k = self._posterior(N, S), self._tails(N, S), components
+        Y = self.scaling.transform(X)
+        far, _, n_seen = squares(Y, q.means, q.scatter)
+        far, n_seen = np.take_along_axis(far, k[:, None], 1)[:, 0], n_seen[:, 0]
+        wide = np.empty(len(Y))
+        for c in np.unique(k):
+            here = np.flatnonzero(k == c)
+            logs_u, logs, step = _scale_logs(q, c, tails[c], far[here], n_seen[here])
+            at = draw_codes(softmax(logs, axis=1), rng)[:, None]
+            logs_u = np.take_along_axis(logs_u, at, 1)[:, 0]
+            logs_u += step * (rng.random(len(here)) - 0.5)
+            wide[here] = np.exp(-logs_u) + 1.0 / q.strength[c]
+        wide = (wide + far) / rng.chisquare(q.free[k] + n_seen)
+        normals = np.sqrt(wide)[:, None] * rng.standard_normal(Y.shape)
+        whiten = precision_factors(factor(q.scatter)[0])
+        fill_gaps(Y, k, q.means, whiten @ np.swapaxes(whiten, 1, 2), normals)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         return super().attributes(N, S) | {"tail_dof_": self._tails(N, S)}
 
@@ -349,7 +373,16 @@ class StudentTFamily(GaussianFamily):
 def _integral(
     q: NormalWishart, k: int, tail: float, far: Array, n_seen: Array
 ) -> Array:
-    """log ∫ p(u) p(y | u) du without log |B|; `far` is a distance under B⁻¹.
+    """log ∫ p(u) p(y | u) du without log |B|; `far` is a distance under B⁻¹."""
+    _, logs, step = _scale_logs(q, k, tail, far, n_seen)
+    out: Array = logsumexp(logs, axis=1) + np.log(step)
+    return out
+
+
+def _scale_logs(
+    q: NormalWishart, k: int, tail: float, far: Array, n_seen: Array
+) -> tuple[Array, Array, Array]:
+    """log u at nodes, (n, nodes), log p(log u) p(y | u) there, and the step (n,).
 
     Given u, y - m has the scale matrix (1/u + 1/κ) B/(ν - D + 1), and a t distribution
     of ν - D + 1 degrees of freedom. By the trapezoid rule in log u, from where u would
@@ -368,8 +401,7 @@ def _integral(
     logs += gammaln(0.5 * (free + d)) - gammaln(0.5 * free)
     logs -= 0.5 * d * np.log(wide * np.pi)
     logs -= 0.5 * (free + d) * np.log1p(far[:, None] / wide)
-    out: Array = logsumexp(logs, axis=1) + np.log(step)
-    return out
+    return logs_u, logs, step
 
 
 def _places_in_row(rows: IntArray) -> IntArray:
