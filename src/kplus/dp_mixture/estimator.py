@@ -38,10 +38,10 @@ class DPMixture(Clusterer):
     ----------
     observations : str or object of `kplus.observations`, default="gaussian"
         What the rows of a component look like: "gaussian" (full covariances),
-        "zero_mean_gaussian", "diag_gaussian", "spherical_gaussian", "bernoulli",
-        "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
-        (numbers, categories and counts of a data frame); an object such as
-        ``Gaussian(covariance=0.5)`` sets the prior.
+        "zero_mean_gaussian", "factor_gaussian" (many columns), "diag_gaussian",
+        "spherical_gaussian", "bernoulli", "categorical", "poisson",
+        "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
+        of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
         neither lowers the bound. "stochastic" takes ever smaller steps and uses no

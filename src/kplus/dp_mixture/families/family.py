@@ -96,8 +96,11 @@ class Family(Protocol):
     and holds NaN where a value is missing.
     """
 
-    n_columns: int
-    n_stats: int
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_stats(self) -> int: ...
 
     def check(self, X: Array) -> None:
         """Raise `DataError`, naming the column, at values that the family forbids."""
