@@ -7,11 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.dp_mixture.families.columns import Scaling, refuse_categories
+from kplus.dp_mixture.families.columns import Scaling, refuse_categories, refuse_values
 from kplus.dp_mixture.families.factor_axes import Axes, principal_axes
 from kplus.dp_mixture.families.family import ByComponent, Columns, Family
 from kplus.dp_mixture.families.gaussian import Gaussian, GaussianFamily
-from kplus.dp_mixture.families.normal_wishart import Quadratic, check_finite
+from kplus.dp_mixture.families.normal_wishart import check_finite
+from kplus.dp_mixture.families.quadratic import Quadratic
 from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = ["FactorGaussian", "FactorGaussianFamily", "compared", "reduced"]
@@ -83,16 +84,16 @@ class FactorGaussian:
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "FactorGaussianFamily":
         refuse_categories(columns, "factor_gaussian")
-        check_finite(sample)
+        _check(sample, columns.names)
         given = self._given(len(columns.names))
         with SINGLE_THREAD:  # BLAS with more may round in another way
             axes = principal_axes(sample, weights, max(given or 0, _NUMBERS[-1]))
             scores = axes.scores()
             if given is not None:
-                return self._family(axes, scores, given)
+                return self._family(axes, scores, given, columns.names)
             most = min(_NUMBERS[-1], axes.basis.shape[1])
             numbers = [*(q for q in _NUMBERS if q < most), most]
-            families = [self._family(axes, scores, q) for q in numbers]
+            families = [self._family(axes, scores, q, columns.names) for q in numbers]
             # What fits rows to families is built upon them.
             from kplus.dp_mixture.factor_number import with_highest_bound
 
@@ -111,7 +112,9 @@ class FactorGaussian:
             raise ValueError(f"n_factors={q} is more than the {D} columns.")
         return int(q)
 
-    def _family(self, axes: Axes, scores: Array, q: int) -> "FactorGaussianFamily":
+    def _family(
+        self, axes: Axes, scores: Array, q: int, names: tuple[str, ...]
+    ) -> "FactorGaussianFamily":
         """With the first axes for factors."""
         q = min(q, axes.basis.shape[1])
         share = axes.weights / axes.weights.sum()
@@ -121,13 +124,15 @@ class FactorGaussian:
             dof=self.dof,
             learn=self.learn,
         )
-        names = tuple(f"factor {j}" for j in range(q))
-        inner = own.resolve(scores[:, :q], axes.weights, Columns(names, (None,) * q))
+        factors = Columns(tuple(f"factor {j}" for j in range(q)), (None,) * q)
+        inner = own.resolve(scores[:, :q], axes.weights, factors)
         if "covariance" in inner.learns:
             rounding = axes.resolution @ axes.basis[:, :q] ** 2
             inner = replace(inner, resolution=rounding * inner.inv**2)
         others = share @ scores[:, q:] ** 2
-        return FactorGaussianFamily(axes.origin, axes.inv, axes.basis, others, inner)
+        return FactorGaussianFamily(
+            axes.origin, axes.inv, axes.basis, others, inner, names
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +158,12 @@ class FactorGaussianFamily:
     basis: Array
     others: Array
     inner: GaussianFamily
+    names: tuple[str, ...]
 
     def consistent(self) -> bool:
         n_axes = self.inner.n_columns + len(self.others)
-        return bool(self.basis.shape[1] == n_axes)
+        D, p = self.basis.shape
+        return bool(p == n_axes and len(self.names) == D)
 
     @property
     def n_columns(self) -> int:
@@ -165,6 +172,10 @@ class FactorGaussianFamily:
     @property
     def n_stats(self) -> int:
         return self.inner.n_stats
+
+    @property
+    def n_free(self) -> int:
+        return self.inner.n_free
 
     @cached_property
     def _factors(self) -> Array:
@@ -199,7 +210,7 @@ class FactorGaussianFamily:
 
     def check(self, X: Array) -> None:
         if not isinstance(X, ReducedRows):
-            check_finite(X, self._scaling)
+            _check(X, self.names, self._scaling)
 
     def log_base(self, X: Array) -> Array:
         """What is left of rows beside their factors, and the change of units."""
@@ -227,8 +238,10 @@ class FactorGaussianFamily:
         rows = self.factor_scores(X)
         return self.inner.shortlist(expected, rows, log_weights, margin)
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        return self.inner.sums(self.factor_scores(X), members)
+    def sums(
+        self, X: Array, members: ByComponent, expected: Quadratic | None = None
+    ) -> Array:
+        return self.inner.sums(self.factor_scores(X), members, expected)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         row = self.factor_scores(seed[None])[0]
@@ -276,6 +289,18 @@ class FactorGaussianFamily:
             "factor_covariances_": found["covariances_"],
             "residual_variances_": np.maximum(left, 0.0) / self.inv**2,
         }
+
+
+def _check(X: Array, names: tuple[str, ...], scaling: Scaling | None = None) -> None:
+    """Refuse rows with values that are missing, infinite or too far out."""
+    if scaling is not None and scaling.holds(X):
+        return
+    why = (
+        "observations='factor_gaussian' takes whole rows: fill the gaps, or give "
+        "'diag_gaussian', or 'gaussian' where columns are few."
+    )
+    refuse_values(X, np.isnan(X), names, why)
+    check_finite(X, scaling)
 
 
 class ReducedRows(np.ndarray):
