@@ -34,6 +34,7 @@ QUICK = {
     ),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
+    "wide_tables": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {
