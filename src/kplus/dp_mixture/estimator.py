@@ -40,7 +40,8 @@ class DPMixture(Clusterer):
     ----------
     observations : str or object of `kplus.observations`, default="gaussian"
         What the rows of a component look like: "gaussian" (full covariances),
-        "student_t" (the same with heavy tails), "zero_mean_gaussian", "diag_gaussian",
+        "student_t" (the same with heavy tails), "factor_gaussian" (many columns),
+        "zero_mean_gaussian", "diag_gaussian",
         "spherical_gaussian", "bernoulli", "categorical", "poisson",
         "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
         of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
