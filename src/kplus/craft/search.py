@@ -16,6 +16,7 @@ from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import joined, without
 from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.craft.clusters import Between
 from kplus.craft.kernels_rows import add_up, score_rows
 from kplus.craft.layout import Layout
 from kplus.craft.model import (
@@ -37,6 +38,7 @@ from kplus.craft.partition import (
     spread_seeds,
 )
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
     "CraftFit",
@@ -92,6 +94,8 @@ class CraftFit:
     converged: bool
     path: NDArray[Any] | None
     paper: PaperFit | None = None
+    between: Between | None = None
+    tree: ClusterTree | None = None
 
 
 def fit(job: Job, spec: CraftSpec) -> CraftFit:
@@ -161,21 +165,24 @@ def fit_from(
     *,
     base: ClusterSums | None = None,
     path: NDArray[Any] | None = None,
+    keep: bool = False,
 ) -> CraftFit:
     """Pass over all rows, from the clusters of `start`, until nothing changes.
 
-    `base` are the sums of earlier rows, which count and are not read again.
+    `base` are the sums of earlier rows, which count and are not read again; `keep`:
+    clusters keep their numbers, none is merged.
     """
     moves: list[Move] = [DropClusters()]
-    if spec.n_clusters is None:
+    if spec.n_clusters is None and not keep:
         moves.append(MergeClusters())
+    finish = None if keep else SortClusters()
 
     def reported(info: PassInfo) -> PassInfo:
         return replace(info, params=PassParams(model, info.params))
 
     with SINGLE_THREAD:
         result, labels = run_job(
-            job, model, model.of(start), moves, base=base, finish=SortClusters(),
+            job, model, model.of(start), moves, base=base, finish=finish,
             reported=reported, rows=gathered,
         )  # fmt: skip
     clusters, sums = result.params, result.total
