@@ -52,6 +52,8 @@ __all__ = [
 
 _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
+_SAMPLE_VALUES = 2**22  # of wide tables fewer rows are searched
+_FEWEST_SAMPLE_ROWS = 2_000
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
 _N_TRIES = 3  # pairs to merge, and clusters to split, of which a swap tries all
@@ -128,6 +130,8 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
 
 def _draw_table(job: Job, spec: CraftSpec) -> Table:
     size = _OPEN_SAMPLE_ROWS if spec.n_clusters is None else _SAMPLE_ROWS
+    few = max(_SAMPLE_VALUES // job.source.n_features, _FEWEST_SAMPLE_ROWS)
+    size = min(size, few)
     sample = draw(job.source, job.weights, size, job.rng)
     X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
     if np.isinf(X).any():
@@ -246,8 +250,10 @@ class Search:
     def grow(self) -> Partition:
         """From one cluster: split, merge and swap as long as the objective falls."""
         at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
+        if at.K == 1:
+            return at
         # Another way to as many clusters: often it ends lower, and may go on.
-        other = self._improved(self.exactly(min(at.K, self.most))) if at.K > 1 else at
+        other = self._improved(self._best_filled(self._seeded(at.K), at.K))
         return other if self._better(other, at) else at
 
     def _improved(self, at: Partition) -> Partition:
@@ -294,11 +300,18 @@ class Search:
 
     def exactly(self, K: int) -> Partition:
         """K clusters: the best of several starts, then swaps."""
-        starts = [
+        one = self.table.converge(self._one_cluster(), 1)  # split step by step
+        return self._best_filled([*self._seeded(K), one], K)
+
+    def _seeded(self, K: int) -> list[Partition]:
+        """Starts from rows far apart."""
+        return [
             self.table.converge(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        starts.append(self.table.converge(self._one_cluster(), 1))  # split step by step
+
+    def _best_filled(self, starts: list[Partition], K: int) -> Partition:
+        """The best of several starts, with K clusters, after swaps."""
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:
