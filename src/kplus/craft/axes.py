@@ -17,9 +17,10 @@ from kplus.craft.layout import Layout, Rows
 from kplus.craft.model import ClusterSums
 from kplus.tree.borders import Axes
 
-__all__ = ["PairAxes", "n_dimensions", "n_numbers"]
+__all__ = ["PairAxes", "n_numbers"]
 
 _MOST_DIMENSIONS = 64  # principal axes in which Fisher's are looked for
+_ROWS_EACH = 8  # of a mean component, for each of these: else all lie apart by chance
 _RIDGE = 1e-9  # of the mean variance: columns may be constant within components
 
 
@@ -39,6 +40,8 @@ class PairAxes:
         Of the components, in place of values that are missing.
     volumes : (K,)
         ½ log of the determinants of the components' covariances.
+    dimensions : int
+        Of the space in which the axes lie.
     """
 
     axes: Axes
@@ -46,13 +49,14 @@ class PairAxes:
     widths: Array
     means: Array
     volumes: Array
+    dimensions: int
 
     @classmethod
     def none(cls, layout: Layout, K: int) -> "PairAxes":
         """Of no pairs."""
         S, two, one = n_numbers(layout), np.empty((0, 2)), np.empty(0)
         axes = Axes(np.empty((0, 2), np.int64), one, one, two, two)
-        return cls(axes, np.empty((0, S)), one, np.zeros((K, S)), np.zeros(K))
+        return cls(axes, np.empty((0, S)), one, np.zeros((K, S)), np.zeros(K), 1)
 
     @classmethod
     def of(
@@ -67,7 +71,7 @@ class PairAxes:
         """
         means = _means(layout, sums)
         Y = _numbers(layout, rows, labels, means)
-        basis, steps = _principal_axes(Y, rows.weights), _least_steps(layout, rows)
+        basis, steps = _principal_axes(Y, rows.weights, sums.K), _least_steps(layout, rows)
         covariances = _covariances(Y, rows.weights, labels, means, basis)
         covariances += np.diag((basis**2).T @ (steps**2 / 12.0))
         a, b = pairs.T
@@ -83,13 +87,13 @@ class PairAxes:
         )
         volumes = 0.5 * np.linalg.slogdet(covariances)[1]
         widths = np.sqrt(coefficients**2 @ steps**2)
-        return cls(axes, coefficients, widths, means, volumes)
+        return cls(axes, coefficients, widths, means, volumes, basis.shape[1])
 
     def numbers(self, layout: Layout, rows: Rows, labels: IntArray) -> Array:
         """The numbers of rows, (n, S)."""
         return _numbers(layout, rows, labels, self.means)
 
-    def to_state(self) -> dict[str, Array]:
+    def to_state(self) -> dict[str, Any]:
         """Arrays for model files."""
         return {
             **{f.name: getattr(self.axes, f.name) for f in fields(Axes)},
@@ -109,8 +113,8 @@ class PairAxes:
         pairs = kept["pairs"]
         if not np.all((pairs[:, 0] >= 0) & (pairs[:, 0] < pairs[:, 1])):
             raise ValueError("pairs are not of two components.")
-        if not np.all(pairs < K):
-            raise ValueError("pairs are of more components than there are.")
+        if not np.all(pairs < K) or not 1 <= int(kept["dimensions"]) <= max(S, 1):
+            raise ValueError("pairs or dimensions are more than there are.")
         axes = Axes(**{f.name: kept[f.name] for f in fields(Axes)})
         rest = [f.name for f in fields(cls) if f.name != "axes"]
         return cls(axes, **{name: kept[name] for name in rest})
@@ -119,11 +123,6 @@ class PairAxes:
 def n_numbers(layout: Layout) -> int:
     """How many columns of numbers there are; cut ones in their own units."""
     return layout.scored or layout.P
-
-
-def n_dimensions(layout: Layout) -> int:
-    """Of the space in which axes lie."""
-    return min(n_numbers(layout), _MOST_DIMENSIONS)
 
 
 def _means(layout: Layout, sums: ClusterSums) -> Array:
@@ -142,14 +141,15 @@ def _numbers(layout: Layout, rows: Rows, labels: IntArray, means: Array) -> Arra
     return z.copy() if there.all() else np.where(there, z, means[labels])
 
 
-def _principal_axes(Y: Array, weights: Array) -> Array:
+def _principal_axes(Y: Array, weights: Array, K: int) -> Array:
     """A basis (S, m) of the space in which axes lie."""
     S = Y.shape[1]
-    if S <= _MOST_DIMENSIONS:
+    m = min(_MOST_DIMENSIONS, max(2, int(weights.sum() / (_ROWS_EACH * K))))
+    if m >= S:
         return np.eye(S)
     apart = Y - np.average(Y, axis=0, weights=weights)
     _, vectors = np.linalg.eigh((apart * weights[:, None]).T @ apart)
-    return np.ascontiguousarray(vectors[:, : -_MOST_DIMENSIONS - 1 : -1])
+    return np.ascontiguousarray(vectors[:, : -m - 1 : -1])
 
 
 def _covariances(

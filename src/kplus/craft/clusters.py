@@ -17,7 +17,7 @@ from kplus.base.checks import check_shapes
 from kplus.core.job import Job, draw
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
-from kplus.craft.axes import PairAxes, n_dimensions, n_numbers
+from kplus.craft.axes import PairAxes, n_numbers
 from kplus.craft.kernels_rows import score_rows
 from kplus.craft.layout import Rows
 from kplus.craft.model import Clusters, ClusterSums, CraftModel
@@ -40,7 +40,7 @@ _NEIGHBOURS = 3  # that are looked at, however little they overlap
 _SPREAD = 8  # parts in which a row of rounded values is counted
 _NARROW = 0.25  # of a bin: rows that are spread less are counted at one place
 _FEWEST_ROWS = 5.0  # of a cluster, where there are no categories
-_DEPTH = 0.25  # nats per column by which what connects two clusters may be thinner
+_DEPTH = 0.25  # nats per dimension by which what connects two clusters may be thinner
 _SHARE = 0.65  # of a border that must not be thinner
 
 
@@ -99,7 +99,7 @@ class Between:
     along: PairAxes
     borders: Borders
 
-    def to_state(self) -> dict[str, Array]:
+    def to_state(self) -> dict[str, Any]:
         """Arrays for model files."""
         sums = {"overlap": self.borders.overlap, "counts": self.borders.counts}
         return {f"between_{k}": v for k, v in (self.along.to_state() | sums).items()}
@@ -209,7 +209,8 @@ def tree_of(
         between = Between(PairAxes.none(layout, sums.K), borders)
     along = between.along
     levels = np.log(np.maximum(sums.counts, 1e-300)) - along.volumes
-    bridges = Bridges(levels, _DEPTH * n_dimensions(layout), _SHARE)
+    # The more dimensions there are, the more levels differ.
+    bridges = Bridges(levels, _DEPTH * along.dimensions, _SHARE)
     # Where there are categories, a few rows may well be of their own kind.
     fewest = _FEWEST_ROWS if all(n is None for n in layout.levels) else 0.0
     distances = _distances(clusters, sums)

@@ -326,7 +326,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         )
 
     def _store(self, result: search.CraftFit, table: Table) -> None:
-        model, components, layout = result.model, result.sums.copy(), result.model.layout
+        model, components = result.model, result.sums.copy()
+        layout = model.layout
         components.begin_pass()
         for name, value in joining.attributes(self.n_clusters, result).items():
             self._set_or_drop(name, value)

@@ -299,9 +299,9 @@ def warn_of_table(craft: Any, result: CraftFit, source: Blocks) -> None:
         )
     if craft.n_clusters_ < (wished(craft.n_clusters) or 0):
         warn(
-            f"Found {craft.n_clusters_} clusters, not n_clusters={craft.n_clusters}: in "
-            f"more of them no feature would be worth its cost. With feature_fraction a "
-            f"number of features counts in any case."
+            f"Found {craft.n_clusters_} clusters, not n_clusters={craft.n_clusters}: "
+            f"in more of them no feature would be worth its cost. With "
+            f"feature_fraction a number of features counts in any case."
         )
 
 
