@@ -71,7 +71,8 @@ class PairAxes:
         """
         means = _means(layout, sums)
         Y = _numbers(layout, rows, labels, means)
-        basis, steps = _principal_axes(Y, rows.weights, sums.K), _least_steps(layout, rows)
+        basis = _principal_axes(Y, rows.weights, sums.K)
+        steps = _least_steps(layout, rows)
         covariances = _covariances(Y, rows.weights, labels, means, basis)
         covariances += np.diag((basis**2).T @ (steps**2 / 12.0))
         a, b = pairs.T

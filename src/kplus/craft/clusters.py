@@ -7,6 +7,7 @@ that differ in these stay apart.
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,15 +64,14 @@ class BorderModel:
         widths = along.widths
         wide = np.any(widths > _NARROW * (axes.high - axes.low) / N_BINS)
         places = (np.arange(_SPREAD) + 0.5) / _SPREAD - 0.5 if wide else np.zeros(1)
+        part = rows.weights / len(places)
+
+        def values(some: IntArray, of: IntArray, shift: float) -> Array:
+            on: Array = Y[some] @ along.coefficients[of].T + shift * widths[of]
+            return on
+
         for place in places:
-            out.count(
-                axes,
-                labels,
-                rows.weights / len(places),
-                lambda some, of, shift=place: (
-                    Y[some] @ along.coefficients[of].T + shift * widths[of]
-                ),
-            )
+            out.count(axes, labels, part, partial(values, shift=float(place)))
         return out, np.empty(0)
 
 

@@ -45,16 +45,12 @@ def fit_clusters(n_clusters: Any, job: Job, spec: search.CraftSpec) -> search.Cr
         return result
     if result.tree.n_clusters == result.sums.K:
         return result
-    other = with_tree(
-        n_clusters, job, search.fit(job, replace(spec, n_clusters=None))
-    )
+    other = with_tree(n_clusters, job, search.fit(job, replace(spec, n_clusters=None)))
     assert other.tree is not None
     return other if other.tree.n_clusters >= number else result
 
 
-def with_tree(
-    n_clusters: Any, job: Job, result: search.CraftFit
-) -> search.CraftFit:
+def with_tree(n_clusters: Any, job: Job, result: search.CraftFit) -> search.CraftFit:
     """The same with the tree of its components, unless each is to be a cluster."""
     if n_clusters is None:
         return result
