@@ -38,10 +38,10 @@ class DPMixture(Clusterer):
     ----------
     observations : str or object of `kplus.observations`, default="gaussian"
         What the rows of a component look like: "gaussian" (full covariances),
-        "zero_mean_gaussian", "diag_gaussian", "spherical_gaussian", "bernoulli",
-        "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
-        (numbers, categories and counts of a data frame); an object such as
-        ``Gaussian(covariance=0.5)`` sets the prior.
+        "student_t" (the same with heavy tails), "zero_mean_gaussian", "diag_gaussian",
+        "spherical_gaussian", "bernoulli", "categorical", "poisson",
+        "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
+        of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
         neither lowers the bound. "stochastic" takes ever smaller steps and uses no
@@ -382,9 +382,6 @@ class DPMixture(Clusterer):
     def _warn_more(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn_more(result, table)
         joining.warn_of_few(self)
-
-    def _explain(self, source: Blocks) -> ValueError:
-        return settings.describe_problem(self, source)
 
     # -------------------------------------------------------------------- rows
 

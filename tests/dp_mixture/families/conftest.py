@@ -17,6 +17,7 @@ from kplus.observations import (
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    StudentT,
     ZeroMeanGaussian,
 )
 
@@ -54,7 +55,7 @@ class Case:
     likelihood: Any
     make: Any
     levels: tuple[int | None, ...] = (None, None, None)
-    missing: bool = True
+    missing: bool = True  # whether t(x) is known where values are missing
 
     @property
     def columns(self):
@@ -107,7 +108,9 @@ def case(request):
 
 @pytest.fixture
 def cases():
-    return {case.name: case for case in CASES}
+    """All by name, also those whose rows have hidden parts: t(x) is not known."""
+    hidden = Case("student_t", StudentT(), normal_rows, missing=False)
+    return {case.name: case for case in [*CASES, hidden]}
 
 
 @pytest.fixture(params=[c for c in CASES if c.missing], ids=lambda case: case.name)
