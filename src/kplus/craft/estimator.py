@@ -414,7 +414,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         scores : ndarray of shape (n_samples, n_clusters_)
         """
-        return joining.scores_of(self.cluster_of_component_, self._scores(X))
+        scores = self._scores(X)
+        return joining.scores_of(self.cluster_of_component_, scores)
 
     def _scores(self, X: Any) -> Array:
         """The score of each row in each component."""
