@@ -23,7 +23,8 @@ QUICK = {
     ),
     "craft": (
         ["craft", "craft_runs", "craft_made", "craft_peers"],
-        "synthetic structureless fixed budget tables orders farthest many",
+        "synthetic structureless fixed budget tables orders farthest many "
+        "correlated wide numbers",
     ),
     "ibp": (
         [

@@ -287,15 +287,22 @@ class DescribedClusters(Results):
             left = len(missing) - len(named)
             more = f" and {count(left, 'column')} more" if left else ""
             notes.append(f"Missing values, which were left out: {listed}{more}.")
-        if self.n_found == 1 and self.model.n_clusters is None:
+        if self.n_found == 1 and self.model.n_clusters in ("auto", None):
             notes.append(
                 "One cluster: no cut of this table is worth the price of another. "
                 "--clusters makes more all the same."
             )
         return notes
 
+    def quality(self) -> str:
+        n_components = self.model.n_components_
+        if n_components == self.n_found:
+            return super().quality()
+        return f"joined from {count(n_components, 'component')}, {super().quality()}"
+
     def measures(self) -> dict[str, Any]:
-        return super().measures() | {"missing": self._missing}
+        components = {"n_components": int(self.model.n_components_)}
+        return super().measures() | components | {"missing": self._missing}
 
     @property
     def priced(self) -> bool:
