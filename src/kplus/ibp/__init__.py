@@ -16,6 +16,7 @@ In reading order:
 - `variational_model`: parameters, sums and model of the loop.
 - `kernels_objective`: the objective of a row.
 - `kernels_submodular`: its maximisation by local search.
+- `kernels_scattered`: that of rows of which each has gaps of its own.
 - `kernels_double_greedy`: the same by the double greedy.
 - `kernels_rows`: sweeps of the paper's own algorithm.
 - `kernels_factors`: moments and updates of nonnegative factors.

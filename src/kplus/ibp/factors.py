@@ -103,6 +103,12 @@ class TruncatedFactors:
     def grams(self, group: IntArray, n_groups: int) -> Array:
         mean, variance = self._moments
         K = len(mean)
+        if n_groups == len(group):  # each column for itself
+            order = np.argsort(group)
+            part = np.ascontiguousarray(mean[:, order].T)
+            grams = part[:, :, None] * part[:, None, :]
+            grams[:, range(K), range(K)] += variance[:, order].T
+            return grams
         grams = np.empty((n_groups, K, K))
         for g, own in enumerate(columns_of(group, n_groups)):
             part = mean[:, own]

@@ -11,6 +11,7 @@ from kplus.core.regroup import without
 from kplus.core.types import Array, Block, IntArray, Position, Proposal
 from kplus.ibp.factors import Factors, IBPSums
 from kplus.ibp.kernels_double_greedy import rows_double_greedy
+from kplus.ibp.kernels_scattered import scattered_local_search
 from kplus.ibp.kernels_submodular import rows_local_search
 from kplus.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.linear.bits import Allocation
@@ -144,8 +145,11 @@ class MEIBPModel:
         """Let rows (gaps filled with 0) choose; Z changes; return how many did."""
         K = params.K
         B = X @ params.factors.mean.T
-        grams = params.factors.grams(gaps.group, gaps.known.shape[1]).reshape(-1, K * K)
+        grams = params.factors.grams(gaps.group, gaps.known.shape[1])
         slopes = params.noise * params.slopes
+        if gaps.scattered and self.greedy is None:
+            return scattered_local_search(B, slopes[None], grams, gaps, Z)
+        grams = grams.reshape(-1, K * K)
         changed = 0
         for start in range(0, len(gaps.known), _PATTERNS):
             known = gaps.known[start : start + _PATTERNS]

@@ -89,6 +89,10 @@ class Sample:
         missing = np.isnan(self.table)
         return missing if missing.any() else None
 
+    @property
+    def share_missing(self) -> float:
+        return 0.0 if self.missing is None else float(self.missing.mean())
+
     @cached_property
     def X(self) -> Array:
         """The rows, with 0 where a value is missing."""

@@ -37,6 +37,7 @@ _MORE_ROWS = 5_000
 _BIRTHS = 5  # at a time
 _PATIENCE = 2  # rounds of births in vain
 _DIGITS = 1e-14
+_MANY_GAPS = 0.2  # share of entries: then gaps filled in may mislead a start
 _LEAST = 1e-8  # least variance of the noise, as a share of that of the data
 
 
@@ -221,7 +222,7 @@ class _SampleSearch:
         starts = []
         if spec.init in ("auto", "ica"):
             starts.append(projections(spectrum, most, spec.nonnegative, rng)[0])
-        if spec.init == "auto" and sample.missing is not None:
+        if spec.init == "auto" and sample.share_missing > _MANY_GAPS:
             rough = Spectrum.of(sample.level, most)
             starts.append(projections(rough, most, spec.nonnegative, rng)[0])
         if spec.init in ("auto", "nmf"):
