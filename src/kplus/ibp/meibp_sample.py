@@ -50,6 +50,7 @@ _POWER_STEPS = 6
 _LEVEL = 10.0  # times what noise and K features make of a level that is not there
 CLEAR_SHARE = 0.8  # of projections; where so many are clear, all are trusted
 _CANDIDATES = 4
+_MANY_GAPS = 0.2  # share of entries: from there on what fills gaps may mislead a start
 _MAX_PASSES = 50
 _TOL = 1e-5  # nats per value
 _RIDGE = 1e-6  # of a row: features may depend on each other
@@ -89,10 +90,6 @@ class Sample:
         missing = np.isnan(self.table)
         return missing if missing.any() else None
 
-    @property
-    def share_missing(self) -> float:
-        return 0.0 if self.missing is None else float(self.missing.mean())
-
     @cached_property
     def X(self) -> Array:
         """The rows, with 0 where a value is missing."""
@@ -117,6 +114,22 @@ class Sample:
         columns = ~self.missing.all(axis=0)
         rng = np.random.default_rng(len(self.table))
         return fill_with_noise(self.table[:, columns], self.missing[:, columns], rng)
+
+    @cached_property
+    def for_starts(self) -> "Sample":
+        """These rows; with few gaps, as if what fills them had been observed.
+
+        A search for starts passes over the rows many times. As long as what is filled
+        in is little, it finds the same features without gaps, for less.
+        """
+        if (
+            self.missing is None
+            or self.missing.mean() > _MANY_GAPS
+            or self.missing.all(axis=0).any()
+        ):
+            return self
+        rng = np.random.default_rng(len(self.table))
+        return Sample(fill_with_noise(self.table, self.missing, rng))
 
     @cached_property
     def level(self) -> Array:

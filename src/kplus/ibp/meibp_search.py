@@ -37,7 +37,6 @@ _MORE_ROWS = 5_000
 _BIRTHS = 5  # at a time
 _PATIENCE = 2  # rounds of births in vain
 _DIGITS = 1e-14
-_MANY_GAPS = 0.2  # share of entries: then gaps filled in may mislead a start
 _LEAST = 1e-8  # least variance of the noise, as a share of that of the data
 
 
@@ -68,6 +67,14 @@ class IBPSpec:
     greedy: int | None
     init: str
     n_init: int
+
+    def limit(self, sample: Sample) -> int:
+        """Never more features than that, than rows, or than columns.
+
+        As many features as columns explain any table of amounts up to rounding; binary
+        ones beyond that would only cut amounts into finer steps.
+        """
+        return min(self.most or len(sample.table), *sample.table.shape)
 
     def model(self, survey: Survey) -> MEIBPModel:
         return MEIBPModel(
@@ -181,10 +188,12 @@ def _fit_sample(job: Job, search: "_SampleSearch", seed: int) -> SampleFit:
         fitted = search.if_clear(more)
     if fitted is not None:
         return fitted
-    fitted = search.grow(few, search.best_of_starts(few))
+    begun, there = few.for_starts, more.for_starts
+    fitted = search.grow(begun, search.best_of_starts(begun))
     if more is not few:
-        fitted = search.grow(more, more.converge(search.model, fitted.params))
-    return search.shrink(more, fitted)
+        fitted = search.grow(there, there.converge(search.model, fitted.params))
+    fitted = search.shrink(there, fitted)
+    return fitted if there is more else more.converge(search.model, fitted.params)
 
 
 class _SampleSearch:
@@ -201,7 +210,7 @@ class _SampleSearch:
         """
         if self.spec.init != "auto":
             return None
-        most = self.spec.most or len(sample.table)
+        most = self.spec.limit(sample)
         spectrum = Spectrum.of(sample.complete, most)
         Z, clear = projections(spectrum, most, self.spec.nonnegative, self.rng)
         if clear < CLEAR_SHARE:
@@ -216,13 +225,13 @@ class _SampleSearch:
     def best_of_starts(self, sample: Sample) -> SampleFit:
         """The best fit from the starts of `init`; "auto": all but random ones."""
         spec, rng = self.spec, self.rng
-        most = spec.most or len(sample.table)
+        most = spec.limit(sample)
         spectrum = Spectrum.of(sample.complete, most)
         twice = min(most, 2 * max(spectrum.rank, 1))
         starts = []
         if spec.init in ("auto", "ica"):
             starts.append(projections(spectrum, most, spec.nonnegative, rng)[0])
-        if spec.init == "auto" and sample.share_missing > _MANY_GAPS:
+        if spec.init == "auto" and sample.missing is not None:
             rough = Spectrum.of(sample.level, most)
             starts.append(projections(rough, most, spec.nonnegative, rng)[0])
         if spec.init in ("auto", "nmf"):
@@ -238,7 +247,7 @@ class _SampleSearch:
 
     def grow(self, sample: Sample, fitted: SampleFit) -> SampleFit:
         """Let features be born from residuals as long as the bound rises."""
-        most = self.spec.most or len(sample.table)
+        most = self.spec.limit(sample)
         failures = 0
         while failures < _PATIENCE:
             n_births = min(_BIRTHS, most - fitted.params.K)
