@@ -280,6 +280,10 @@ class IBPSums(LinearSums):
 
     observed: float = 0.0
 
+    def weight_gains(self, slab: Array | None) -> Array:
+        """What the weights of features add to the bound; bits have none."""
+        return np.zeros(self.K)
+
     def _plus(self, other: Self, sign: float) -> Self:
         self.observed += sign * other.observed
         return super()._plus(other, sign)

@@ -19,6 +19,7 @@ __all__ = [
     "Model",
     "SumArrays",
     "Sums",
+    "entropy_cut",
     "erfcx",
     "evidence_of_factor",
     "evidence_of_factors",
@@ -153,7 +154,7 @@ def truncated(t: cy.double) -> tuple[cy.double, cy.double]:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
+def entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 
     For H(q(a)) of MEIBP Eq. 12. For t > 0 both hold t²/2, with opposite signs, and are
@@ -376,7 +377,7 @@ def evidence_of_factor(k: cy.Py_ssize_t, factors: FactorArrays) -> cy.double:
         total += constant + 0.5 * (log(scale) - square / factors.spread)
         if factors.nonnegative:
             sigma: cy.double = sqrt(scale)
-            total += _entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
+            total += entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
     return total
 
 

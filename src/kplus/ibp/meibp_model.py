@@ -51,9 +51,11 @@ class IBPParams:
     keep_alive : (K,) or None
         Features of which a block must keep a row that has them: to lose the last one
         would cost more than the slopes imply. None: there are none.
+    slab : (K,) or None
+        Prior variances of the weights of each feature; None: rows have it or not.
     """
 
-    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K"}
+    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K", "slab": "K"}
 
     factors: Factors
     noise: float
@@ -61,6 +63,7 @@ class IBPParams:
     alpha: float
     slopes: Array
     keep_alive: NDArray[np.bool_] | None = None
+    slab: Array | None = None
 
     @property
     def K(self) -> int:
@@ -197,7 +200,7 @@ class MEIBPModel:
             alpha = n_used / harmonic(total.weight)
         slopes = _slopes(total)
         keep_alive = _keep_alive(total, slopes, alpha)
-        return IBPParams(factors, noise, spread, alpha, slopes, keep_alive)
+        return IBPParams(factors, noise, spread, alpha, slopes, keep_alive, params.slab)
 
     def advance(self, params: IBPParams, total: IBPSums, latest: IBPSums) -> IBPParams:
         return self.update(params, total)
@@ -213,6 +216,7 @@ class MEIBPModel:
         expected = sums.error + factors.uncertainty(sums)
         likelihood = -0.5 * total.observed * np.log(2.0 * np.pi * params.noise)
         likelihood -= 0.5 * expected / params.noise
+        likelihood += float(total.weight_gains(params.slab).sum())
         if not np.all(counts > 0.0):
             used = np.flatnonzero(counts > 0.0)
             factors = kept_factors(factors, used)
@@ -266,8 +270,15 @@ def renumbered(
     if params.keep_alive is not None:
         keep_alive = np.zeros(K, np.bool_)
         keep_alive[old_to_new[old_to_new >= 0]] = params.keep_alive[old_to_new >= 0]
+    slab = params.slab
+    if slab is not None:
+        carried = np.ones(K)
+        carried[old_to_new[old_to_new >= 0]] = slab[old_to_new >= 0]
+        slab = carried
     factors = params.factors.regroup(old_to_new, K, new, params.noise)
-    return replace(params, factors=factors, slopes=slopes, keep_alive=keep_alive)
+    return replace(
+        params, factors=factors, slopes=slopes, keep_alive=keep_alive, slab=slab
+    )
 
 
 def _slopes(total: IBPSums) -> Array:
@@ -344,7 +355,7 @@ def removal_upper_bounds(params: IBPParams, total: IBPSums) -> Array:
     N, counts, A = total.weight, total.counts, params.factors.mean
     column = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     prior = column + np.log(params.alpha) - np.log(total.K)
-    costs = -params.factors.own_gains(params.spread) - prior
+    costs = -params.factors.own_gains(params.spread) - prior - total.weight_gains(params.slab)
     explained = total.losses(A)
     explained[total.same_rows().sum(axis=1) > 1] = 0.0
     most: Array = costs - 0.5 * explained / params.noise

@@ -6,6 +6,7 @@ else.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -26,6 +27,7 @@ from kplus.ibp.meibp_model import (
     renumbered,
     sums_of,
 )
+from kplus.ibp.prior import count_slopes
 from kplus.ibp.table import fill_with_noise
 from kplus.linear.gaps import Gaps, columns_of, whole
 from kplus.linear.pursuit import noise_rank, two_valued
@@ -37,6 +39,7 @@ __all__ = [
     "SampleFit",
     "Scales",
     "Spectrum",
+    "amounts",
     "parts",
     "projections",
     "random_bits",
@@ -68,10 +71,10 @@ class Scales:
 
 @dataclass(frozen=True)
 class SampleFit:
-    """The converged fit of rows in memory."""
+    """The converged fit of rows in memory: Z, or the weights of features."""
 
     params: IBPParams
-    Z: Bits
+    Z: NDArray[Any]
     bound: float
 
     @property
@@ -178,6 +181,38 @@ class Sample:
             K, int(np.argmax(removal_upper_bounds(fitted.params, sums)))
         )
         return renumbered(fitted.params, old_to_new, K - 1, A[:0])
+
+    def weigh_in(
+        self, model: MEIBPModel, scales: Scales, K: int, rng: np.random.Generator
+    ) -> IBPParams:
+        """Features of which rows have some amount: K parts of a factorisation.
+
+        With what these leave as noise: more would hide weak features at first.
+        """
+        shifted = self.level - np.minimum(self.level.min(axis=0), 0.0)
+        W, H = amounts(shifted, self.missing, K, rng)
+        sizes = np.sqrt(np.mean(W * W, axis=0)) + 1e-12 * np.abs(W).max(initial=1e-300)
+        A, counts = H * sizes[:, None], np.count_nonzero(W, axis=0)
+        noise, spread = scales.noise, scales.spread
+        if model.infer_noise:
+            left = shifted - W @ H
+            known = left if self.missing is None else left[~self.missing]
+            noise = max(float(np.mean(known**2)), model.least)
+        if model.infer_spread and A.any():
+            spread = float(np.mean(A * A))
+        return IBPParams(
+            TruncatedFactors.near(A, noise), noise, spread, scales.alpha,
+            slopes=count_slopes(np.maximum(counts, 1.0), float(len(W))),
+            slab=np.ones(len(A)),
+        )  # fmt: skip
+
+    def without_weakest(self, fitted: SampleFit, n: int) -> IBPParams:
+        """Parameters without the n features that rows have least of."""
+        A = fitted.params.factors.mean
+        energy = (fitted.Z**2).sum(axis=0) * (A**2).sum(axis=1)
+        gone = np.zeros(len(A), np.bool_)
+        gone[np.argsort(energy, kind="stable")[:n]] = True
+        return renumbered(fitted.params, without(len(A), gone), len(A) - n, A[:0])
 
     def births(
         self,
@@ -381,18 +416,26 @@ def projections(
 
 
 def parts(X: Array, K: int, rng: np.random.Generator) -> Bits:
-    """Columns of Z from K nonnegative parts: which rows have much of each.
+    """Columns of Z from K nonnegative parts: which rows have much of each."""
+    return _cut_in_two(amounts(X, None, K, rng)[0])
 
-    A few rounds of coordinate descent for X ≈ WH with nonnegative W and H, from rows
-    drawn far apart.
+
+def amounts(
+    X: Array, missing: NDArray[np.bool_] | None, K: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """K nonnegative parts of rows, and how much each row has of them: X ≈ WH.
+
+    A few rounds of coordinate descent from rows drawn far apart. Missing entries, which
+    X must fill somehow, follow the fit.
     """
-    n = len(X)
     H = np.maximum(X[_distant_rows(X, K, rng)], 0.0) + 1e-9
-    W = np.zeros((n, len(H)))
+    W = np.zeros((len(X), len(H)))
     for _ in range(_PART_STEPS):
         _descend(W, X @ H.T, H @ H.T)
         _descend(H.T, X.T @ W, W.T @ W)
-    return _cut_in_two(W)
+        if missing is not None:
+            X = np.where(missing, W @ H, X)
+    return W, H
 
 
 def _descend(W: Array, products: Array, gram: Array) -> None:

@@ -14,6 +14,7 @@ from kplus.ibp.meibp_model import (
     DropFeature,
     IBPParams,
     MEIBPModel,
+    RowState,
     renumbered,
 )
 from kplus.ibp.meibp_sample import (
@@ -27,8 +28,8 @@ from kplus.ibp.meibp_sample import (
     random_bits,
     with_births,
 )
+from kplus.ibp.meibp_weights import WeightedModel, WeightState
 from kplus.ibp.table import Survey
-from kplus.linear.bits import Allocation
 
 __all__ = ["IBPFit", "IBPSpec", "best_start", "choose", "draw_sample", "fit"]
 
@@ -57,6 +58,8 @@ class IBPSpec:
     init : {"auto", "ica", "nmf", "random"}
     n_init : int
         Number of starts; the best is kept.
+    weights : bool
+        Whether rows have some amount of a feature, or have it or not.
     """
 
     most: int | None
@@ -67,6 +70,7 @@ class IBPSpec:
     greedy: int | None
     init: str
     n_init: int
+    weights: bool = False
 
     def limit(self, sample: Sample) -> int:
         """Never more features than that, than rows, or than columns.
@@ -77,7 +81,8 @@ class IBPSpec:
         return min(self.most or len(sample.table), *sample.table.shape)
 
     def model(self, survey: Survey) -> MEIBPModel:
-        return MEIBPModel(
+        kind = WeightedModel if self.weights else MEIBPModel
+        return kind(
             infer_noise=self.noise is None,
             infer_spread=self.spread is None,
             infer_alpha=self.alpha is None,
@@ -149,13 +154,14 @@ def _converge(job: Job, model: MEIBPModel, params: IBPParams, step: float) -> IB
 
 
 def choose(job: Job, params: IBPParams) -> Array:
-    """Z of the rows, under given factors and scales."""
-    _, Z = answers(job, MEIBPModel(), params, part=_as_numbers)
+    """Z of the rows, or their weights, under given factors and scales."""
+    model = MEIBPModel() if params.slab is None else WeightedModel()
+    _, Z = answers(job, model, params, part=_as_numbers)
     return np.asarray(Z)
 
 
-def _as_numbers(bits: Allocation) -> Array:
-    return bits.unpack().astype(np.float64)
+def _as_numbers(local: RowState | WeightState) -> Array:
+    return np.asarray(local.unpack(), dtype=np.float64)
 
 
 # -------------------------------------------------------------------- the sample
@@ -182,6 +188,8 @@ def best_start(job: Job, spec: IBPSpec, survey: Survey) -> SampleFit:
 def _fit_sample(job: Job, search: "_SampleSearch", seed: int) -> SampleFit:
     """The best features of rows in memory; of more rows where there is doubt."""
     few = more = draw_sample(job, _FIRST_ROWS, seed)
+    if search.spec.weights:
+        return search.weighted(few.for_starts)
     fitted = search.if_clear(few)
     if fitted is None and job.source.n_rows > _FIRST_ROWS:
         more = draw_sample(job, _MORE_ROWS, seed)
@@ -270,4 +278,24 @@ class _SampleSearch:
             if not trial.bound > fitted.bound:
                 break
             fitted = trial
+        return fitted
+
+    def weighted(self, sample: Sample) -> SampleFit:
+        """Weighted features, from as many as the rows have directions beyond noise.
+
+        A quarter of them is dropped at a time, the weakest, as long as the converged
+        bound rises; then half as many, down to one.
+        """
+        most = self.spec.limit(sample)
+        K = min(most, Spectrum.of(sample.complete, most).rank + 1)
+        start = sample.weigh_in(self.model, self.scales, K, self.rng)
+        fitted = sample.converge(self.model, start)
+        n = fitted.params.K // 4 + 1
+        while 0 < n < fitted.params.K:
+            trial = sample.converge(self.model, sample.without_weakest(fitted, n))
+            if trial.bound > fitted.bound:
+                fitted = trial
+                n = min(n, fitted.params.K // 4 + 1)
+            else:
+                n //= 2
         return fitted
