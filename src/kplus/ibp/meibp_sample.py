@@ -27,7 +27,6 @@ from kplus.ibp.meibp_model import (
     renumbered,
     sums_of,
 )
-from kplus.ibp.prior import count_slopes
 from kplus.ibp.table import fill_with_noise
 from kplus.linear.gaps import Gaps, columns_of, whole
 from kplus.linear.pursuit import noise_rank, two_valued
@@ -184,15 +183,17 @@ class Sample:
 
     def weigh_in(
         self, model: MEIBPModel, scales: Scales, K: int, rng: np.random.Generator
-    ) -> IBPParams:
+    ) -> list[IBPParams]:
         """Features of which rows have some amount: K parts of a factorisation.
 
-        With what these leave as noise: more would hide weak features at first.
+        With what these leave as noise: more would hide weak features at first. There
+        are two starts: bits of a fit in which rows have all features hardly ever go,
+        and in one in which they must earn them some never come.
         """
         shifted = self.level - np.minimum(self.level.min(axis=0), 0.0)
         W, H = amounts(shifted, self.missing, K, rng)
         sizes = np.sqrt(np.mean(W * W, axis=0)) + 1e-12 * np.abs(W).max(initial=1e-300)
-        A, counts = H * sizes[:, None], np.count_nonzero(W, axis=0)
+        A = H * sizes[:, None]
         noise, spread = scales.noise, scales.spread
         if model.infer_noise:
             left = shifted - W @ H
@@ -200,11 +201,11 @@ class Sample:
             noise = max(float(np.mean(known**2)), model.least)
         if model.infer_spread and A.any():
             spread = float(np.mean(A * A))
-        return IBPParams(
+        start = IBPParams(
             TruncatedFactors.near(A, noise), noise, spread, scales.alpha,
-            slopes=count_slopes(np.maximum(counts, 1.0), float(len(W))),
-            slab=np.ones(len(A)),
+            slopes=np.zeros(len(A)), slab=np.ones(len(A)),
         )  # fmt: skip
+        return [start, replace(start, slopes=np.full(len(A), np.log(len(W))))]
 
     def without_weakest(self, fitted: SampleFit, n: int) -> IBPParams:
         """Parameters without the n features that rows have least of."""

@@ -288,8 +288,12 @@ class _SampleSearch:
         """
         most = self.spec.limit(sample)
         K = min(most, Spectrum.of(sample.complete, most).rank + 1)
-        start = sample.weigh_in(self.model, self.scales, K, self.rng)
-        fitted = sample.converge(self.model, start)
+        starts = sample.weigh_in(self.model, self.scales, K, self.rng)
+        fits = [self._fewer(sample, sample.converge(self.model, one)) for one in starts]
+        return max(fits, key=lambda fitted: fitted.bound)
+
+    def _fewer(self, sample: Sample, fitted: SampleFit) -> SampleFit:
+        """Drop the weakest features, many at a time and then fewer."""
         n = fitted.params.K // 4 + 1
         while 0 < n < fitted.params.K:
             trial = sample.converge(self.model, sample.without_weakest(fitted, n))
