@@ -30,7 +30,9 @@ def hidden(X, share=0.1, seed=1):
 
 
 def some_params(rng, K, D, n):
-    factors = TruncatedFactors(rng.normal(1.0, 1.0, (K, D)), rng.gamma(1.0, 0.2, (K, D)))
+    factors = TruncatedFactors(
+        rng.normal(1.0, 1.0, (K, D)), rng.gamma(1.0, 0.2, (K, D))
+    )
     slopes = count_slopes(rng.uniform(1.0, n, K), float(n))
     return IBPParams(factors, 0.3, 1.2, 1.5, slopes, slab=rng.gamma(2.0, 0.5, K))
 
@@ -60,7 +62,9 @@ def test_bound_and_sums_by_hand(seed, share):
     S = np.einsum("nkj,nd->dkj", squares, ~missing)
     np.testing.assert_allclose(sums.S[sums.group], S, atol=1e-12)
     XW = M.T @ X
-    np.testing.assert_allclose(sums.T, XW - np.einsum("dkj,jd->kd", S, mean), atol=1e-10)
+    np.testing.assert_allclose(
+        sums.T, XW - np.einsum("dkj,jd->kd", S, mean), atol=1e-10
+    )
 
     seconds = np.einsum("kd,jd->dkj", mean, mean)
     seconds[:, range(K), range(K)] += variance.T
@@ -71,7 +75,9 @@ def test_bound_and_sums_by_hand(seed, share):
     for m, v, h, slab in zip(M.T, V.T, H.T, params.slab, strict=True):
         has = m > 0.0
         total += h[has].sum()
-        total += np.sum(0.5 * np.log(2.0 / (np.pi * slab)) - 0.5 * (m**2 + v)[has] / slab)
+        total += np.sum(
+            0.5 * np.log(2.0 / (np.pi * slab)) - 0.5 * (m**2 + v)[has] / slab
+        )
     used = M.any(axis=0)
     total += params.factors.own_gains(params.spread)[used].sum()
     total += obvious.log_prior((M[:, used] > 0).sum(axis=0), n, params.alpha)
@@ -83,7 +89,9 @@ def test_a_weight_is_what_integration_says():
     b, Q, noise, slab = 1.3, 0.8, 0.5, 0.7
 
     def density(v):
-        return stats.halfnorm.pdf(v, scale=slab**0.5) * np.exp((b * v - 0.5 * Q * v * v) / noise)
+        return stats.halfnorm.pdf(v, scale=slab**0.5) * np.exp(
+            (b * v - 0.5 * Q * v * v) / noise
+        )
 
     total = integrate.quad(density, 0.0, 30.0)[0]
     mean = integrate.quad(lambda v: v * density(v), 0.0, 30.0)[0] / total
@@ -103,7 +111,7 @@ def test_a_weight_is_what_integration_says():
 
 
 def test_no_pass_lowers_the_bound_with_features_kept_alive():
-    params, X, missing, gaps, M, V, H = a_case(0, 0.2)
+    params, X, _, gaps, M, V, H = a_case(0, 0.2)
     assert M.any(axis=0).any()
     k = int(np.argmax(M.any(axis=0)))
     alive = np.zeros(M.shape[1], bool)
@@ -138,9 +146,9 @@ def test_blocks_and_threads_do_not_matter():
     X, _, _ = amounts()
     gaps = np.where(hidden(X), np.nan, X)
     one = MEIBP(weights="nonnegative", random_state=0).fit(gaps)
-    other = MEIBP(
-        weights="nonnegative", batch_size=70, n_jobs=2, random_state=0
-    ).fit(gaps)
+    other = MEIBP(weights="nonnegative", batch_size=70, n_jobs=2, random_state=0).fit(
+        gaps
+    )
     assert other.n_components_ == one.n_components_
     assert other.lower_bound_ == pytest.approx(one.lower_bound_, rel=1e-6)
 

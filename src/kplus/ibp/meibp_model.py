@@ -355,7 +355,11 @@ def removal_upper_bounds(params: IBPParams, total: IBPSums) -> Array:
     N, counts, A = total.weight, total.counts, params.factors.mean
     column = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     prior = column + np.log(params.alpha) - np.log(total.K)
-    costs = -params.factors.own_gains(params.spread) - prior - total.weight_gains(params.slab)
+    costs = (
+        -params.factors.own_gains(params.spread)
+        - prior
+        - total.weight_gains(params.slab)
+    )
     explained = total.losses(A)
     explained[total.same_rows().sum(axis=1) > 1] = 0.0
     most: Array = costs - 0.5 * explained / params.noise

@@ -122,7 +122,8 @@ class Sample:
         """These rows; with few gaps, as if what fills them had been observed.
 
         A search for starts passes over the rows many times. As long as what is filled
-        in is little, it finds the same features without gaps, for less.
+        in is little, it finds the same features without gaps, for less; the passes over
+        all rows that follow know of gaps.
         """
         if (
             self.missing is None

@@ -78,7 +78,8 @@ class IBPSpec:
         As many features as columns explain any table of amounts up to rounding; binary
         ones beyond that would only cut amounts into finer steps.
         """
-        return min(self.most or len(sample.table), *sample.table.shape)
+        least = int(min(sample.table.shape))
+        return least if self.most is None else min(self.most, least)
 
     def model(self, survey: Survey) -> MEIBPModel:
         kind = WeightedModel if self.weights else MEIBPModel
@@ -187,21 +188,19 @@ def best_start(job: Job, spec: IBPSpec, survey: Survey) -> SampleFit:
 
 def _fit_sample(job: Job, search: "_SampleSearch", seed: int) -> SampleFit:
     """The best features of rows in memory; of more rows where there is doubt."""
-    few = more = draw_sample(job, _FIRST_ROWS, seed)
+    few = more = draw_sample(job, _FIRST_ROWS, seed).for_starts
     if search.spec.weights:
-        return search.weighted(few.for_starts)
+        return search.weighted(few)
     fitted = search.if_clear(few)
     if fitted is None and job.source.n_rows > _FIRST_ROWS:
-        more = draw_sample(job, _MORE_ROWS, seed)
+        more = draw_sample(job, _MORE_ROWS, seed).for_starts
         fitted = search.if_clear(more)
     if fitted is not None:
         return fitted
-    begun, there = few.for_starts, more.for_starts
-    fitted = search.grow(begun, search.best_of_starts(begun))
+    fitted = search.grow(few, search.best_of_starts(few))
     if more is not few:
-        fitted = search.grow(there, there.converge(search.model, fitted.params))
-    fitted = search.shrink(there, fitted)
-    return fitted if there is more else more.converge(search.model, fitted.params)
+        fitted = search.grow(more, more.converge(search.model, fitted.params))
+    return search.shrink(more, fitted)
 
 
 class _SampleSearch:

@@ -1,13 +1,13 @@
 """MEIBP with nonnegative weights: how much of a feature a row has, not only whether.
 
 x_n = Σ_k z_nk v_nk a_k + noise, where v_nk ≥ 0 is half-normal of variance τ_k, which is
-learned. q(V) and q(A) are independent Gaussians cut off below zero. With E[w] and Var[w]
-of w = zv, the sums are those of bits: ZᵀZ becomes E[WᵀW], ZᵀR and ‖R‖² the expectations
-of WᵀR and ‖R‖² over q(V), and all that follows from sums, q(A) above all, stays.
+learned. q(V) and q(A) are independent Gaussians cut off below zero. With w = zv the
+sums are those of bits: ZᵀZ becomes E[WᵀW], ZᵀR and ‖R‖² the expectations of WᵀR and
+‖R‖² over q(V), and all that follows from sums, q(A) above all, stays.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,9 +76,7 @@ class WeightedSums(IBPSums):
         entropy, squares = np.zeros(K), np.zeros(K)
         entropy[old_to_new[kept]] = self.entropy[kept]
         squares[old_to_new[kept]] = self.squares[kept]
-        return replace(
-            super().regroup(old_to_new, K), entropy=entropy, squares=squares
-        )
+        return replace(super().regroup(old_to_new, K), entropy=entropy, squares=squares)
 
 
 @dataclass(frozen=True)
@@ -100,7 +98,7 @@ class WeightedModel(MEIBPModel):
             gaps = whole(*X.shape) if missing is None else Gaps.of(missing)
             M = np.zeros((len(X), params.K))
         else:
-            gaps, M = local.gaps, local.means.copy()
+            gaps, M = local.gaps, np.array(local.means)
         V, H = np.zeros_like(M), np.zeros_like(M)
         changed = weigh(params, X, gaps, M, V, H)
         sums = weighted_sums(X, missing, gaps, M, V, H, params.factors.mean)
@@ -111,7 +109,9 @@ class WeightedModel(MEIBPModel):
         assert isinstance(total, WeightedSums)
         assert params.slab is not None
         used = total.counts > 0.0
-        slab = np.divide(total.squares, total.counts, out=params.slab.copy(), where=used)
+        slab = np.divide(
+            total.squares, total.counts, out=params.slab.copy(), where=used
+        )
         return replace(super().update(params, total), slab=slab)
 
     def regroup_local(  # type: ignore[override]

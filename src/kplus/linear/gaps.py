@@ -87,7 +87,8 @@ class Gaps:
         That of few patterns is small; in a small one nothing is to be gained.
         """
         lengths = np.diff(self.shorter.starts)
-        return self.known.size > max(len(self.pattern), lengths[self.pattern].sum())
+        entries = int(lengths[self.pattern].sum())
+        return self.known.size > max(len(self.pattern), entries)
 
     def gram(self, Z: Array) -> Array:
         """ZᵀZ over the rows with values, for each group of columns."""
