@@ -20,8 +20,9 @@ from kplus.linear.gaps import Gaps, whole
 
 __all__ = ["WeightState", "WeightedModel", "WeightedSums", "weighted_sums"]
 
-_MOST_ROUNDS = 10
-_STILL = 1e-2  # a row is done when no feature moves it by more, in noise per value
+_ROUNDS = 10
+_FIRST_ROUNDS = 500  # from nothing; also of rows that are only visited once
+_STILL = 1e-3  # a row is done when no feature moves it by more, in units of the noise
 _ALWAYS = 1e30
 
 
@@ -100,7 +101,8 @@ class WeightedModel(MEIBPModel):
         else:
             gaps, M = local.gaps, np.array(local.means)
         V, H = np.zeros_like(M), np.zeros_like(M)
-        changed = weigh(params, X, gaps, M, V, H)
+        rounds = _FIRST_ROUNDS if local is None else _ROUNDS
+        changed = weigh(params, X, gaps, M, V, H, rounds)
         sums = weighted_sums(X, missing, gaps, M, V, H, params.factors.mean)
         sums.changed = len(X) if local is None else changed
         return sums, WeightState(M, gaps)
@@ -122,7 +124,15 @@ class WeightedModel(MEIBPModel):
         return replace(local, means=means)
 
 
-def weigh(params: IBPParams, X: Array, gaps: Gaps, M: Array, V: Array, H: Array) -> int:
+def weigh(
+    params: IBPParams,
+    X: Array,
+    gaps: Gaps,
+    M: Array,
+    V: Array,
+    H: Array,
+    rounds: int = _ROUNDS,
+) -> int:
     """Let rows (gaps filled with 0) choose; M, V and H follow; return how many did.
 
     A block keeps one row of each feature to be kept alive.
@@ -132,7 +142,7 @@ def weigh(params: IBPParams, X: Array, gaps: Gaps, M: Array, V: Array, H: Array)
     B = X @ params.factors.mean.T
     grams = params.factors.grams(gaps.group, gaps.known.shape[1])
     still = _STILL * np.sqrt(params.noise)
-    how = params.noise, params.slab, _MOST_ROUNDS, still
+    how = params.noise, params.slab, rounds, still
     before = M.copy()
     changed = rows_weights(B, params.slopes, grams, gaps, *how, M, V, H)
     if params.keep_alive is None:
