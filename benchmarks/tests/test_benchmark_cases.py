@@ -35,6 +35,8 @@ QUICK = {
     "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
+    "imputation": (["craft_runs"], "numbers categories"),
+    "wide_tables": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

@@ -14,24 +14,28 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.bernoulli import Bernoulli
     from kplus.dp_mixture.families.categorical import Categorical
     from kplus.dp_mixture.families.diag_gaussian import DiagGaussian
+    from kplus.dp_mixture.families.factor_gaussian import FactorGaussian
     from kplus.dp_mixture.families.gaussian import Gaussian
     from kplus.dp_mixture.families.mixed import Mixed
     from kplus.dp_mixture.families.multinomial import Multinomial
     from kplus.dp_mixture.families.negative_binomial import NegativeBinomial
     from kplus.dp_mixture.families.poisson import Poisson
     from kplus.dp_mixture.families.spherical_gaussian import SphericalGaussian
+    from kplus.dp_mixture.families.student_t import StudentT
     from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 
 __all__ = [
     "Bernoulli",
     "Categorical",
     "DiagGaussian",
+    "FactorGaussian",
     "Gaussian",
     "Mixed",
     "Multinomial",
     "NegativeBinomial",
     "Poisson",
     "SphericalGaussian",
+    "StudentT",
     "ZeroMeanGaussian",
     "by_name",
 ]

@@ -14,10 +14,12 @@
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: splits, deletes and joins anew of neighbours, judged by refits
 - `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
+- `factor_number.py`: how many factors a wide table has, by short fits
 - `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
+- `kernels_gaps.py`: Gaussian rows of which values are missing
 - `families/`: what rows of a component look like, one file each
 
 Things that are so for a reason:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily, compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
@@ -33,12 +34,14 @@ class PairAxes:
     @classmethod
     def of(cls, params: Components, pairs: IntArray) -> "PairAxes":
         """The axes of some pairs of components, and where their rows lie on them."""
-        family, N, S = params.family, params.N, params.S
+        family, N, S = compared(params.family), params.N, params.S
         coefficients = _coefficients(family, params.expected, N, S, pairs)
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
         draws = family.draw(N, S, np.full(len(N), _DRAWS), rng)
-        rows = _coordinates(family, draws).reshape(len(N), _DRAWS, -1)
+        owners = np.repeat(np.arange(len(N)), _DRAWS)
+        rows = _coordinates(family, draws, params.expected, owners)
+        rows = rows.reshape(len(N), _DRAWS, -1)
         centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
         for p, pair in enumerate(pairs):
             values = rows[pair] @ coefficients[p]
@@ -47,8 +50,10 @@ class PairAxes:
             spreads[p] = 0.5 * (high - low)
         return cls(Axes.spanning(pairs, centers, spreads), coefficients)
 
-    def values(self, family: Family, X: Array) -> "RowValues":
-        return RowValues(_coordinates(family, X), self.coefficients)
+    def values(self, params: Components, X: Array, owners: IntArray) -> "RowValues":
+        """Rows of which `owners` are the components."""
+        rows = _coordinates(params.family, X, params.expected, owners)
+        return RowValues(rows, self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -64,15 +69,17 @@ class RowValues:
         return out
 
 
-def _coordinates(family: Family, X: Array) -> Array:
+def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> Array:
     """What axes are linear in, (n, m)."""
     if isinstance(family, MixedFamily):
-        pairs = zip(family.parts, family.where, strict=True)
+        parts = zip(family.parts, family.where, expected.parts, strict=True)
         return np.hstack(
-            [_coordinates(part, np.take(X, j, axis=1)) for part, j in pairs]
+            [_coordinates(f, np.take(X, j, axis=1), e, owners) for f, j, e in parts]
         )
+    if isinstance(family, FactorGaussianFamily):
+        return _coordinates(family.inner, family.factor_scores(X), expected, owners)
     if isinstance(family, GaussianFamily):
-        return family.scaling.transform(X)
+        return family.filled(expected, X, owners)
     F = family.features(X)
     # Which are observed, and the values: the squares have no part in Fisher's axis.
     return F[:, : 2 * family.n_columns] if isinstance(family, NormalGammaFamily) else F
@@ -81,7 +88,7 @@ def _coordinates(family: Family, X: Array) -> Array:
 def _coefficients(
     family: Family, expected: Any, N: Array, S: Array, pairs: IntArray
 ) -> Array:
-    a, b = pairs.T
+    family, (a, b) = compared(family), pairs.T
     if isinstance(family, MixedFamily):
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])

@@ -11,6 +11,7 @@ from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
@@ -56,7 +57,7 @@ class BorderModel:
         out.overlap += shares.reshape(K, K)
         if support.noise is not None:  # whose share of a row lies nowhere
             weights = weights * np.add.reduceat(r, support.starts[:-1])
-        out.count(axes, labels, weights, self.along.values(params.family, X).on)
+        out.count(axes, labels, weights, self.along.values(params, X, labels).on)
         return out
 
 
@@ -76,8 +77,8 @@ def tree_of_rows(
     """
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     crossed = model.crossed(params)
-    distances, family = _distances(crossed), params.family
-    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(family)
+    distances, family = _distances(crossed), compared(params.family)
+    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(params.family)
     if has_classes(family):
         pairs, fewest = pairs[same_categories(params, pairs)], 0.0
         if not len(pairs):

@@ -11,12 +11,14 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    StudentT,
     ZeroMeanGaussian,
 )
 
@@ -54,7 +56,7 @@ class Case:
     likelihood: Any
     make: Any
     levels: tuple[int | None, ...] = (None, None, None)
-    missing: bool = True
+    missing: bool = True  # whether t(x) is known where values are missing
 
     @property
     def columns(self):
@@ -74,6 +76,7 @@ class Case:
 
 
 _DIAG_SET = DiagGaussian([5, 0, -3.0], 0.7, 4.5, [1, 2, 0.1])
+_FACTORS_SET = FactorGaussian(2, 0.2, 0.4, 6.0)
 _FULL_SET = Gaussian(0.5, mean=[1, -2, 3.0], dof=6)
 _MIXED = (None, LEVELS[0], None, None, LEVELS[1], None)
 _FULL_MIXED = Mixed(Gaussian(), counts=(2, 5))
@@ -81,6 +84,8 @@ CASES = [
     Case("gaussian", Gaussian(), normal_rows, missing=False),
     Case("gaussian-set", _FULL_SET, normal_rows, missing=False),
     Case("zero_mean_gaussian", ZeroMeanGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian", FactorGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian-set", _FACTORS_SET, normal_rows, missing=False),
     Case("diag_gaussian", DiagGaussian(), normal_rows),
     Case("diag_gaussian-set", _DIAG_SET, normal_rows),
     Case("spherical_gaussian", SphericalGaussian(), normal_rows),
@@ -105,9 +110,21 @@ def case(request):
     return request.param
 
 
+_TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
+_FILLED = [c for c in (*CASES, *_TAILS) if "multinomial" not in c.name]
+
+
+@pytest.fixture(params=_FILLED, ids=lambda case: case.name)
+def filled_case(request):
+    """All that take missing values, with hidden parts or without."""
+    return request.param
+
+
 @pytest.fixture
 def cases():
-    return {case.name: case for case in CASES}
+    """All by name, also those whose rows have hidden parts: t(x) is not known."""
+    hidden = Case("student_t", StudentT(), normal_rows, missing=False)
+    return {case.name: case for case in [*CASES, hidden]}
 
 
 @pytest.fixture(params=[c for c in CASES if c.missing], ids=lambda case: case.name)

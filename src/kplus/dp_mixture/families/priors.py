@@ -8,6 +8,7 @@ import numpy as np
 from kplus.core.types import Array
 from kplus.dp_mixture.families.bernoulli import BernoulliFamily
 from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -39,6 +40,9 @@ def prior_values(family: Family, names: Sequence[str]) -> Described:
     """
     if isinstance(family, MixedFamily):
         return _of_parts(family, names)
+    if isinstance(family, FactorGaussianFamily):
+        factors = [f"factor {j}" for j in range(family.inner.n_columns)]
+        return {"factors": float(len(factors)), **_of_gaussian(family.inner, factors)}
     if isinstance(family, (NormalWishartFamily, NormalGammaFamily)):
         return _of_gaussian(family, names)
     if isinstance(family, CategoricalFamily):
