@@ -145,6 +145,7 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/craft.py
 	$(BIN)/python benchmarks/ibp.py
+	$(BIN)/python benchmarks/meibp_gaps.py
 	$(BIN)/python benchmarks/profiles.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/soak.py

@@ -33,6 +33,7 @@ QUICK = {
         ],
         "synthetic curves large row_solver flips cost plain",
     ),
+    "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),

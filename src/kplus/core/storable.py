@@ -106,6 +106,8 @@ STATES = {
     "IBPParams": "kplus.ibp.meibp_model",
     "ibp.RowState": "kplus.ibp.meibp_model",
     "IBPSums": "kplus.ibp.factors",
+    "WeightedSums": "kplus.ibp.meibp_weights",
+    "WeightState": "kplus.ibp.meibp_weights",
     "GaussianFactors": "kplus.ibp.factors",
     "TruncatedFactors": "kplus.ibp.factors",
     "FiniteIBP": "kplus.ibp.prior",
