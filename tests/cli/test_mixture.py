@@ -121,7 +121,8 @@ def test_missing_values(kplus, table, tmp_path, out):
     assert done.out == (out / "labels.csv").read_text()
     # A model of whole matrices takes none, and says which one does.
     rows.select(size, other="size").write_csv(tmp_path / "numbers.csv")
-    done = kplus("fit", tmp_path / "numbers.csv", "-o", out, "--force")
+    words = ["--observations", "gaussian", "--force"]
+    done = kplus("fit", tmp_path / "numbers.csv", "-o", out, *words)
     assert done.code == 2
     assert "'size' has 18 missing values" in done.err
     assert "--observations diag_gaussian" in done.err

@@ -19,9 +19,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kplus.dp_mixture.families.family import Likelihood
+    from kplus.dp_mixture.families.family import Family, Likelihood
 
-__all__ = ["NAMES", "About", "by_name", "home"]
+__all__ = ["AUTO", "NAMES", "About", "by_name", "home", "name_of"]
+
+AUTO = "auto"  # no family, but the choice of one: see `kplus.dp_mixture.auto`
 
 
 class About(NamedTuple):
@@ -75,9 +77,16 @@ def by_name(observations: "str | Likelihood") -> "Likelihood":
         return likelihood
     # A class has the method too, but is not yet a choice of prior.
     if isinstance(observations, str | type) or not hasattr(observations, "resolve"):
-        names = ", ".join(map(repr, NAMES))
+        names = ", ".join(map(repr, (AUTO, *NAMES)))
         raise ValueError(
             f"observations must be one of {names}, or an object such as "
             f"kplus.observations.DiagGaussian(), got {observations!r}."
         )
     return observations
+
+
+def name_of(family: "Family") -> str:
+    """The name of a family with its prior; that of the class for one of the user's."""
+    cls = type(family).__name__
+    named = (name for name, about in NAMES.items() if cls == f"{about.cls}Family")
+    return next(named, cls)
