@@ -90,7 +90,7 @@ STATES = {
     "MixtureStats": "kplus.dp_mixture.params",
     "Expected": "kplus.dp_mixture.families.family",
     "MixedExpected": "kplus.dp_mixture.families.mixed",
-    "Quadratic": "kplus.dp_mixture.families.normal_wishart",
+    "Quadratic": "kplus.dp_mixture.families.quadratic",
     "craft.ClusterSums": "kplus.craft.model",
     "Allocation": "kplus.linear.bits",
     "Gaps": "kplus.linear.gaps",

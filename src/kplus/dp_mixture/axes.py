@@ -38,7 +38,9 @@ class PairAxes:
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
         draws = family.draw(N, S, np.full(len(N), _DRAWS), rng)
-        rows = _coordinates(family, draws).reshape(len(N), _DRAWS, -1)
+        owners = np.repeat(np.arange(len(N)), _DRAWS)
+        rows = _coordinates(family, draws, params.expected, owners)
+        rows = rows.reshape(len(N), _DRAWS, -1)
         centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
         for p, pair in enumerate(pairs):
             values = rows[pair] @ coefficients[p]
@@ -47,8 +49,10 @@ class PairAxes:
             spreads[p] = 0.5 * (high - low)
         return cls(Axes.spanning(pairs, centers, spreads), coefficients)
 
-    def values(self, family: Family, X: Array) -> "RowValues":
-        return RowValues(_coordinates(family, X), self.coefficients)
+    def values(self, params: Components, X: Array, owners: IntArray) -> "RowValues":
+        """Rows of which `owners` are the components."""
+        rows = _coordinates(params.family, X, params.expected, owners)
+        return RowValues(rows, self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -64,15 +68,15 @@ class RowValues:
         return out
 
 
-def _coordinates(family: Family, X: Array) -> Array:
+def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> Array:
     """What axes are linear in, (n, m)."""
     if isinstance(family, MixedFamily):
-        pairs = zip(family.parts, family.where, strict=True)
+        parts = zip(family.parts, family.where, expected.parts, strict=True)
         return np.hstack(
-            [_coordinates(part, np.take(X, j, axis=1)) for part, j in pairs]
+            [_coordinates(f, np.take(X, j, axis=1), e, owners) for f, j, e in parts]
         )
     if isinstance(family, GaussianFamily):
-        return family.scaling.transform(X)
+        return family.filled(expected, X, owners)
     F = family.features(X)
     # Which are observed, and the values: the squares have no part in Fisher's axis.
     return F[:, : 2 * family.n_columns] if isinstance(family, NormalGammaFamily) else F

@@ -56,7 +56,7 @@ class BorderModel:
         out.overlap += shares.reshape(K, K)
         if support.noise is not None:  # whose share of a row lies nowhere
             weights = weights * np.add.reduceat(r, support.starts[:-1])
-        out.count(axes, labels, weights, self.along.values(params.family, X).on)
+        out.count(axes, labels, weights, self.along.values(params, X, labels).on)
         return out
 
 

@@ -393,9 +393,6 @@ class DPMixture(Clusterer):
         super()._warn_more(result, table)
         joining.warn_of_few(self)
 
-    def _explain(self, source: Blocks) -> ValueError:
-        return settings.describe_problem(self, source)
-
     # -------------------------------------------------------------------- rows
 
     def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:

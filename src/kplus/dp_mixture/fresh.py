@@ -192,10 +192,10 @@ def overfit(family: Family, rows: Array) -> Array:
     matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
     for many rows leaves fewer numbers of the scatter free.
     """
-    few = 2.0 * family.n_stats / family.n_columns
+    few = 2.0 * family.n_free / family.n_columns
     sure = _prior_rows(family)
     known = sure / np.maximum(rows + sure, 1e-3)
-    free = family.n_stats - (family.n_stats - family.n_columns) * known
+    free = family.n_free - (family.n_free - family.n_columns) * known
     out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
 

@@ -279,7 +279,7 @@ class DPMixtureModel:
         filled = members.starts[:-1] < members.starts[1:]
         stats.N[filled] = np.add.reduceat(members.weights, members.starts[:-1][filled])
         stats.seen = stats.N.copy()
-        stats.S = family.sums(X, members)
+        stats.S = family.sums(X, members, params.expected)
         stats.pairs = pairs[pair_index(K)]
         stats.mass = float(weights.sum())
         if self.noise is None:

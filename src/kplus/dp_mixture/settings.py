@@ -5,11 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from kplus.base.checks import (
-    describe_infinite,
-    describe_missing,
-    refuse_other_columns,
-)
+from kplus.base.checks import refuse_other_columns
 from kplus.base.estimator import Table, warn
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
@@ -36,7 +32,6 @@ __all__ = [
     "LastFit",
     "attributes",
     "columns_of",
-    "describe_problem",
     "make_spec",
     "moves_table",
     "open_rows",
@@ -187,17 +182,6 @@ def columns_of(table: Table, likelihood: Likelihood | None) -> Columns:
     elif isinstance(likelihood, Categorical):
         levels = count_levels(source)
     return Columns(tuple(names), levels)
-
-
-def describe_problem(dp: Any, source: Blocks) -> ValueError:
-    """What is wrong with rows that a family of whole matrices has refused."""
-    missing = describe_missing(dp, source)
-    if missing is None:
-        return describe_infinite(dp, source)
-    return DataError(
-        f"{missing} Or give observations='diag_gaussian' (or 'mixed'), which takes "
-        f"missing values."
-    )
 
 
 # ----------------------------------------------------------------------- fits

@@ -54,7 +54,7 @@ class Case:
     likelihood: Any
     make: Any
     levels: tuple[int | None, ...] = (None, None, None)
-    missing: bool = True
+    missing: bool = True  # whether t(x) is known where values are missing
 
     @property
     def columns(self):

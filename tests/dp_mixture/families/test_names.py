@@ -52,7 +52,7 @@ def test_the_names_cost_nothing():
 def test_a_family_takes_what_the_list_says(name, cases):
     about, case = NAMES[name], cases[name]
     family = case.family()
-    assert about.missing == case.missing
+    assert about.missing >= case.missing
     X = case.rows(5, missing=False)
     for value, taken in ((np.nan, about.missing), (0.5, not about.coded)):
         X[1, 0] = value

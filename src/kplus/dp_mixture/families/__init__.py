@@ -5,6 +5,8 @@ for scikit-learn, model files, the command line, tests. In reading order:
 
 - `family.py`: what a mixture needs from a family, and bases for families
 - `columns.py`: default priors, scaling, settings by column, checks
+- `gaps.py`: rows of which values are missing, where columns hang together
+- `quadratic.py`: matrices, squared distances, what is expected of Gaussian rows
 - `normal_wishart.py`: what Gaussians with full covariances share
 - `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
@@ -44,8 +46,8 @@ class About(NamedTuple):
 
 
 NAMES = {
-    "gaussian": About("Gaussian", "numbers", missing=False),
-    "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=False),
+    "gaussian": About("Gaussian", "numbers", missing=True),
+    "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
     "bernoulli": About("Bernoulli", "bits", missing=True),

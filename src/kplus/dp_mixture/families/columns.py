@@ -33,6 +33,7 @@ __all__ = [
     "per_column",
     "positive",
     "refuse_categories",
+    "refuse_empty",
     "refuse_far",
     "refuse_infinite",
     "refuse_no_counts",
@@ -166,6 +167,17 @@ def refuse_infinite(X: Array, names: tuple[str, ...]) -> None:
     """Raise at infinite values."""
     why = "infinite values cannot be used: leave them out, or mark them missing (NaN)."
     refuse_values(X, np.isinf(X), names, why)
+
+
+def refuse_empty(sample: Array, names: tuple[str, ...], family: str) -> None:
+    """Raise at a column without any value, of which matrices would know nothing."""
+    empty = np.isnan(sample).all(axis=0)
+    if empty.any():
+        raise DataError(
+            f"{label(names[int(np.argmax(empty))])} has no value in any of the rows "
+            f"that observations={family!r} looked at; leave it out, or give "
+            f"observations='diag_gaussian'."
+        )
 
 
 def refuse_far(X: Array, scaling: Scaling, names: tuple[str, ...]) -> None:

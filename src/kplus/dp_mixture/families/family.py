@@ -47,6 +47,11 @@ class ByComponent(NamedTuple):
     rows: IntArray  # int64
     weights: Array  # float64
 
+    @property
+    def owners(self) -> IntArray:
+        """The component of each row gathered."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -98,6 +103,7 @@ class Family(Protocol):
 
     n_columns: int
     n_stats: int
+    n_free: int  # numbers that a component is known by
 
     def check(self, X: Array) -> None:
         """Raise `DataError`, naming the column, at values that the family forbids."""
@@ -128,8 +134,12 @@ class Family(Protocol):
         """Candidates (n, C) that hold all whose score comes within `margin` of the
         best; None where it is as quick to score every component."""
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        """S_k of the rows given, (K, n_stats)."""
+    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
+        """S_k of the rows given, (K, n_stats).
+
+        Rows may have hidden parts, such as missing values; `expected` is what is known
+        of those at the moment. None: nothing is, but who the members are.
+        """
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """How ill rows suit a component seeded by one row, for D² sampling (n,).
@@ -187,6 +197,14 @@ class FeatureFamily:
     def n_columns(self) -> int:
         return len(self.names)
 
+    @property
+    def n_stats(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def n_free(self) -> int:
+        return self.n_stats
+
     def features(self, X: Array) -> Array:
         raise NotImplementedError
 
@@ -213,7 +231,7 @@ class FeatureFamily:
     ) -> IntArray | None:
         return None
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
+    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
         F = self.features(X)
         out = np.zeros((len(members.starts) - 1, F.shape[1]))
         add_features(F, members.starts, members.rows, members.weights, out)

@@ -152,6 +152,10 @@ class MixedFamily:
     def n_stats(self) -> int:
         return sum(part.n_stats for part in self.parts)
 
+    @property
+    def n_free(self) -> int:
+        return sum(part.n_free for part in self.parts)
+
     def _rows(self, X: Array) -> list[tuple[Family, Array]]:
         """Each part with its columns of rows."""
         return [
@@ -203,8 +207,12 @@ class MixedFamily:
     ) -> IntArray | None:
         return None
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        return np.hstack([part.sums(rows, members) for part, rows in self._rows(X)])
+    def sums(
+        self, X: Array, members: ByComponent, expected: MixedExpected | None = None
+    ) -> Array:
+        known = [None] * len(self.parts) if expected is None else expected.parts
+        pairs = zip(self._rows(X), known, strict=True)
+        return np.hstack([part.sums(rows, members, e) for (part, rows), e in pairs])
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         pairs = zip(self._rows(X), self._rows(seed), self.split(S), strict=True)

@@ -184,7 +184,7 @@ class NormalGammaFamily(FeatureFamily):
             score_column_candidates(*rows, candidates, levels, out)
         return out
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
+    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
         out = np.zeros((len(members.starts) - 1, self.n_stats))
         add_columns(contiguous(X), self.origin, self.inv, *members, out)
         return out
