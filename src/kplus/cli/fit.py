@@ -110,7 +110,7 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
     table = read_table(options.data, choice)
     remedy = ""
     if hasattr(model, "observations"):
-        remedy = " Or say --observations diag_gaussian, which takes missing values."
+        remedy = " Or leave --observations out: it takes missing values then."
     profile = profile_columns(table, model, remedy)
     check_index_name(table)
     n_rows = table.source.n_rows

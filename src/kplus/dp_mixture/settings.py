@@ -163,7 +163,7 @@ def open_rows(
             source, coding = open_table(dp, X, reset=reset), None
         except NotNumbersError as error:
             raise DataError(
-                f"{error} Or give observations='auto', which takes categories."
+                f"{error} Or give observations='mixed', which takes categories."
             ) from None
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)

@@ -79,7 +79,7 @@ def by_name(observations: "str | Likelihood") -> "Likelihood":
         return likelihood
     # A class has the method too, but is not yet a choice of prior.
     if isinstance(observations, str | type) or not hasattr(observations, "resolve"):
-        names = ", ".join(map(repr, (AUTO, *NAMES)))
+        names = ", ".join(map(repr, NAMES))
         raise ValueError(
             f"observations must be one of {names}, or an object such as "
             f"kplus.observations.DiagGaussian(), got {observations!r}."
