@@ -48,6 +48,7 @@ def frame_of(n=200, seed=0):
 
 
 MIXED = frame_of()
+TIED = MIXED.assign(weight=MIXED["size"] + np.random.default_rng(1).normal(size=200))
 BITS = (np.random.default_rng(0).random((60, 4)) < 0.4).astype(float)
 COUNTS = sp.csr_array(np.random.default_rng(0).poisson(0.7, size=(80, 20)))
 
@@ -64,8 +65,10 @@ CHOICES = {
     "sparse counts": (COUNTS, "multinomial|negative_binomial"),
     "sparse numbers": (sp.csr_array(COUNTS * 0.5), "gaussian|diag_gaussian"),
     "whole numbers": (COUNTS.toarray()[:, :5], "gaussian"),
-    "mixed": (MIXED, "mixed, numbers gaussian"),
-    "polars": (pl.from_pandas(MIXED), "mixed, numbers gaussian"),
+    "one number": (MIXED[["size", "color"]], "mixed, numbers gaussian"),
+    "mixed": (TIED, "mixed, numbers gaussian"),
+    "polars": (pl.from_pandas(TIED), "mixed, numbers gaussian"),
+    "independent": (MIXED, "mixed, numbers (gaussian|diag_gaussian)"),
     "bits among categories": (
         MIXED[["color"]].assign(a=BITS[:, 0].repeat(4)[:200]),
         "mixed, numbers bernoulli",

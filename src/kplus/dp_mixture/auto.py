@@ -96,7 +96,7 @@ def choose(
         return Choice(by_name("categorical"), "categorical: categories only")
     mixed = len(numbers) < len(columns.levels)
     X = np.take(sample.rows, numbers, axis=1) if mixed else sample.rows
-    candidates, why = _candidates(X, job.source)
+    candidates, why = _candidates(X, job.source, mixed)
     options: list[Any] = [by_name(each.name) for each in candidates]
     if mixed:
         options = [Mixed(numbers=option) for option in options]
@@ -111,8 +111,14 @@ def choose(
     return Choice(options[best], f"{kind}{name}: {words}{why}")
 
 
-def _candidates(X: Array, source: Blocks) -> tuple[Sequence[Candidate], str]:
-    """What columns of numbers may be; if that is one thing only, why."""
+def _candidates(
+    X: Array, source: Blocks, mixed: bool
+) -> tuple[Sequence[Candidate], str]:
+    """What columns of numbers may be; if that is one thing only, why.
+
+    Beside categories there is no rule of thumb: what varies together by the categories
+    is independent inside a component.
+    """
     seen = ~np.isnan(X)
     if np.all((X == 0.0) | (X == 1.0) | ~seen):
         return BITS, ""
@@ -125,7 +131,9 @@ def _candidates(X: Array, source: Blocks) -> tuple[Sequence[Candidate], str]:
         for candidate in listed
         if candidate.widest >= D and (seen.all() or NAMES[candidate.name].missing)
     ]
-    if likely[0].name == "gaussian":
+    if D == 1:
+        return likely[:1], ", one column"
+    if likely[0].name == "gaussian" and not mixed:
         rows_each = source.n_rows / (0.5 * D * (D + 3.0))
         if rows_each >= _PLENTY:
             return likely[:1], f", {rows_each:,.3g} rows for each number of a component"

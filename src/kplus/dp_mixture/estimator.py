@@ -39,7 +39,7 @@ class DPMixture(Clusterer):
     observations : str or object of `kplus.observations`, default="auto"
         What the rows of a component look like. "auto" chooses what suits the table, see
         Notes; or "gaussian" (full covariances), "zero_mean_gaussian", "diag_gaussian",
-        "spherical_gaussian", "bernoulli", "categorical", "poisson",
+        "spherical_gaussian", "transformed", "bernoulli", "categorical", "poisson",
         "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
         of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"

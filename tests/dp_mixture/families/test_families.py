@@ -20,6 +20,8 @@ def exact(family):
     """The same where values count as they are, not as intervals."""
     if hasattr(family, "parts"):
         return dataclasses.replace(family, parts=tuple(map(exact, family.parts)))
+    if hasattr(family, "inner"):
+        return dataclasses.replace(family, inner=exact(family.inner))
     if hasattr(family, "resolution"):
         return dataclasses.replace(family, resolution=0.0)
     return family

@@ -12,6 +12,7 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
+- `transformed.py`: logarithms and logits of columns of any of these
 - `bernoulli.py`, `categorical.py`: bits and categories
 - `poisson.py`, `negative_binomial.py`, `multinomial.py`: counts
 - `mixed.py`: several families side by side, each with its columns
@@ -50,6 +51,7 @@ NAMES = {
     "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
+    "transformed": About("Transformed", "numbers", missing=True),
     "bernoulli": About("Bernoulli", "bits", missing=True),
     "categorical": About("Categorical", "categories", missing=True),
     "poisson": About("Poisson", "counts", missing=True),
