@@ -22,6 +22,7 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
@@ -206,6 +207,8 @@ CASES = {
         missing=False,
     ),
     "zero_mean_gaussian": Case(ZeroMeanGaussian(), _numbers, missing=False),
+    "factor_gaussian": Case(FactorGaussian(), _numbers, missing=False),
+    "factor_gaussian-one": Case(FactorGaussian(1), _numbers, missing=False),
     "diag_gaussian": Case(DiagGaussian(), _numbers),
     "diag_gaussian-set": Case(
         DiagGaussian([1, -18, 3.0], 0.7, 4.5, [1, 2, 0.3]), _numbers
@@ -230,6 +233,9 @@ FIXED = {  # priors that stay what they are at the beginning of a fit
     "gaussian-fixed": Case(Gaussian(learn=False), _numbers, missing=False),
     "zero_mean_gaussian-fixed": Case(
         ZeroMeanGaussian(learn=False), _numbers, missing=False
+    ),
+    "factor_gaussian-fixed": Case(
+        FactorGaussian(2, learn=False), _numbers, missing=False
     ),
     "diag_gaussian-fixed": Case(DiagGaussian(learn=False), _numbers),
     "spherical_gaussian-fixed": Case(SphericalGaussian(learn=False), _numbers),

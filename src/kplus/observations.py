@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.bernoulli import Bernoulli
     from kplus.dp_mixture.families.categorical import Categorical
     from kplus.dp_mixture.families.diag_gaussian import DiagGaussian
+    from kplus.dp_mixture.families.factor_gaussian import FactorGaussian
     from kplus.dp_mixture.families.gaussian import Gaussian
     from kplus.dp_mixture.families.mixed import Mixed
     from kplus.dp_mixture.families.multinomial import Multinomial
@@ -27,6 +28,7 @@ __all__ = [
     "Bernoulli",
     "Categorical",
     "DiagGaussian",
+    "FactorGaussian",
     "Gaussian",
     "Mixed",
     "Multinomial",

@@ -46,6 +46,8 @@ RECORDS = {
     "CategoricalFamily": "kplus.dp_mixture.families.categorical",
     "DiagGaussian": "kplus.dp_mixture.families.diag_gaussian",
     "DiagGaussianFamily": "kplus.dp_mixture.families.diag_gaussian",
+    "FactorGaussian": "kplus.dp_mixture.families.factor_gaussian",
+    "FactorGaussianFamily": "kplus.dp_mixture.families.factor_gaussian",
     "Gaussian": "kplus.dp_mixture.families.gaussian",
     "GaussianFamily": "kplus.dp_mixture.families.gaussian",
     "Mixed": "kplus.dp_mixture.families.mixed",

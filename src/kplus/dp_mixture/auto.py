@@ -26,7 +26,7 @@ from kplus.dp_mixture.families.mixed import Mixed
 __all__ = ["Choice", "choose", "resolve"]
 
 _NARROW = 15  # columns for whose full covariances learned priors always do
-_PLENTY = 10.0  # rows for each number of a component
+_PLENTY = 1.0  # rows for each number of a component
 _JUDGED_ROWS = 2_000  # that candidates are fitted to ...
 _JUDGED_PASSES = 20  # ... and most passes over them ...
 _JUDGED_TOL = 1e-2  # ... as long as these gain so many nats per row
@@ -37,13 +37,20 @@ class Candidate(NamedTuple):
 
     name: str
     words: str
-    widest: float = np.inf  # most columns with which they can be afforded
+    widest: float = np.inf  # most columns with which they can be afforded ...
+    narrowest: int = 0  # ... and fewest for which they are meant
+
+    def suits(self, D: int, gaps: bool) -> bool:
+        """Whether D columns, maybe with missing values, can be fitted."""
+        taken = NAMES[self.name].missing or not gaps
+        return self.narrowest <= D <= self.widest and taken
 
 
-# Of equal bounds the first is taken.
+# Of equal bounds the first is taken. If none suits, independent columns always do.
 NUMBERS = (
     Candidate("gaussian", "full covariances", widest=128),
-    Candidate("diag_gaussian", "independent columns"),
+    Candidate("factor_gaussian", "few factors", narrowest=_NARROW + 1),
+    Candidate("diag_gaussian", "independent columns", widest=128),
 )
 COUNTS = (
     Candidate("multinomial", "shares of a total"),
@@ -106,9 +113,8 @@ def choose(
         bounds = [_bound(job, judged, columns, each, spec_of) for each in options]
         best = int(np.argmax(bounds))
         why = _words(candidates, bounds, judged.n_rows)
-    name, words, _ = candidates[best]
-    kind = "mixed, numbers " if mixed else ""
-    return Choice(options[best], f"{kind}{name}: {words}{why}")
+    chosen, kind = candidates[best], "mixed, numbers " if mixed else ""
+    return Choice(options[best], f"{kind}{chosen.name}: {chosen.words}{why}")
 
 
 def _candidates(
@@ -122,15 +128,11 @@ def _candidates(
     seen = ~np.isnan(X)
     if np.all((X == 0.0) | (X == 1.0) | ~seen):
         return BITS, ""
-    listed = NUMBERS
+    listed: tuple[Candidate, ...] = NUMBERS
     if isinstance(source, SparseBlocks) and np.all((X >= 0.0) & (np.floor(X) == X)):
         listed = COUNTS
     D = X.shape[1]
-    likely = [
-        candidate
-        for candidate in listed
-        if candidate.widest >= D and (seen.all() or NAMES[candidate.name].missing)
-    ]
+    likely = [each for each in listed if each.suits(D, not seen.all())] or listed[-1:]
     if D == 1:
         return likely[:1], ", one column"
     if likely[0].name == "gaussian" and not mixed:
@@ -139,7 +141,7 @@ def _candidates(
             return likely[:1], f", {rows_each:,.3g} rows for each number of a component"
         if D <= _NARROW:
             return likely[:1], f", {D} columns"
-    return likely, ""
+    return likely, f", {D:,} columns"
 
 
 def _bound(

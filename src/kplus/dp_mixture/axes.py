@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily, compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
@@ -34,7 +35,7 @@ class PairAxes:
     @classmethod
     def of(cls, params: Components, pairs: IntArray) -> "PairAxes":
         """The axes of some pairs of components, and where their rows lie on them."""
-        family, N, S = params.family, params.N, params.S
+        family, N, S = compared(params.family), params.N, params.S
         coefficients = _coefficients(family, params.expected, N, S, pairs)
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
@@ -78,6 +79,8 @@ def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> A
         )
     if isinstance(family, TransformedFamily):
         return _coordinates(family.inner, family.units.transform(X), expected, owners)
+    if isinstance(family, FactorGaussianFamily):
+        return _coordinates(family.inner, family.factor_scores(X), expected, owners)
     if isinstance(family, GaussianFamily):
         return family.filled(expected, X, owners)
     F = family.features(X)
@@ -88,7 +91,7 @@ def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> A
 def _coefficients(
     family: Family, expected: Any, N: Array, S: Array, pairs: IntArray
 ) -> Array:
-    a, b = pairs.T
+    family, (a, b) = compared(family), pairs.T
     if isinstance(family, MixedFamily):
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])

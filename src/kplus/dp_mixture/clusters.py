@@ -11,6 +11,7 @@ from kplus.core.types import Array, Block, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
@@ -77,8 +78,8 @@ def tree_of_rows(
     """
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     crossed = model.crossed(params)
-    distances, family = _distances(crossed), params.family
-    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(family)
+    distances, family = _distances(crossed), compared(params.family)
+    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(params.family)
     if has_classes(family):
         pairs, fewest = pairs[same_categories(params, pairs)], 0.0
         if not len(pairs):

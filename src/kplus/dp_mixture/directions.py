@@ -12,6 +12,7 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -73,6 +74,8 @@ def as_numbers(family: Family, X: Array) -> Array:
         return np.hstack([as_numbers(part, X[:, j]) for part, j in pairs])
     if isinstance(family, TransformedFamily):
         return as_numbers(family.inner, family.units.transform(X))
+    if isinstance(family, FactorGaussianFamily):
+        return family.factor_scores(X)
     if isinstance(family, CategoricalFamily):
         return family.features(X)
     Z = X.astype(np.float64)

@@ -38,8 +38,9 @@ class DPMixture(Clusterer):
     ----------
     observations : str or object of `kplus.observations`, default="auto"
         What the rows of a component look like. "auto" chooses what suits the table, see
-        Notes; or "gaussian" (full covariances), "zero_mean_gaussian", "diag_gaussian",
-        "spherical_gaussian", "transformed", "bernoulli", "categorical", "poisson",
+        Notes; or "gaussian" (full covariances), "zero_mean_gaussian", "factor_gaussian"
+        (many columns), "diag_gaussian", "spherical_gaussian", "transformed" (skewed
+        columns), "bernoulli", "categorical", "poisson",
         "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
         of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
@@ -161,8 +162,9 @@ class DPMixture(Clusterer):
     "auto" takes columns of text, categories and booleans as categories, and all others
     as numbers: "categorical", "mixed", "bernoulli" where all numbers are 0 or 1, counts
     where they are whole and the matrix is sparse. Up to 15 columns of numbers get full
-    covariances, and so do more with 10 rows for each number of a component. Otherwise
-    candidates are fitted to up to 2,000 rows, and that with the highest bound is taken.
+    covariances, and so do up to 128 with a row for each number of a component. More
+    columns get "factor_gaussian". In between, and beside categories, candidates are
+    fitted to up to 2,000 rows, and that with the highest bound is taken.
 
     Missing values are NaN, where the observations take them. Categories are columns of
     text or categories in a data frame or file; with "categorical" also codes 0, 1, ...

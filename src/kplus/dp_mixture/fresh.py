@@ -10,6 +10,7 @@ from kplus.dp_mixture.directions import (
     directional_splits,
     standardised,
 )
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
@@ -53,7 +54,7 @@ def create(
     that count for many also fit noise. Merges and bounds therefore subtract the
     expected overfit from the evidence of a component, as Akaike's criterion does.
     """
-    fresh = replace(model, n_active=None)
+    fresh, X = replace(model, n_active=None), model.reduced(X)
     heavy = weights * rows_each
     rows = _Rows(fresh, X, heavy, rows_each, n_iter)
     best = rows.fitted(seeded(fresh, X, heavy, n_new, rng))
@@ -99,7 +100,8 @@ class _Rows:
         without their base.
         """
         model = self.model
-        step = -(-len(self.X) // (_AXIS_ROWS + 10 * model.family.n_columns))
+        n_axes = compared(model.family).n_columns
+        step = -(-len(self.X) // (_AXIS_ROWS + 10 * n_axes))
         Z = standardised(as_numbers(model.family, self.X), self.weights)
         few, light = Z[::step], self.weights[::step] * step
         rows, each = self.X[::step], self.rows_each * step
@@ -193,6 +195,7 @@ def overfit(family: Family, rows: Array) -> Array:
     matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
     for many rows leaves fewer numbers of the scatter free.
     """
+    family = compared(family)
     few = 2.0 * family.n_free / family.n_columns
     sure = _prior_rows(family)
     known = sure / np.maximum(rows + sure, 1e-3)
@@ -249,6 +252,7 @@ def _nearest_seeds(
     """The nearest of up to K rows drawn by D² sampling, for each row."""
     family = model.family
     family.check(X)
+    X = model.reduced(X)
     all_rows = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
     N, S = np.array([weights.sum()]), family.sums(X, all_rows)
     owner = np.zeros(len(X), np.int64)

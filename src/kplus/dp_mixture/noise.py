@@ -16,6 +16,7 @@ from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.bernoulli import BernoulliFamily
 from kplus.dp_mixture.families.categorical import CategoricalFamily
 from kplus.dp_mixture.families.columns import column_moments, row_weights
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -180,7 +181,8 @@ def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
             _span(box, part, rows, where[j])
         return
     values = rows[:, where].astype(np.float64)
-    if isinstance(family, NormalWishartFamily | NormalGammaFamily | TransformedFamily):
+    numbers = NormalWishartFamily | NormalGammaFamily | TransformedFamily
+    if isinstance(compared(family), numbers):
         box.low[where], box.width[where] = _intervals(values)
         return
     box.whole[where] = True

@@ -11,6 +11,7 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
@@ -81,6 +82,7 @@ class Case:
 
 
 _DIAG_SET = DiagGaussian([5, 0, -3.0], 0.7, 4.5, [1, 2, 0.1])
+_FACTORS_SET = FactorGaussian(2, 0.2, 0.4, 6.0)
 _FULL_SET = Gaussian(0.5, mean=[1, -2, 3.0], dof=6)
 _MIXED = (None, LEVELS[0], None, None, LEVELS[1], None)
 _FULL_MIXED = Mixed(Gaussian(), counts=(2, 5))
@@ -89,6 +91,8 @@ CASES = [
     Case("gaussian", Gaussian(), normal_rows, missing=False),
     Case("gaussian-set", _FULL_SET, normal_rows, missing=False),
     Case("zero_mean_gaussian", ZeroMeanGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian", FactorGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian-set", _FACTORS_SET, normal_rows, missing=False),
     Case("diag_gaussian", DiagGaussian(), normal_rows),
     Case("diag_gaussian-set", _DIAG_SET, normal_rows),
     Case("spherical_gaussian", SphericalGaussian(), normal_rows),

@@ -101,9 +101,15 @@ class Family(Protocol):
     and holds NaN where a value is missing.
     """
 
-    n_columns: int
-    n_stats: int
-    n_free: int  # numbers that a component is known by
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_stats(self) -> int: ...
+
+    @property
+    def n_free(self) -> int:
+        """How many numbers a component is known by."""
 
     def check(self, X: Array) -> None:
         """Raise `DataError`, naming the column, at values that the family forbids."""

@@ -8,6 +8,7 @@ import numpy as np
 from kplus.core.types import Array
 from kplus.dp_mixture.families.bernoulli import BernoulliFamily
 from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -45,6 +46,9 @@ def prior_values(family: Family, names: Sequence[str]) -> Described:
         units = ", ".join(f"{KINDS[kind]} of {name}" for name, kind in named if kind)
         told = prior_values(family.inner, names)
         return {"units": units or "those of the data", **told}
+    if isinstance(family, FactorGaussianFamily):
+        factors = [f"factor {j}" for j in range(family.inner.n_columns)]
+        return {"factors": float(len(factors)), **_of_gaussian(family.inner, factors)}
     if isinstance(family, (NormalWishartFamily, NormalGammaFamily)):
         return _of_gaussian(family, names)
     if isinstance(family, CategoricalFamily):
