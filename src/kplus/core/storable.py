@@ -63,6 +63,8 @@ RECORDS = {
     "SphericalGaussianFamily": "kplus.dp_mixture.families.spherical_gaussian",
     "Transformed": "kplus.dp_mixture.families.transformed",
     "TransformedFamily": "kplus.dp_mixture.families.transformed",
+    "StudentT": "kplus.dp_mixture.families.student_t",
+    "StudentTFamily": "kplus.dp_mixture.families.student_t",
     "ZeroMeanGaussian": "kplus.dp_mixture.families.zero_mean_gaussian",
     "ZeroMeanGaussianFamily": "kplus.dp_mixture.families.zero_mean_gaussian",
 }
@@ -95,6 +97,7 @@ STATES = {
     "Expected": "kplus.dp_mixture.families.family",
     "MixedExpected": "kplus.dp_mixture.families.mixed",
     "Quadratic": "kplus.dp_mixture.families.quadratic",
+    "StudentTExpected": "kplus.dp_mixture.families.student_t",
     "craft.ClusterSums": "kplus.craft.model",
     "Allocation": "kplus.linear.bits",
     "Gaps": "kplus.linear.gaps",

@@ -388,6 +388,8 @@ class StochasticModel(DPMixtureModel):
     """Stochastic steps: S ← (1 - ρ) S + ρ (N / |batch|) S_batch, ρ = (t + d)^-κ.
 
     Interpolating sums is the same as interpolating natural parameters (section 2.3).
+    After each pass the prior is learned from the sums that the steps have reached, as
+    if they were those of all rows.
     """
 
     delay: float = 10.0
@@ -407,4 +409,8 @@ class StochasticModel(DPMixtureModel):
         return replace(new, visits=params.visits + 1)
 
     def update(self, params: Components, total: MixtureStats) -> Components:
-        return params
+        model = self.at(params).learning(params.N, params.S)
+        if model.family is params.family:
+            return params
+        new = model.posterior(params.N, params.S, params.mass, params.noise)
+        return replace(new, visits=params.visits)

@@ -120,6 +120,12 @@ class Family(Protocol):
     def features(self, X: Array) -> Array:
         """t(x) of each row, (n, n_stats) in float64."""
 
+    def hides(self, S: Array) -> bool:
+        """Whether rows with these sums have hidden parts.
+
+        Sums of two components are then not those that their rows would have as one.
+        """
+
     def evidence(self, N: Array, S: Array) -> Array:
         """log ∫ p(rows | φ) p(φ) dφ without log h; 0 for an empty component."""
 
@@ -162,6 +168,19 @@ class Family(Protocol):
     ) -> Array:
         """Draw ``counts[k]`` rows from each component's posterior predictive, in order
         of components, in the units of the data."""
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """X with Σ_k r_nk E[x | observed x, rows of k] where a value is missing.
+
+        In columns of categories with the likeliest, the mode of Σ_k r_nk p_k. The
+        `shares` r (n, K) of a row sum to 1. Bits and counts are not rounded.
+        """
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """X with missing values drawn jointly from the predictive of one component of
+        each row, given what is observed there."""
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         """Fitted attributes that describe the components, by name."""
@@ -211,6 +230,9 @@ class FeatureFamily:
     def n_free(self) -> int:
         return self.n_stats
 
+    def hides(self, S: Array) -> bool:
+        return False
+
     def features(self, X: Array) -> Array:
         raise NotImplementedError
 
@@ -242,6 +264,28 @@ class FeatureFamily:
         out = np.zeros((len(members.starts) - 1, F.shape[1]))
         add_features(F, members.starts, members.rows, members.weights, out)
         return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        raise NotImplementedError
+
+    def column_means(self, N: Array, S: Array) -> Array:
+        """Means of the predictive, (K, D), for families of independent columns."""
+        raise NotImplementedError
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """Columns are independent: what is observed says nothing beyond `shares`."""
+        return np.where(np.isnan(X), shares @ self.column_means(N, S), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """As new rows of these components are drawn, since columns are independent."""
+        drawn = np.empty(X.shape)
+        order = np.argsort(components, kind="stable")
+        drawn[order] = self.draw(N, S, np.bincount(components, minlength=len(N)), rng)
+        return np.where(np.isnan(X), drawn, X)
 
 
 class ObservedFamily(FeatureFamily):

@@ -18,9 +18,9 @@ from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.kernels import count_beyond, gather_pairs
 from kplus.dp_mixture.kernels_gaps import fill_gaps, gap_distances, gap_outer
 
-__all__ = ["Gaps", "fill_at_random", "mean_fill"]
+__all__ = ["LOG_2PI", "Gaps", "fill_at_random", "fill_with_means", "mean_fill"]
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
+LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Gaps(NamedTuple):
@@ -68,7 +68,7 @@ class Gaps(NamedTuple):
 
     def entropy(self, rows: IntArray, log_dets: Array) -> Array:
         """Of q(y_m), for pairs."""
-        out: Array = 0.5 * (self.n_missing[rows] * (_LOG_2PI + 1.0) - log_dets)
+        out: Array = 0.5 * (self.n_missing[rows] * (LOG_2PI + 1.0) - log_dets)
         return out
 
     def outer(
@@ -131,3 +131,14 @@ def fill_at_random(Y: Array, owners: IntArray, means: Array, precisions: Array) 
     owned = np.ascontiguousarray(owners[rows], dtype=np.int64)
     fill_gaps(gaps, owned, means, precisions, normals)
     Y[rows] = gaps
+
+
+def fill_with_means(Y: Array, shares: Array, means: Array, precisions: Array) -> None:
+    """Put Σ_k r_nk E[y_m | y_o, k] in the place of what is missing in rows."""
+    missing, total = np.isnan(Y), np.zeros(Y.shape)
+    for k, r in enumerate(shares.T):
+        some = np.flatnonzero(r)
+        rows = np.ascontiguousarray(Y[some])
+        fill_gaps(rows, np.full(len(some), k), means, precisions, np.zeros(rows.shape))
+        total[some] += r[some, None] * rows
+    Y[missing] = total[missing]

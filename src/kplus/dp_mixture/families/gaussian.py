@@ -86,11 +86,13 @@ class Gaussian:
     dof: float | None = None
     learn: bool = True
 
+    name: ClassVar[str] = "gaussian"
+
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "GaussianFamily":
-        refuse_categories(columns, "gaussian")
-        refuse_empty(sample, columns.names, "gaussian")
+        refuse_categories(columns, self.name)
+        refuse_empty(sample, columns.names, self.name)
         check_finite(sample)
         means, variances = column_moments(sample, weights)
         D = len(means)
@@ -144,7 +146,7 @@ class GaussianFamily(NormalWishartFamily):
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D, prior = self.n_columns, self.mean_strength
-        strength = prior + N
+        strength = prior + self._heft(N, S)
         means = (prior * (self.mean * np.ones(D)) + S[:, :D]) / strength[:, None]
         return NormalWishart(strength, self.dof + N, means, self._scatter(N, S))
 
@@ -153,7 +155,7 @@ class GaussianFamily(NormalWishartFamily):
         return self.mean_strength, self.mean * np.ones(self.n_columns)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        ratio = self.mean_strength / (self.mean_strength + N)
+        ratio = self.mean_strength / (self.mean_strength + self._heft(N, S))
         out: Array = super().evidence(N, S) + 0.5 * self.n_columns * np.log(ratio)
         return out
 
@@ -167,14 +169,14 @@ class GaussianFamily(NormalWishartFamily):
         return out
 
     def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
-        D = self.n_columns
-        means = S[:, :D] / N[:, None]
+        D, W = self.n_columns, self._heft(N, S)
+        means = S[:, :D] / W[:, None]
         scatter = unpack(S[:, D : self.n_free], D) - S[:, :D, None] * means[:, None, :]
         diagonal = np.arange(D)
-        scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
+        scatter[:, diagonal, diagonal] += W[:, None] * self.resolution
         settings = WishartSettings(self.learns, self.guess * np.ones(D), MEAN_STRENGTH)
         prior = self.mean * np.ones(D), self.mean_strength, self.dof, self.scatter
-        return learn_wishart(RowSums(N, means, scatter), settings, *prior)
+        return learn_wishart(RowSums(N, W, means, scatter), settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].

@@ -168,6 +168,10 @@ class MixedFamily:
         stops = np.cumsum([part.n_stats for part in self.parts])
         return np.split(S, stops[:-1], axis=1)
 
+    def hides(self, S: Array) -> bool:
+        pairs = zip(self.parts, self.split(S), strict=True)
+        return any(part.hides(own) for part, own in pairs)
+
     def check(self, X: Array) -> None:
         for part, rows in self._rows(X):
             part.check(rows)
@@ -235,6 +239,22 @@ class MixedFamily:
         out = np.empty((int(np.sum(counts)), self.n_columns))
         for part, j, own in zip(self.parts, self.where, self.split(S), strict=True):
             out[:, j] = part.draw(N, own, counts, rng)
+        return out
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.fill(N, own, rows, shares)
+        return out
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.draw_missing(N, own, rows, components, rng)
         return out
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:

@@ -330,6 +330,14 @@ class NormalGammaFamily(FeatureFamily):
         shift = self.scaling.transform(X) - self.scaling.transform(seed[None])
         return rescaled_sum(shift**2 * ((q.dof - 2.0) / q.scatter))
 
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """The mean of a column does not depend on the others, nor on their variance.
+
+        In the units of the family, so that a large offset costs no digits.
+        """
+        means = self.scaling.inverse_transform(shares @ self._posterior(S).mean)
+        return np.where(np.isnan(X), means, X)
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(S)
         root = np.sqrt(q.scatter / (q.dof - 2.0)) / self.inv[: q.scatter.shape[1]]

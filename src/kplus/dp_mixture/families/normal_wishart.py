@@ -17,7 +17,13 @@ from kplus.dp_mixture.families.columns import (
     contiguous,
 )
 from kplus.dp_mixture.families.family import ByComponent
-from kplus.dp_mixture.families.gaps import Gaps, fill_at_random, mean_fill
+from kplus.dp_mixture.families.gaps import (
+    LOG_2PI,
+    Gaps,
+    fill_at_random,
+    fill_with_means,
+    mean_fill,
+)
 from kplus.dp_mixture.families.learning import EMPTY, resolutions
 from kplus.dp_mixture.families.quadratic import (
     NormalWishart,
@@ -45,7 +51,6 @@ __all__ = [
     "prior_scatter",
 ]
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
 _LOG_PI = float(np.log(np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
 
@@ -203,6 +208,9 @@ class NormalWishartFamily:
         """Turns distances into those under the prior's E[Σ], up to a factor."""
         return precision_factors(factor(self.scatter)[0])
 
+    def hides(self, S: Array) -> bool:
+        return bool(np.any(S[:, self.n_free]))
+
     def check(self, X: Array) -> None:
         check_finite(X, self.scaling)
 
@@ -224,7 +232,23 @@ class NormalWishartFamily:
     def scores(
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
-        """All scores by a product of t(y), those of candidates by gathering rows."""
+        out = self._whole_scores(expected, X, candidates)
+        gaps = Gaps.of(X, self.scaling)
+        if gaps is not None:  # log ∫ exp E[log p(y | φ)] dy_m
+            starts, rows, slots = gaps.pairs(candidates, len(expected.const))
+            far, log_dets = gaps.distances(
+                starts, rows, expected.means, expected.precision
+            )
+            const = np.repeat(expected.const, np.diff(starts))
+            more = 0.5 * (gaps.n_missing[rows] * LOG_2PI - log_dets)
+            out[gaps.rows[rows], slots] = const - 0.5 * far + more
+        return out
+
+    def _whole_scores(
+        self, expected: Quadratic, X: Array, candidates: IntArray | None
+    ) -> Array:
+        """Scores of rows without gaps: all by a product of t(y), those of candidates by
+        gathering rows."""
         scaling, K = self.scaling, len(expected.const)
         if candidates is None:
             out = np.empty((len(X), K))
@@ -237,15 +261,6 @@ class NormalWishartFamily:
                 contiguous(X), scaling.origin, scaling.inv, starts, rows, slots,
                 expected.means, expected.whiten, expected.const, out,
             )  # fmt: skip
-        gaps = Gaps.of(X, scaling)
-        if gaps is not None:  # log ∫ exp E[log p(y | φ)] dy_m
-            starts, rows, slots = gaps.pairs(candidates, K)
-            far, log_dets = gaps.distances(
-                starts, rows, expected.means, expected.precision
-            )
-            const = np.repeat(expected.const, np.diff(starts))
-            more = 0.5 * (gaps.n_missing[rows] * _LOG_2PI - log_dets)
-            out[gaps.rows[rows], slots] = const - 0.5 * far + more
         return out
 
     def shortlist(
@@ -279,7 +294,7 @@ class NormalWishartFamily:
         gaps.outer(short, np.ones(len(short.rows)), *known, offset, out)
         _, log_dets = gaps.distances(short.starts, short.rows, *known)
         entropy = short.weights * gaps.entropy(short.rows, log_dets)
-        out[:, -1] = np.bincount(short.owners, entropy, len(out))
+        out[:, self.n_free] = np.bincount(short.owners, entropy, len(out))
         return out
 
     def _first_guess(self, X: Array, members: ByComponent) -> Quadratic:
@@ -291,7 +306,11 @@ class NormalWishartFamily:
         rows, columns = triangle(D)
         S[:, offset : self.n_free][:, rows == columns] += lacking
         N = np.bincount(members.owners, members.weights, len(lacking)).astype(float)
-        return self.expect(N, S)
+        return self.expect(N, self._typical(S, N))
+
+    def _typical(self, S: Array, N: Array) -> Array:
+        """Sums of rows as they are, with what is typical of their hidden parts."""
+        return S
 
     def filled(self, expected: Quadratic, X: Array, owners: IntArray) -> Array:
         """Rows in the units of the family, what is missing drawn given their owners."""
@@ -307,14 +326,18 @@ class NormalWishartFamily:
         """κ0 and m0."""
         raise NotImplementedError
 
+    def _heft(self, N: Array, S: Array) -> Array:
+        """How much the rows of components count for means and scatter."""
+        return N
+
     def _scatter(self, N: Array, S: Array) -> Array:
         """B of the posteriors (Eq. 18 of the supplement)."""
         D = self.n_columns
         out = np.empty((len(N), D, D))
-        N, S = (np.ascontiguousarray(a, np.float64) for a in (N, S))
+        W, S = (np.ascontiguousarray(a, np.float64) for a in (self._heft(N, S), S))
         resolution = self.resolution * np.ones(D)
         prior = np.ascontiguousarray(self.scatter)
-        fill_scatter(N, S, self._offset, *self._mean_part, resolution, prior, out)
+        fill_scatter(W, S, self._offset, *self._mean_part, resolution, prior, out)
         return out
 
     # ------------------------------------------------------------------ prior
@@ -355,7 +378,7 @@ class NormalWishartFamily:
         D, dof = self.n_columns, self.dof + N
         log_dets = _log_dets(self._scatter(N, S))
         out: Array = _log_gamma_ratio(dof, self.dof, D) - 0.5 * D * _LOG_PI * N
-        out += 0.5 * (self.dof * self._log_det0 - dof * log_dets) + S[:, -1]
+        out += 0.5 * (self.dof * self._log_det0 - dof * log_dets) + S[:, self.n_free]
         return out
 
     def expect(self, N: Array, S: Array) -> Quadratic:
@@ -365,7 +388,7 @@ class NormalWishartFamily:
         rounding = np.einsum("kij,kij->ki", whiten, whiten) @ (
             self.resolution * np.ones(D)
         )
-        const = mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength
+        const = mean_log_det(q.dof, log_det, D) - D * LOG_2PI - D / q.strength
         const = 0.5 * (const - rounding)
         return Quadratic(const, q.means, whiten, linear=self.linear)
 
@@ -389,6 +412,19 @@ class NormalWishartFamily:
             wide = np.sqrt(q.free[k] / rng.chisquare(q.free[k], size=count))
             parts.append(q.means[k] + normal * wide[:, None])
         return self.scaling.inverse_transform(np.concatenate(parts))
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """E[y_m | y_o] = m_m - Λ_mm⁻¹ Λ_mo (y_o - m_o) of a multivariate t."""
+        q, Y = self._posterior(N, S), self.scaling.transform(X)
+        fill_with_means(Y, shares, q.means, q.precisions)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        Y = self.scaling.transform(X)
+        self._posterior(N, S).draw_missing(Y, components, rng)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(N, S)

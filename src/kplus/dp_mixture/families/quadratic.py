@@ -13,6 +13,7 @@ from scipy.special import gammaln
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.gaps import Gaps
 from kplus.dp_mixture.families.wishart_learning import factor
+from kplus.dp_mixture.kernels_gaps import fill_gaps
 from kplus.dp_mixture.kernels_gaussian import invert_factors
 
 __all__ = [
@@ -117,6 +118,26 @@ class NormalWishart(NamedTuple):
         factors = (1.0 + 1.0 / self.strength) / self.free
         out: Array = self.scatter * factors[:, None, None]
         return out
+
+    @property
+    def precisions(self) -> Array:
+        """Their inverses."""
+        whiten = precision_factors(factor(self.shape)[0])
+        out: Array = whiten @ np.swapaxes(whiten, 1, 2)
+        return out
+
+    def draw_missing(self, Y: Array, k: IntArray, rng: np.random.Generator) -> None:
+        """Draw what is missing in rows of components k from the predictive given y_o.
+
+        A multivariate t, too: the farther y_o lies out, the wider it is. With d² the
+        squared distance, Λ_mm⁻¹ (f + d²) / (f + D_o), with f + D_o degrees of freedom.
+        """
+        far, _, n_seen = squares(Y, self.means, self.shape)
+        far, free = np.take_along_axis(far, k[:, None], 1), self.free[k, None]
+        wide = np.sqrt((free + far) / rng.chisquare(free + n_seen))
+        fill_gaps(
+            Y, k, self.means, self.precisions, wide * rng.standard_normal(Y.shape)
+        )
 
 
 @dataclass(frozen=True)

@@ -304,6 +304,19 @@ class TransformedFamily:
     ) -> Array:
         return self.units.inverse_transform(self.inner.draw(N, S, counts, rng))
 
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """Means in the new units, brought back: those of exp(y) may be infinite."""
+        return self._out(self.inner.fill(N, S, self._in(X), shares), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        return self._out(self.inner.draw_missing(N, S, self._in(X), components, rng), X)
+
+    def _out(self, Y: Array, X: Array) -> Array:
+        """X with what was missing from Y, in the units of the data."""
+        return np.where(np.isnan(X), self.units.inverse_transform(Y), X)
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         out = dict(self.inner.attributes(N, S))
         if "means_" in out:

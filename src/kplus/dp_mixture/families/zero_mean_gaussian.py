@@ -118,7 +118,7 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
         scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
         settings = WishartSettings(self.learns, self.guess * np.ones(D), 1.0)
         prior = np.zeros(D), np.inf, self.dof, self.scatter
-        sums = RowSums(N, np.zeros((len(N), D)), scatter)
+        sums = RowSums(N, N, np.zeros((len(N), D)), scatter)
         return learn_wishart(sums, settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
