@@ -35,6 +35,7 @@ QUICK = {
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),
+    "wide_tables": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

@@ -15,6 +15,7 @@
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: splits, deletes and joins anew of neighbours, judged by refits
 - `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
+- `factor_number.py`: how many factors a wide table has, by short fits
 - `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)

@@ -218,6 +218,28 @@ def test_noise_beside_factors():
     assert model.n_clusters_ >= 2
 
 
+def test_wide_rows_that_come_one_batch_after_the_other():
+    X, z = wide_groups(n=600)
+    model = DPMixture("factor_gaussian", random_state=0)
+    for part in np.split(X, 3):
+        model.partial_fit(part)
+    labels = model.predict(X)
+    assert model.n_clusters_ == 3
+    assert all(len(set(z[labels == k])) == 1 for k in range(3))
+
+
+@pytest.mark.parametrize("how", [{"n_jobs": 2}, {"batch_size": 100}])
+def test_threads_and_files_find_the_same(how, tmp_path):
+    X, _ = wide_groups(n=2_400)
+    np.save(tmp_path / "wide.npy", X)
+    one = DPMixture("factor_gaussian", random_state=0, **(how | {"n_jobs": 1})).fit(X)
+    model = DPMixture("factor_gaussian", random_state=0, **how)
+    two = model.fit(tmp_path / "wide.npy")
+    np.testing.assert_array_equal(one.labels_, two.labels_)
+    np.testing.assert_array_equal(one.means_, two.means_)
+    assert one.lower_bound_ == two.lower_bound_
+
+
 def test_few_reductions_in_a_pass(monkeypatch):
     """Rows of thousands of columns are read once, not by every method."""
     X, _ = wide_groups()

@@ -119,6 +119,24 @@ def test_skewed_groups_are_found_and_told_in_units_of_the_data(tmp_path):
     assert noisy.noise_share_ < 0.1
 
 
+def test_gaps_are_filled_in_the_new_units():
+    X = rows()
+    family = Transformed(Gaussian(), GIVEN).resolve(X, None, COLUMNS)
+    N, S = np.array([len(X) * 1.0]), family.features(X).sum(axis=0)[None]
+    gaps = X[:20].copy()
+    gaps[::2, 0] = gaps[1::2, 2] = np.nan
+    there = ~np.isnan(gaps)
+    Y = family.inner.fill(N, S, family.units.transform(gaps), np.ones((20, 1)))
+    filled = family.fill(N, S, gaps, np.ones((20, 1)))
+    np.testing.assert_allclose(filled, family.units.inverse_transform(Y), rtol=1e-12)
+    rng, owners = np.random.default_rng(0), np.zeros(20, np.int64)
+    drawn = family.draw_missing(N, S, gaps, owners, rng)
+    for table in (filled, drawn):
+        np.testing.assert_array_equal(table[there], gaps[there])
+        assert np.all(np.isfinite(table))
+        assert np.all((table[:, 2] > 0.0) & (table[:, 2] < 1.0))
+
+
 def test_beside_categories():
     X = rows()
     table = pd.DataFrame(X, columns=list("abc")).assign(word=["red", "green"] * 100)

@@ -10,8 +10,8 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `normal_wishart.py`: what Gaussians with full covariances share
 - `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
-- `factor_axes.py`, `factor_gaussian.py`: many columns, a few factors
 - `student_t.py`: the same with heavy tails
+- `factor_axes.py`, `factor_gaussian.py`: many columns, a few factors
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
 - `transformed.py`: logarithms and logits of columns of any of these
@@ -51,8 +51,8 @@ class About(NamedTuple):
 NAMES = {
     "gaussian": About("Gaussian", "numbers", missing=True),
     "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
-    "factor_gaussian": About("FactorGaussian", "numbers", missing=False),
     "student_t": About("StudentT", "numbers", missing=True),
+    "factor_gaussian": About("FactorGaussian", "numbers", missing=False),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
     "transformed": About("Transformed", "numbers", missing=True),

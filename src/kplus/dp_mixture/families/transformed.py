@@ -263,6 +263,9 @@ class TransformedFamily:
     def features(self, X: Array) -> Array:
         return self.inner.features(self._in(X))
 
+    def hides(self, S: Array) -> bool:
+        return self.inner.hides(S)
+
     def evidence(self, N: Array, S: Array) -> Array:
         return self.inner.evidence(N, S)
 
