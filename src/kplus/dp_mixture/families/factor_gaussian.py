@@ -218,6 +218,9 @@ class FactorGaussianFamily:
         out += self.inner.scaling.log_inv.sum()
         return out
 
+    def hides(self, S: Array) -> bool:
+        return self.inner.hides(S)
+
     def features(self, X: Array) -> Array:
         return self.inner.features(self.factor_scores(X))
 
@@ -264,6 +267,16 @@ class FactorGaussianFamily:
         Y -= (Y @ self.basis) @ self.basis.T
         Y += scores @ self._factors.T + more @ self.basis[:, q:].T
         return self._scaling.inverse_transform(Y)
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """Nothing is missing in rows that `check` takes."""
+        return X
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """Nothing is missing in rows that `check` takes."""
+        return X
 
     @property
     def log_hyperprior(self) -> float:
