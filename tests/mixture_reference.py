@@ -29,6 +29,7 @@ from kplus.observations import (
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    Transformed,
     ZeroMeanGaussian,
 )
 from reference import divergence_beta
@@ -141,6 +142,13 @@ def _numbers(rng, n):
     return centers[_group(rng, n)] + rng.normal(size=(n, 3)) @ mix
 
 
+def _skewed(rng, n):
+    """Positive numbers, numbers of either sign, and shares."""
+    X = _numbers(rng, n)
+    X[:, 0], X[:, 2] = np.exp(0.5 * X[:, 0]), 1.0 / (1.0 + np.exp(-X[:, 2]))
+    return X
+
+
 def _bits(rng, n):
     chances = np.array([[0.1, 0.5, 0.9], [0.8, 0.2, 0.9], [0.5, 0.9, 0.2]])
     return (rng.random((n, 3)) < chances[_group(rng, n)]).astype(float)
@@ -207,6 +215,10 @@ CASES = {
     ),
     "spherical_gaussian": Case(SphericalGaussian(), _numbers),
     "spherical_gaussian-set": Case(SphericalGaussian(-5.0, 0.7, 2.5, 3.0), _numbers),
+    "transformed": Case(Transformed(DiagGaussian(), {0: "log", 2: "logit"}), _skewed),
+    "transformed-gaussian": Case(
+        Transformed(Gaussian(), {0: "log", 2: "logit"}), _skewed, missing=False
+    ),
     "bernoulli": Case(Bernoulli(), _bits),
     "categorical": Case(Categorical(), _coded, LEVELS),
     "poisson": Case(Poisson(), _counts),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.poisson import Poisson
     from kplus.dp_mixture.families.spherical_gaussian import SphericalGaussian
     from kplus.dp_mixture.families.student_t import StudentT
+    from kplus.dp_mixture.families.transformed import Transformed
     from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Poisson",
     "SphericalGaussian",
     "StudentT",
+    "Transformed",
     "ZeroMeanGaussian",
     "by_name",
 ]

@@ -61,6 +61,8 @@ RECORDS = {
     "PoissonFamily": "kplus.dp_mixture.families.poisson",
     "SphericalGaussian": "kplus.dp_mixture.families.spherical_gaussian",
     "SphericalGaussianFamily": "kplus.dp_mixture.families.spherical_gaussian",
+    "Transformed": "kplus.dp_mixture.families.transformed",
+    "TransformedFamily": "kplus.dp_mixture.families.transformed",
     "StudentT": "kplus.dp_mixture.families.student_t",
     "StudentTFamily": "kplus.dp_mixture.families.student_t",
     "ZeroMeanGaussian": "kplus.dp_mixture.families.zero_mean_gaussian",

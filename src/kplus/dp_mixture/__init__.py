@@ -2,6 +2,7 @@
 
 - `estimator.py`: `DPMixture`, its parameters, the steps of a fit, predictions, files
 - `settings.py`: from parameters to tables, models and batches, and to attributes
+- `auto.py`: which observations suit a table
 - `search.py`: samples first, then passes over all rows; streams; densities of rows
 - `params.py`: the components, and the sums over rows that they follow from
 - `noise.py`: rows that belong nowhere

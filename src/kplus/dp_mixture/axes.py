@@ -16,6 +16,7 @@ from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.params import Components
 from kplus.tree.borders import Axes
 
@@ -76,6 +77,8 @@ def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> A
         return np.hstack(
             [_coordinates(f, np.take(X, j, axis=1), e, owners) for f, j, e in parts]
         )
+    if isinstance(family, TransformedFamily):
+        return _coordinates(family.inner, family.units.transform(X), expected, owners)
     if isinstance(family, FactorGaussianFamily):
         return _coordinates(family.inner, family.factor_scores(X), expected, owners)
     if isinstance(family, GaussianFamily):
@@ -92,6 +95,8 @@ def _coefficients(
     if isinstance(family, MixedFamily):
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
+    if isinstance(family, TransformedFamily):
+        return _coefficients(family.inner, expected, N, S, pairs)
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
         out: Array = expected.eta[b] - expected.eta[a]
         return out

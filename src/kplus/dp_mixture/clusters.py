@@ -14,6 +14,7 @@ from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_class
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
 from kplus.dp_mixture.model import DPMixtureModel, Support
 from kplus.dp_mixture.params import Components, Plan, pair_index
@@ -95,6 +96,8 @@ def tree_of_rows(
 
 def _fewest_rows(family: Family) -> float:
     """Fewer rows than that do not span the columns of a full covariance."""
+    if isinstance(family, TransformedFamily):
+        return _fewest_rows(family.inner)
     full = isinstance(family, NormalWishartFamily)
     return family.n_columns + 1.0 if full else _FEWEST_ROWS
 

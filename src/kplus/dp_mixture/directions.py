@@ -18,6 +18,7 @@ from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 
 __all__ = ["Split", "as_numbers", "directional_splits", "standardised", "valleys"]
 
@@ -71,6 +72,8 @@ def as_numbers(family: Family, X: Array) -> Array:
     if isinstance(family, MixedFamily):
         pairs = zip(family.parts, family.where, strict=True)
         return np.hstack([as_numbers(part, X[:, j]) for part, j in pairs])
+    if isinstance(family, TransformedFamily):
+        return as_numbers(family.inner, family.units.transform(X))
     if isinstance(family, FactorGaussianFamily):
         return family.factor_scores(X)
     if isinstance(family, CategoricalFamily):

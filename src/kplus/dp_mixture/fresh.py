@@ -13,6 +13,7 @@ from kplus.dp_mixture.directions import (
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import MixtureStats, pair_index
@@ -220,6 +221,8 @@ def overfit(family: Family, rows: Array) -> Array:
 
 def _prior_rows(family: Family) -> float:
     """How many more rows the prior scatter counts for than the vaguest would."""
+    if isinstance(family, TransformedFamily):
+        return _prior_rows(family.inner)
     if isinstance(family, NormalWishartFamily):
         return max(0.0, float(family.dof) - family.n_columns - 2.0)
     return 0.0

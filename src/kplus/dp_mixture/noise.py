@@ -24,6 +24,7 @@ from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 
 __all__ = ["Noise"]
 
@@ -180,7 +181,8 @@ def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
             _span(box, part, rows, where[j])
         return
     values = rows[:, where].astype(np.float64)
-    if isinstance(compared(family), NormalWishartFamily | NormalGammaFamily):
+    numbers = NormalWishartFamily | NormalGammaFamily | TransformedFamily
+    if isinstance(compared(family), numbers):
         box.low[where], box.width[where] = _intervals(values)
         return
     box.whole[where] = True
