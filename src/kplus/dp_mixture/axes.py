@@ -1,7 +1,7 @@
 """An axis between two components, on which a valley between them would show.
 
 Gaussian rows are projected on Fisher's axis of the two components; other rows on their
-log-odds, which are linear in t(x). Both are in nats, so that the columns of a mixed
+log-odds, the difference of two scores. Both are in nats, so that the columns of a mixed
 table add.
 """
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows
+from kplus.dp_mixture.drawn_rows import drawn_rows
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
@@ -20,7 +22,8 @@ from kplus.tree.borders import Axes
 
 __all__ = ["PairAxes"]
 
-_DRAWS = 200  # rows of each component that say where its rows lie on an axis
+_DRAWS = 200  # rows of each component that say where its rows lie on an axis ...
+_FEW_DRAWS, _MANY_COLUMNS = 50, 1000  # ... and where they have so many columns
 
 
 @dataclass(frozen=True)
@@ -37,8 +40,9 @@ class PairAxes:
         coefficients = _coefficients(family, params.expected, N, S, pairs)
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
-        draws = family.draw(N, S, np.full(len(N), _DRAWS), rng)
-        rows = _coordinates(family, draws).reshape(len(N), _DRAWS, -1)
+        n = _DRAWS if family.n_columns <= _MANY_COLUMNS else _FEW_DRAWS
+        draws = drawn_rows(family, N, S, np.full(len(N), n), rng)
+        rows = _coordinates(family, params.expected, draws).reshape(len(N), n, -1)
         centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
         for p, pair in enumerate(pairs):
             values = rows[pair] @ coefficients[p]
@@ -47,8 +51,9 @@ class PairAxes:
             spreads[p] = 0.5 * (high - low)
         return cls(Axes.spanning(pairs, centers, spreads), coefficients)
 
-    def values(self, family: Family, X: Array) -> "RowValues":
-        return RowValues(_coordinates(family, X), self.coefficients)
+    def values(self, params: Components, X: Rows) -> "RowValues":
+        rows = _coordinates(params.family, params.expected, X)
+        return RowValues(rows, self.coefficients)
 
 
 @dataclass(frozen=True)
@@ -64,18 +69,19 @@ class RowValues:
         return out
 
 
-def _coordinates(family: Family, X: Array) -> Array:
+def _coordinates(family: Family, expected: Any, X: Any) -> Array:
     """What axes are linear in, (n, m)."""
     if isinstance(family, MixedFamily):
-        pairs = zip(family.parts, family.where, strict=True)
+        parts = zip(family.parts, expected.parts, family.where, strict=True)
         return np.hstack(
-            [_coordinates(part, np.take(X, j, axis=1)) for part, j in pairs]
+            [_coordinates(f, e, np.take(X, j, axis=1)) for f, e, j in parts]
         )
     if isinstance(family, GaussianFamily):
         return family.scaling.transform(X)
-    F = family.features(X)
-    # Which are observed, and the values: the squares have no part in Fisher's axis.
-    return F[:, : 2 * family.n_columns] if isinstance(family, NormalGammaFamily) else F
+    if isinstance(family, NormalGammaFamily):
+        # Which are observed, and the values: the squares have no part in Fisher's axis.
+        return family.features(X)[:, : 2 * family.n_columns]
+    return family.scores(expected, X)
 
 
 def _coefficients(
@@ -86,8 +92,7 @@ def _coefficients(
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
-        out: Array = expected.eta[b] - expected.eta[a]
-        return out
+        return np.eye(len(N))[b] - np.eye(len(N))[a]
     described = family.attributes(N, S)
     means = family.scaling.transform(described["means_"])
     with np.errstate(over="ignore", invalid="ignore"):

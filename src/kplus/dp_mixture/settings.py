@@ -14,9 +14,10 @@ from kplus.base.estimator import Table, warn
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
-from kplus.data.blocks import default_block_rows
+from kplus.data.blocks import SparseBlocks, default_block_rows
 from kplus.data.categories import Coding, count_levels
 from kplus.data.open import column_names, open_data
+from kplus.data.sparse_rows import SparseRowBlocks
 from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
 from kplus.dp_mixture.families.categorical import Categorical
@@ -104,7 +105,8 @@ def split_blocks(source: Any, n_batches: int) -> Blocks:
     if isinstance(source, UserBlocks):
         return source
     batch_rows = -(-source.n_rows // n_batches)
-    most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
+    numbers = getattr(source, "row_numbers", source.n_features)
+    most = min(_BLOCK_ROWS, default_block_rows(numbers))
     pairs = -(-batch_rows // (2 * most))
     n_blocks = (
         2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
@@ -168,6 +170,8 @@ def open_rows(
             raise DataError(
                 f"{error} Or give observations='mixed', which takes categories."
             ) from None
+    if isinstance(source, SparseBlocks) and getattr(likelihood, "takes_sparse", False):
+        source = SparseRowBlocks.of(source)
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)
     return Table(X, source, coding)
@@ -189,6 +193,8 @@ def columns_of(table: Table, likelihood: Likelihood) -> Columns:
 
 def describe_problem(dp: Any, source: Blocks) -> ValueError:
     """What is wrong with rows that a family of whole matrices has refused."""
+    if isinstance(source, SparseRowBlocks):
+        source = source.dense()
     missing = describe_missing(dp, source)
     if missing is None:
         return describe_infinite(dp, source)
