@@ -16,10 +16,15 @@ from runner import Job, Run, SeededRuns, run_job
 Parameters = dict[str, Any]
 
 EDGE_PRIOR: Parameters = {
-    "observations": {"kind": "ZeroMeanGaussian", "covariance": 0.1}
+    "observations": {"kind": "ZeroMeanGaussian", "covariance": 0.1, "learn": False}
 }
 MNIST_PRIOR: Parameters = {
-    "observations": {"kind": "Gaussian", "covariance": 1.0, "mean_strength": 1.0},
+    "observations": {
+        "kind": "Gaussian",
+        "covariance": 1.0,
+        "mean_strength": 1.0,
+        "learn": False,
+    },
     "tol": 1e-3,
 }
 RATES = {"a": (0.5, 10.0), "b": (0.5, 100.0), "c": (0.9, 10.0)}

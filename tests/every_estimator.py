@@ -150,6 +150,8 @@ ROW_BY_ROW = (
 def answers(model, X):
     """All that a fitted model says of rows, and what it draws and makes anew."""
     said = {name: getattr(model, name)(X) for name in offered(model, ROW_BY_ROW)}
+    if "impute" in said:  # of the kind of X
+        said["impute"] = dense(said["impute"]).astype(object)
     if hasattr(model, "inverse_transform"):
         said["inverse_transform"] = model.inverse_transform(said["transform"])
     if hasattr(model, "sample"):

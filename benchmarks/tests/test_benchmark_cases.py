@@ -34,6 +34,7 @@ QUICK = {
     ),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
+    "imputation": (["craft_runs"], "numbers categories"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

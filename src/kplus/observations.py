@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.negative_binomial import NegativeBinomial
     from kplus.dp_mixture.families.poisson import Poisson
     from kplus.dp_mixture.families.spherical_gaussian import SphericalGaussian
+    from kplus.dp_mixture.families.student_t import StudentT
     from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "NegativeBinomial",
     "Poisson",
     "SphericalGaussian",
+    "StudentT",
     "ZeroMeanGaussian",
     "by_name",
 ]

@@ -155,7 +155,7 @@ def bad_tables(model):
     if model in OWN_WORDS:
         return bad
     bad = bad | BAD_VALUES | (BAD_WITH_GAPS if tags.allow_nan else BAD_WITHOUT_GAPS)
-    return bad | BAD_FOR_IBP if hasattr(model, "impute") else bad
+    return bad | BAD_FOR_IBP if hasattr(model, "noise_scale") else bad
 
 
 def cases(models, names=None):

@@ -82,7 +82,7 @@ def test_signals_leave_nothing_behind(data, tmp_path, number, code):
         "import kplus.cli.fit as f, signal, time, sys\n"
         # Where the tests run in the background, it would be ignored.
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "f._fit_model = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
+        "f.fit_model = lambda *_: (print('ready', flush=True), time.sleep(60))\n"
         "from kplus.cli import main\n"
         "main(sys.argv[1:])\n"
     )

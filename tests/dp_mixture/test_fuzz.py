@@ -56,7 +56,11 @@ class Trial:
         """Fit in silence, but for fits that are cut short."""
         model = DPMixture(max_iter=25, random_state=0, **self.how)
         with quiet():
-            return model.fit(self.X, sample_weight=self.weights)
+            try:
+                return model.fit(self.X, sample_weight=self.weights)
+            except DataError as error:
+                assume("has no value" not in str(error))  # as full covariances need
+                raise
 
 
 def values(name, rng, n, D):

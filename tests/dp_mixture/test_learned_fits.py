@@ -110,6 +110,23 @@ def test_a_learned_prior_raises_the_bound(name, seed):
     assert after.lower_bound_ - after.observations_.log_hyperprior > before.lower_bound_
 
 
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", [Gaussian, DiagGaussian, SphericalGaussian])
+def test_stochastic_fits_learn_the_prior_of_memoized_ones(kind, seed):
+    """Their bound, hyperprior included, is above that of the prior they begin with."""
+    X = groups(3_000, seed, K=15, D=6)
+    settings = {"n_components": 15, "n_init": 1, "batch_size": 300, "random_state": 0}
+    learned, fixed = (
+        DPMixture(kind(learn=learn), algorithm="stochastic", **settings).fit(X)
+        for learn in (True, False)
+    )
+    first = np.sum(fixed.observations_.scatter)
+    assert np.sum(learned.observations_.scatter) != pytest.approx(first, rel=0.1)
+    assert learned.lower_bound_ > fixed.lower_bound_
+    memoized = DPMixture(kind(), moves=(), **settings).fit(X)
+    assert learned.lower_bound_ == pytest.approx(memoized.lower_bound_, rel=1e-3)
+
+
 def test_what_was_learned_is_in_the_attributes():
     model = DPMixture(random_state=0).fit(groups())
     family = model.observations_

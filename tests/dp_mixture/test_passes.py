@@ -9,6 +9,7 @@ import mixture_reference as mixture
 from kplus.core import loop
 from kplus.core.regroup import without
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_mixture.families.learning import worth
 from kplus.dp_mixture.model import StochasticModel
 from kplus.dp_mixture.params import Collected, MixtureStats, Plan, pair_index
 from kplus.engine import SerialEngine
@@ -225,6 +226,27 @@ def test_stochastic_steps_move_by_rho():
         assert ahead.N.sum() == pytest.approx(N_ROWS)
         assert ahead.visits == visits + 1
         assert ahead.mass == N_ROWS
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_stochastic_passes_end_with_a_learned_prior(name):
+    """Of the sums that the steps have reached, which stay as they are."""
+    X = CASES[name].rows(N_ROWS)
+    model = CASES[name].model(X, StochasticModel)
+    params = mixture.components(model, X, mixture.some_shares(N_ROWS, 3))
+    params = replace(params, visits=7)
+    last, *_ = model.share_out(params, X[:20], np.ones(20))
+    after = model.update(params, last)
+    sums = params.N, params.S
+    learned = params.family.learned(*sums)
+    assert worth(after.family, *sums) == worth(learned, *sums)
+    rises = worth(after.family, *sums) > worth(params.family, *sums)
+    assert rises == (learned is not params.family)
+    np.testing.assert_array_equal(after.N, params.N)
+    np.testing.assert_array_equal(after.S, params.S)
+    assert (after.visits, after.mass, after.noise) == (7, params.mass, params.noise)
+    fixed = replace(model, learns=False)
+    assert fixed.update(params, last) is params
 
 
 # -------------------------------------------------------------------------- regroup

@@ -1,13 +1,13 @@
 """What a model says of very many rows, written part by part."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from kplus.data.categories import Coding
 from kplus.data.open import Coder, is_stored, row_slices
@@ -37,15 +37,16 @@ def write_answers(
     Parameters
     ----------
     method : bound method of a fitted estimator
-        Such as ``model.predict``, ``model.predict_proba`` or ``model.transform``: it
-        takes rows, and returns an entry or a line for each.
+        Such as ``model.predict``, ``model.predict_proba``, ``model.transform`` or
+        ``model.impute``: it takes rows, and returns an entry or a line for each.
     X : array-like, sparse matrix, data frame, path or blocks
         The rows, as `method` takes them; with a path they are not held in memory
         either.
     path : path-like
         A ``.npy`` file, for an array as `method` returns it (dense if it is sparse); or
         a ``.parquet`` file, with a column ``cluster``, or with columns ``share 0``,
-        ``share 1``, ... or ``feature 0``, ``feature 1``, ...
+        ``share 1``, ... or ``feature 0``, ``feature 1``, ... or, from ``impute``, those
+        of the table.
 
     Examples
     --------
@@ -68,20 +69,28 @@ def write_answers(
         raise ValueError(f"{path}: the name of the file must end in .npy or .parquet.")
     n_rows, parts = parts_of(model, X)
     answers = (_dense(method(part)) for part in parts)
-    name = _NAMES.get(getattr(method, "__name__", ""), "answer")
+    called = getattr(method, "__name__", "")
+    name: str | Sequence[str] = _NAMES.get(called, "answer")
+    if called == "impute":
+        name = list(getattr(model, "feature_names_in_", ())) or "column"
     with atomic_file(target) as file:
         writers[target.suffix.lower()](file, answers, n_rows, name)
 
 
-def _dense(answer: Any) -> NDArray[Any]:
+def _dense(answer: Any) -> Any:
+    if nw.dependencies.is_into_dataframe(answer):
+        return nw.from_native(answer, eager_only=True)
     return np.asarray(answer.toarray() if sp.issparse(answer) else answer)
 
 
-def _write_npy(
-    file: BinaryIO, answers: Iterator[NDArray[Any]], n_rows: int, name: str
-) -> None:
+def _write_npy(file: BinaryIO, answers: Iterator[Any], n_rows: int, name: Any) -> None:
     begun = False
     for answer in answers:
+        if isinstance(answer, nw.DataFrame):
+            raise ValueError(
+                "A table with names or categories does not go into a .npy file; give "
+                "the name of a .parquet file."
+            )
         if not begun:
             fields = {
                 "descr": answer.dtype.str,
@@ -94,24 +103,33 @@ def _write_npy(
 
 
 def _write_parquet(
-    file: BinaryIO, answers: Iterator[NDArray[Any]], n_rows: int, name: str
+    file: BinaryIO, answers: Iterator[Any], n_rows: int, name: str | Sequence[str]
 ) -> None:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     writer = None
     try:
         for answer in answers:
-            columns = {name: answer}
-            if answer.ndim > 1:
-                columns = {f"{name} {k}": answer[:, k] for k in range(answer.shape[1])}
-            table = pa.table({key: pa.array(part) for key, part in columns.items()})
+            table = _arrow(answer, name)
             if writer is None:
                 writer = pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
             writer.close()
+
+
+def _arrow(answer: Any, name: str | Sequence[str]) -> Any:
+    """An Arrow table of some answers; `name` is of one column, or of each."""
+    import pyarrow as pa
+
+    if isinstance(answer, nw.DataFrame):
+        return answer.to_arrow()
+    if answer.ndim == 1:
+        return pa.table({name: pa.array(answer)})
+    if isinstance(name, str):
+        name = [f"{name} {k}" for k in range(answer.shape[1])]
+    return pa.table([pa.array(part) for part in answer.T.copy()], names=list(name))
 
 
 # ---------------------------------------------------------------------- parts

@@ -18,7 +18,6 @@ __all__ = [
     "check_weights",
     "column_name",
     "describe_infinite",
-    "describe_missing",
     "describe_not_finite",
     "refuse_bools",
     "refuse_empty_columns",
@@ -115,10 +114,10 @@ def _numbers_only(weights: Any) -> Any:
 
 def describe_not_finite(estimator: Any, blocks: Blocks) -> ValueError:
     """Count missing and infinite values by column and say what to do about them."""
-    return describe_missing(estimator, blocks) or describe_infinite(estimator, blocks)
+    return _describe_missing(estimator, blocks) or describe_infinite(estimator, blocks)
 
 
-def describe_missing(estimator: Any, blocks: Blocks) -> ValueError | None:
+def _describe_missing(estimator: Any, blocks: Blocks) -> ValueError | None:
     """Count missing values by column and say what to do; None if there are none."""
     missing = _count_by_column(np.isnan, blocks)
     if not missing.any():

@@ -39,7 +39,7 @@ from kplus.cli.results import Results
 from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
 from kplus.cli.tables import Choice, Table, read_table
 
-__all__ = ["fit", "resume"]
+__all__ = ["fit", "fit_model", "read_to_fit", "resume"]
 
 _FORMATS = ("csv", "parquet")
 _OUTPUTS = {
@@ -81,12 +81,12 @@ def _run(options: Options, *, begun: bool) -> None:
 def _find(options: Options, model: Any, begun: bool) -> None:
     """Read, fit, write, report."""
     with status(f"Reading {options.data}", options.quiet):
-        table, profile = _read(options, model)
+        table, profile = read_to_fit(options, model)
     if options.scale:
         table = scaled_table(table, profile.mean, profile.scale)
     with saved_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
-            seconds, ended = _fit_model(options, model, table.data, begun)
+            seconds, ended = fit_model(options, model, table.data, begun)
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
             module, name = MODELS[options.model].results.split(":")
@@ -101,7 +101,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             raise interruption(options, model.n_iter_)
 
 
-def _read(options: Options, model: Any) -> tuple[Table, Profile]:
+def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     """The table, and what its columns hold; refuses what the model does not take."""
     categorical = tuple(options.categorical or ())
     choice = Choice(
@@ -128,7 +128,7 @@ def _read(options: Options, model: Any) -> tuple[Table, Profile]:
     return table, profile
 
 
-def _fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float, bool]:
+def fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float, bool]:
     """Fit; return the seconds that it took, and whether it came to its end."""
     clusters = MODELS[options.model].finds == "clusters"
     doing = "Clustering" if clusters else "Finding features"

@@ -122,6 +122,18 @@ OPTIONS = FITTED | {
         flags=None,
     ),
     "model_file": _required("File of kplus fit.", "MODEL", flags=None),
+    "model_or_data": _required(
+        "File of kplus fit; left out, a mixture is fitted to DATA first.",
+        "MODEL",
+        flags=None,
+    ),
+    "table": _path("Table with gaps, as kplus fit takes it.", "DATA", flags=None),
+    "draws": _whole(
+        "Draw so many tables, one below the other, for multiple imputation; else fill "
+        "in what is expected.",
+        "M",
+    ),
+    "draw_seed": Option(int, 0, "Seed of the draws, and of a fit.", flags="--seed"),
     "begun": _required("What kplus fit had as --checkpoint.", "DIR", flags=None),
     "outdir": _required("Folder for the results.", "DIR", flags="-o --output"),
     "output": _path(
@@ -208,9 +220,10 @@ COMMANDS = {
         f"model_file data output index proba {_ALLOWED} json quiet force",
     ),
     "impute": Command(
-        "predict",
-        "Fill the gaps of a table with what a model of features expects there.",
-        f"model_file data output {_ALLOWED} json quiet force",
+        "impute",
+        "Fill the gaps of a table with what a model expects there, or with draws.",
+        "model_or_data table output draws draw_seed index columns drop categorical "
+        f"{_ALLOWED} json quiet force",
     ),
     "convert": Command(
         "convert",

@@ -25,13 +25,16 @@ from kplus.cli.tables import Table
 from kplus.persist.atomic import atomic_file
 
 __all__ = [
+    "Ahead",
     "check_file",
     "check_folder",
     "check_index_name",
+    "needs_quotes",
     "opened",
     "staged_folder",
     "write_rows",
     "write_table",
+    "write_tables",
 ]
 
 _KINDS = {".csv": "csv", ".parquet": "parquet", ".pq": "parquet"}
@@ -123,20 +126,20 @@ def write_rows(
     `cluster`; "shares", "features" and "probabilities" a column for each cluster or
     feature: `share 0`, `feature 0`, `probability 0` and so on.
     """
-    quoted = table.index is not None and any(map(_needs_quotes, table.index()))
-    _write_tables(_row_tables(table, pieces), file, kind, quoted)
+    quoted = table.index is not None and any(map(needs_quotes, table.index()))
+    write_tables(_row_tables(table, pieces), file, kind, quoted)
 
 
 def write_table(table: Any, file: BinaryIO, kind: str) -> None:
     """Write an Arrow table as "csv" or "parquet"."""
-    _write_tables([table], file, kind, any(map(_needs_quotes, table.columns)))
+    write_tables([table], file, kind, any(map(needs_quotes, table.columns)))
 
 
 def _row_tables(
     table: Table, pieces: Iterable[Mapping[str, NDArray[Any]]]
 ) -> Iterator[Any]:
     start = 0
-    names = None if table.index is None else _Ahead(table.index())
+    names = None if table.index is None else Ahead(table.index())
     for answers in pieces:
         n_rows = len(next(iter(answers.values())))
         numbers = np.arange(start, start + n_rows)
@@ -152,7 +155,7 @@ def _row_tables(
         start += n_rows
 
 
-class _Ahead:
+class Ahead:
     """Arrow arrays, read as far as needed."""
 
     def __init__(self, parts: Iterator[Any]) -> None:
@@ -170,7 +173,7 @@ class _Ahead:
         return pa.chunked_array(chunks, type=self._left.type)
 
 
-def _write_tables(
+def write_tables(
     tables: Iterable[Any], file: BinaryIO, kind: str, quoted: bool
 ) -> None:
     """Write tables one below the other.
@@ -201,7 +204,7 @@ def _without_views(column: Any) -> Any:
     return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
 
 
-def _needs_quotes(column: Any) -> bool:
+def needs_quotes(column: Any) -> bool:
     """Whether some text has a comma, a quote or a line break."""
     column = _without_views(column)
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

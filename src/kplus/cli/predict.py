@@ -1,8 +1,4 @@
-"""``kplus predict`` and ``kplus impute``: what a saved model says of a table.
-
-The first gives rows the clusters or features of the model, the second fills gaps with
-what it expects there.
-"""
+"""``kplus predict``: give rows the clusters or features of a saved model."""
 
 import os
 from collections.abc import Sequence
@@ -11,23 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
-from kplus.cli.console import CommandError, count, notes_for_warnings, report, status
+from kplus.cli.console import CommandError, notes_for_warnings, report, status
 from kplus.cli.models import model_of
 from kplus.cli.options import Options
-from kplus.cli.output import (
-    check_file,
-    check_index_name,
-    opened,
-    write_rows,
-    write_table,
-)
+from kplus.cli.output import check_file, check_index_name, opened, write_rows
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import (
-    ScaledBlocks,
     profile_columns,
     scaled_table,
     scaling_of,
@@ -35,15 +23,11 @@ from kplus.cli.scaling import (
 )
 from kplus.cli.tables import Choice, Table, read_table
 from kplus.core.errors import ColumnChoiceError
-from kplus.core.reading import read_all
-from kplus.core.types import Array
 from kplus.data.categories import Coding
-from kplus.data.files import open_files
-from kplus.data.open import has_columns
 from kplus.data.paths import find_files
 from kplus.persist.save import load
 
-__all__ = ["feature_answers", "impute", "predict"]
+__all__ = ["feature_answers", "predict", "read_for"]
 
 
 def predict(options: Options) -> None:
@@ -53,7 +37,7 @@ def predict(options: Options) -> None:
         model = load(options.model_file)
         if options.proba:
             _check_proba(model)
-        table, X = _read(model, options, options.index)
+        table, X = read_for(model, options, options.index)
         with status("Labelling", options.quiet), notes_for_warnings(options.quiet):
             result = _answer(model, X, table, options)
     report(options, {"n_rows": table.source.n_rows} | result, _files(options))
@@ -105,82 +89,10 @@ def feature_answers(model: Any, X: Any) -> dict[str, NDArray[Any]]:
     return answers | {"probabilities": Z} if model_of(model).probabilities else answers
 
 
-# ----------------------------------------------------------------------- gaps
-
-
-def impute(options: Options) -> None:
-    """Run the command."""
-    check_file(options.output, options.force)
-    with allowed(options):
-        model = load(options.model_file)
-        if not hasattr(model, "impute"):
-            raise CommandError(
-                f"{options.model_file} holds a {type(model).__name__}, which does not "
-                f"fill gaps; kplus fit --model meibp, ibp-gibbs or ibp-variational "
-                f"makes a model that does."
-            )
-        table, X = _read(model, options, None)
-        rows = read_all(table.source)
-        gaps = np.isnan(rows)
-        with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
-            expected = model.impute(X)
-        if isinstance(X, ScaledBlocks):
-            expected = X.unscale(expected)
-        filled = np.where(gaps, expected, rows)
-        if options.output is not None or not options.json:
-            whole = _fill(options.data, table, gaps, filled)
-            with opened(options.output) as (file, kind):
-                write_table(whole, file, kind)
-    values = count(int(gaps.sum()), "value")
-    columns = count(int(gaps.any(axis=0).sum()), "column")
-    words = f"Filled {values} in {columns}." if gaps.any() else "No value was missing."
-    result = _gaps_as_json(options, table, gaps, filled) if options.json else {}
-    report(options, result, [words, *_files(options)])
-
-
-def _fill(path: Path, table: Table, gaps: NDArray[Any], filled: Array) -> Any:
-    """All columns of the file: those with gaps filled, the others as they were."""
-    names = table.column_names
-    files = open_files(path)
-    if table.names is None or not has_columns(files):  # there are no others
-        columns = dict(zip(names, filled.T.copy(), strict=True))
-        if table.index is not None:
-            chunks = [chunk for part in table.index() for chunk in part.chunks]
-            columns = {table.index_name: pa.chunked_array(chunks)} | columns
-        return pa.table(columns)
-    # Identifiers with leading zeros, dates and the like stay as they are written.
-    files = open_files(path, text=sorted(set(files.schema.names).difference(names)))
-    assert has_columns(files)
-    frame = files.read(files.schema.names)
-    for j in np.flatnonzero(gaps.any(axis=0)):
-        place = frame.column_names.index(names[j])
-        frame = frame.set_column(place, names[j], pa.array(filled[:, j]))
-    return frame
-
-
-def _gaps_as_json(
-    options: Options, table: Table, gaps: NDArray[Any], filled: Array
-) -> dict[str, Any]:
-    names, counts = table.column_names, gaps.sum(axis=0).tolist()
-    result: dict[str, Any] = {
-        "n_rows": len(gaps),
-        "n_filled": sum(counts),
-        "columns": {name: n for name, n in zip(names, counts, strict=True) if n},
-    }
-    if options.output is not None:
-        return result | {"files": {"table": os.fspath(options.output)}}
-    return result | {
-        "values": [
-            {"row": i, "column": names[j], "value": float(filled[i, j])}
-            for i, j in np.argwhere(gaps).tolist()
-        ]
-    }
-
-
 # ------------------------------------------------- tables for a saved model
 
 
-def _read(model: Any, options: Options, index: str | None) -> tuple[Table, Any]:
+def read_for(model: Any, options: Options, index: str | None) -> tuple[Table, Any]:
     """The columns of the model, in their order; and what the model takes of them."""
     path, scaling = options.data, scaling_of(model)
     names = getattr(model, "feature_names_in_", None)

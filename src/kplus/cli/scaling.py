@@ -186,10 +186,6 @@ class ScaledBlocks(WrappedBlocks):
     def _change(self, part: Array, rows: int | IntArray) -> Array:
         return np.asarray((part - self._mean) / self._scale)
 
-    def unscale(self, rows: Array) -> Array:
-        """Rows of these blocks in the units of the source."""
-        return np.asarray(rows * self._scale + self._mean)
-
 
 def scaled_table(table: Table, mean: Array, scale: Array) -> Table:
     """The same table with its numbers on one scale."""

@@ -59,6 +59,8 @@ RECORDS = {
     "PoissonFamily": "kplus.dp_mixture.families.poisson",
     "SphericalGaussian": "kplus.dp_mixture.families.spherical_gaussian",
     "SphericalGaussianFamily": "kplus.dp_mixture.families.spherical_gaussian",
+    "StudentT": "kplus.dp_mixture.families.student_t",
+    "StudentTFamily": "kplus.dp_mixture.families.student_t",
     "ZeroMeanGaussian": "kplus.dp_mixture.families.zero_mean_gaussian",
     "ZeroMeanGaussianFamily": "kplus.dp_mixture.families.zero_mean_gaussian",
 }
@@ -90,7 +92,8 @@ STATES = {
     "MixtureStats": "kplus.dp_mixture.params",
     "Expected": "kplus.dp_mixture.families.family",
     "MixedExpected": "kplus.dp_mixture.families.mixed",
-    "Quadratic": "kplus.dp_mixture.families.normal_wishart",
+    "Quadratic": "kplus.dp_mixture.families.quadratic",
+    "StudentTExpected": "kplus.dp_mixture.families.student_t",
     "craft.ClusterSums": "kplus.craft.model",
     "Allocation": "kplus.linear.bits",
     "Gaps": "kplus.linear.gaps",

@@ -15,12 +15,14 @@ from kplus.base.checks import (
     refuse_other_columns,
 )
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
+from kplus.base.imputation import impute
 from kplus.base.job import job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.base.tables import open_mixed_table
 from kplus.core.reading import read_all
 from kplus.core.types import Array, PassInfo
 from kplus.craft import report, search, settings
+from kplus.craft.imputation import CraftFiller
 from kplus.craft.model import Clusters, ClusterSums, CraftModel
 from kplus.craft.paper.algorithm import PaperFit, row_costs
 
@@ -388,6 +390,50 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not np.all(np.isfinite(scores)):
             raise self._explain(source)
         return scores
+
+    def impute(
+        self, X: Any, *, n_draws: int | None = None, random_state: Any = None
+    ) -> Any:
+        """Fill in missing values by what is observed in the same row.
+
+        Numbers get their mean in the clusters, weighted by how likely the row belongs
+        there; categories the likeliest. Where a feature does not count in a cluster,
+        that is as in the whole table, and so for rows without any value. Columns of
+        whole numbers in a data frame get the nearest whole number.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            NaN, None or null where a value is missing.
+        n_draws : int, optional
+            Draw so many tables instead, for multiple imputation: in each row
+            a cluster first, then all that is missing.
+        random_state : int, RandomState instance, Generator or None, default=None
+            Seed of the draws. None: as the estimator's.
+
+        Returns
+        -------
+        X_filled : as X, or a list of `n_draws` such
+            Of the same kind and types as X, and X itself where it was observed. A path
+            gives an array, or a data frame if there are categories.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from kplus import CRAFT
+        >>> frame = pd.DataFrame({"age": [21, 22, 23, 61, 62, 63] * 20})
+        >>> frame["pet"] = (["cat"] * 3 + ["dog"] * 3) * 20
+        >>> craft = CRAFT(random_state=0).fit(frame)
+        >>> gaps = pd.DataFrame({"age": [None, 60.0], "pet": ["cat", None]})
+        >>> craft.impute(gaps).round()
+            age  pet
+        0  22.0  cat
+        1  60.0  dog
+        """
+        check_is_fitted(self)
+        table = self._open(X, reset=False)
+        with self._explaining(table.source):
+            return impute(self, table, CraftFiller.of(self), n_draws, random_state)
 
     def score_samples(self, X: Any) -> Any:
         """Return the score of each row in its cluster, see `transform`.

@@ -15,6 +15,7 @@ from kplus.data.selection import refuse_twice, unknown_column
 
 try:
     import pyarrow as pa
+    import pyarrow.compute as pc
 except ImportError as error:
     raise MissingPackageError(
         "Parquet and Arrow files need pyarrow, which is not installed: "
@@ -30,6 +31,7 @@ __all__ = [
     "is_number",
     "is_single",
     "plain_type",
+    "replaced",
 ]
 
 UNNAMED = ""
@@ -201,6 +203,37 @@ def plain_type(dtype: Any) -> Any:
     if pa.types.is_dictionary(dtype):
         dtype = dtype.value_type
     return pa.string() if pa.types.is_string_view(dtype) else dtype
+
+
+def replaced(column: Any, rows: NDArray[Any], values: Any) -> Any:
+    """A column with other values in some rows, of the same type if it holds them.
+
+    Columns of whole numbers get the nearest.
+    """
+    dtype = column.type
+    values = np.asarray(values)
+    if pa.types.is_integer(dtype) and values.dtype.kind in "fiu":  # not text of codes
+        limits = np.iinfo(dtype.to_pandas_dtype())
+        values = np.clip(np.rint(values), limits.min, limits.max)
+    elif pa.types.is_boolean(dtype):
+        values = values >= 0.5
+    new = pa.array(values)
+    dtype = new.type if pa.types.is_null(dtype) else dtype
+    plain = plain_type(dtype)
+    # Arrow replaces no text of the larger kinds.
+    narrow = pa.string() if pa.types.is_large_string(plain) else plain
+    old, new = _cast(column, plain).cast(narrow), new.cast(narrow, safe=False)
+    mask = np.zeros(len(column), dtype=bool)
+    mask[rows] = True
+    out = pc.replace_with_mask(old, mask, new)
+    if not pa.types.is_dictionary(dtype) or not column.num_chunks:
+        return out.cast(dtype)
+    known = column.unify_dictionaries().chunk(0).dictionary  # in the order declared
+    more = pc.unique(new.filter(pc.invert(pc.is_in(new, known))))
+    known = pa.concat_arrays([known, more.cast(known.type)])
+    places = pc.index_in(out, known).combine_chunks().cast(dtype.index_type)
+    whole = pa.DictionaryArray.from_arrays(places, known, ordered=dtype.ordered)
+    return pa.chunked_array([whole])
 
 
 def _cast(column: Any, dtype: Any) -> Any:

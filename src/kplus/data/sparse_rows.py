@@ -114,7 +114,8 @@ class SparseRows:
     def by_column(self, weights: Array, values: Array) -> Array:
         """Σ_n w_n f(x_nd) of each column, given f of the pairs and f(0) = 0."""
         each = (weights @ self.marks) * values
-        return np.bincount(self.columns, each, self.n_columns)
+        out: Array = np.bincount(self.columns, each, self.n_columns).astype(np.float64)
+        return out
 
     def order(self) -> IntArray:
         """The rows in lexical order of their values, equals as they come.

@@ -18,6 +18,7 @@
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
+- `kernels_gaps.py`: Gaussian rows of which values are missing
 - `families/`: what rows of a component look like, one file each
 
 Things that are so for a reason:

@@ -42,7 +42,9 @@ class PairAxes:
         rng = np.random.default_rng(0)
         n = _DRAWS if family.n_columns <= _MANY_COLUMNS else _FEW_DRAWS
         draws = drawn_rows(family, N, S, np.full(len(N), n), rng)
-        rows = _coordinates(family, params.expected, draws).reshape(len(N), n, -1)
+        owners = np.repeat(np.arange(len(N)), n)
+        rows = _coordinates(family, draws, params.expected, owners)
+        rows = rows.reshape(len(N), n, -1)
         centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
         for p, pair in enumerate(pairs):
             values = rows[pair] @ coefficients[p]
@@ -51,8 +53,9 @@ class PairAxes:
             spreads[p] = 0.5 * (high - low)
         return cls(Axes.spanning(pairs, centers, spreads), coefficients)
 
-    def values(self, params: Components, X: Rows) -> "RowValues":
-        rows = _coordinates(params.family, params.expected, X)
+    def values(self, params: Components, X: Rows, owners: IntArray) -> "RowValues":
+        """Rows of which `owners` are the components."""
+        rows = _coordinates(params.family, X, params.expected, owners)
         return RowValues(rows, self.coefficients)
 
 
@@ -69,15 +72,15 @@ class RowValues:
         return out
 
 
-def _coordinates(family: Family, expected: Any, X: Any) -> Array:
+def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Array:
     """What axes are linear in, (n, m)."""
     if isinstance(family, MixedFamily):
-        parts = zip(family.parts, expected.parts, family.where, strict=True)
+        parts = zip(family.parts, family.where, expected.parts, strict=True)
         return np.hstack(
-            [_coordinates(f, e, np.take(X, j, axis=1)) for f, e, j in parts]
+            [_coordinates(f, np.take(X, j, axis=1), e, owners) for f, j, e in parts]
         )
     if isinstance(family, GaussianFamily):
-        return family.scaling.transform(X)
+        return family.filled(expected, X, owners)
     if isinstance(family, NormalGammaFamily):
         # Which are observed, and the values: the squares have no part in Fisher's axis.
         return family.features(X)[:, : 2 * family.n_columns]
@@ -92,7 +95,8 @@ def _coefficients(
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
-        return np.eye(len(N))[b] - np.eye(len(N))[a]
+        out: Array = np.eye(len(N))[b] - np.eye(len(N))[a]
+        return out
     described = family.attributes(N, S)
     means = family.scaling.transform(described["means_"])
     with np.errstate(over="ignore", invalid="ignore"):

@@ -57,7 +57,7 @@ class BorderModel:
         out.overlap += shares.reshape(K, K)
         if support.noise is not None:  # whose share of a row lies nowhere
             weights = weights * np.add.reduceat(r, support.starts[:-1])
-        out.count(axes, labels, weights, self.along.values(params, X).on)
+        out.count(axes, labels, weights, self.along.values(params, X, labels).on)
         return out
 
 
@@ -105,7 +105,7 @@ def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> Cluste
     size = params.N / params.N.sum() * min(params.N.sum(), most)
     rng = np.random.default_rng(0)
     counts = np.maximum(1, np.round(size)).astype(np.int64)
-    rows = drawn_rows(params.family, params.N, params.S, counts, rng)
+    rows: Any = drawn_rows(params.family, params.N, params.S, counts, rng)
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     weights = np.repeat(params.N / counts, counts)
     lost = model.share_out(params, rows, weights)[0].pairs

@@ -11,12 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.checks import refuse_fewer_rows
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table, latest
+from kplus.base.imputation import impute
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
 from kplus.dp_mixture import files, joining, search, settings
 from kplus.dp_mixture.families import NAMES, by_name
+from kplus.dp_mixture.imputation import MixtureFiller
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.params import Plan
 
@@ -38,10 +40,10 @@ class DPMixture(Clusterer):
     ----------
     observations : str or object of `kplus.observations`, default="gaussian"
         What the rows of a component look like: "gaussian" (full covariances),
-        "zero_mean_gaussian", "diag_gaussian", "spherical_gaussian", "bernoulli",
-        "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
-        (numbers, categories and counts of a data frame); an object such as
-        ``Gaussian(covariance=0.5)`` sets the prior.
+        "student_t" (the same with heavy tails), "zero_mean_gaussian", "diag_gaussian",
+        "spherical_gaussian", "bernoulli", "categorical", "poisson",
+        "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
+        of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
         neither lowers the bound. "stochastic" takes ever smaller steps and uses no
@@ -383,9 +385,6 @@ class DPMixture(Clusterer):
         super()._warn_more(result, table)
         joining.warn_of_few(self)
 
-    def _explain(self, source: Blocks) -> ValueError:
-        return settings.describe_problem(self, source)
-
     # -------------------------------------------------------------------- rows
 
     def _rows_and_model(self, X: Any) -> tuple[Blocks, DPMixtureModel]:
@@ -463,6 +462,56 @@ class DPMixture(Clusterer):
         with self._explaining(source):
             logs = search.log_responsibilities(source, self._params, self._noise)
             return np.concatenate([np.exp(part) for part in logs])
+
+    def impute(
+        self, X: Any, *, n_draws: int | None = None, random_state: Any = None
+    ) -> Any:
+        """Fill in missing values by what is observed in the same row.
+
+        Numbers get their conditional mean under the posterior predictive, exactly; bits
+        and categories the likeliest value; counts, and columns of whole numbers in a
+        data frame, the nearest whole number. Rows without any value get what the
+        mixture expects of any row.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            NaN, None or null where a value is missing.
+        n_draws : int, optional
+            Draw so many tables instead, for multiple imputation: in each row
+            a component first, then all that is missing given what is
+            observed.
+        random_state : int, RandomState instance, Generator or None, default=None
+            Seed of the draws. None: as the estimator's.
+
+        Returns
+        -------
+        X_filled : as X, or a list of `n_draws` such
+            Of the same kind and types as X, and X itself where it was observed. A path
+            gives an array, or a data frame if there are categories.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kplus import DPMixture
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(0, 1, (99, 2)), rng.normal(8, 1, (99, 2))])
+        >>> model = DPMixture("diag_gaussian", random_state=0).fit(X)
+        >>> model.impute([[0.0, np.nan], [8.0, np.nan]]).round()
+        array([[0., 0.],
+               [8., 8.]])
+        """
+        check_is_fitted(self)
+        table = settings.with_zeros(self._open(X, reset=False))
+        source = settings.split_blocks(table.source, 1)
+        with self._explaining(source):
+            return impute(
+                self,
+                replace(table, source=source),
+                MixtureFiller.of(self),
+                n_draws,
+                random_state,
+            )
 
     def score_samples(self, X: Any) -> Any:
         """Return the log density of each row, its parameters integrated out.

@@ -3,8 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from kplus.base.checks import check_shapes
+from kplus.core.types import Array
 from kplus.dp_mixture import joining
+from kplus.dp_mixture.families.family import Family
+from kplus.dp_mixture.families.mixed import MixedFamily
+from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.noise import Noise
 from kplus.dp_mixture.params import MixtureStats
@@ -40,6 +46,8 @@ def restore(dp: Any, kept: dict[str, Any]) -> None:
     """Restore what `to_state` kept; refuse parts that do not fit together."""
     if not hasattr(dp, "noise_share_"):
         kept = kept | _NO_NOISE
+    sums = {name: _with_gaps(dp.observations_, kept[name]) for name in ("S", "total_S")}
+    kept = kept | sums
     _check(dp, kept)
     family, K = dp.observations_, dp.n_components_
     dp._given_observations, dp._coding = kept["asked"], kept["coding"]
@@ -62,6 +70,15 @@ def restore(dp: Any, kept: dict[str, Any]) -> None:
     dp._total = MixtureStats.zeros(K, family.n_stats)
     for name in (*_SUMS, "noise"):
         setattr(dp._total, name, kept[f"total_{name}"])
+
+
+def _with_gaps(family: Family, S: Array) -> Array:
+    """Sums of a file from before full covariances took missing values: none were."""
+    numbers = family.parts[0] if isinstance(family, MixedFamily) else family
+    if not isinstance(numbers, NormalWishartFamily) or np.ndim(S) != 2:
+        return S
+    before = S.shape[1] == family.n_stats - 1
+    return np.insert(S, numbers.n_free, 0.0, axis=1) if before else S
 
 
 def _check(dp: Any, kept: dict[str, Any]) -> None:

@@ -30,6 +30,7 @@ _AXIS_ROWS = 1_000  # rows that axes are found on, and 10 more for each column
 _LOSS = 0.2  # nats that a split may lose for each row of its smaller side
 _APART = 1  # iterations of a fresh fit to few rows before its first merges
 _LEARN_AT = (0, 1, 3)  # iterations of a fresh fit before which it learns its prior
+_SETTLING = 20  # most iterations until hidden parts suit
 _N_JUDGED = 3  # splits along axes that are judged with the prior that suits them
 _N_SPLITS = 2  # splits along axes that are fitted
 _FEW_TO_CUT = 5  # rows of a group that is left in one piece
@@ -58,6 +59,8 @@ def create(
     best = rows.fitted(seeded(fresh, X, heavy, n_new, rng))
     one = best.regroup(np.zeros(best.K, np.int64), 1)
     one.entropy[:] = 0.0
+    if model.family.hides(one.S):
+        one = rows.settled(one)
     alone = reached = rows.bound(one)
     # No pair may be worth a merge where all components together are.
     if best.K > 1 and (bound := rows.bound(best)) > alone:
@@ -123,6 +126,18 @@ class _Rows:
             for side in sides
             if side.any() and not side.all()
         ]
+
+    def settled(self, stats: MixtureStats) -> MixtureStats:
+        """The same components when the hidden parts of their rows suit them."""
+        model = self.model.learning(stats.N, stats.S)
+        reached = -np.inf
+        for _ in range(_SETTLING):
+            params = model.posterior(stats.N, stats.S, stats.mass, stats.noise)
+            stats = model.share_out(params, self.X, self.weights)[0]
+            last, reached = reached, model.best_bound(stats)
+            if reached - last <= 1e-4 * stats.mass:
+                break
+        return stats
 
     def fitted(self, stats: MixtureStats) -> MixtureStats:
         """Iterate, first as they are so that they can come apart, then with merges.
@@ -192,10 +207,10 @@ def overfit(family: Family, rows: Array) -> Array:
     matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
     for many rows leaves fewer numbers of the scatter free.
     """
-    few = 2.0 * family.n_stats / family.n_columns
+    few = 2.0 * family.n_free / family.n_columns
     sure = _prior_rows(family)
     known = sure / np.maximum(rows + sure, 1e-3)
-    free = family.n_stats - (family.n_stats - family.n_columns) * known
+    free = family.n_free - (family.n_free - family.n_columns) * known
     out: Array = free * rows / np.maximum(rows + sure - few, 1e-3)
     return out
 

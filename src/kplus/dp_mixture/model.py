@@ -279,7 +279,7 @@ class DPMixtureModel:
         filled = members.starts[:-1] < members.starts[1:]
         stats.N[filled] = np.add.reduceat(members.weights, members.starts[:-1][filled])
         stats.seen = stats.N.copy()
-        stats.S = family.sums(X, members)
+        stats.S = family.sums(X, members, params.expected)
         stats.pairs = pairs[pair_index(K)]
         stats.mass = float(weights.sum())
         if self.noise is None:
@@ -382,6 +382,8 @@ class StochasticModel(DPMixtureModel):
     """Stochastic steps: S ← (1 - ρ) S + ρ (N / |batch|) S_batch, ρ = (t + d)^-κ.
 
     Interpolating sums is the same as interpolating natural parameters (section 2.3).
+    After each pass the prior is learned from the sums that the steps have reached, as
+    if they were those of all rows.
     """
 
     delay: float = 10.0
@@ -401,4 +403,8 @@ class StochasticModel(DPMixtureModel):
         return replace(new, visits=params.visits + 1)
 
     def update(self, params: Components, total: MixtureStats) -> Components:
-        return params
+        model = self.at(params).learning(params.N, params.S)
+        if model.family is params.family:
+            return params
+        new = model.posterior(params.N, params.S, params.mass, params.noise)
+        return replace(new, visits=params.visits)

@@ -215,7 +215,8 @@ def _largest(rows: Rows, where: IntArray) -> Array:
         np.maximum.at(out, rows.columns, np.nan_to_num(rows.values))
         return out[where]
     x = rows[:, where].astype(np.float64)
-    return np.max(x, axis=0, initial=0.0, where=~np.isnan(x))
+    most: Array = np.max(x, axis=0, initial=0.0, where=~np.isnan(x))
+    return most
 
 
 def _intervals(values: Array) -> tuple[Array, Array]:

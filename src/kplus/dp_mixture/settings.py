@@ -1,15 +1,12 @@
 """From the parameters of `DPMixture` to tables, models and batches, and back."""
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from kplus.base.checks import (
-    describe_infinite,
-    describe_missing,
-    refuse_other_columns,
-)
+from kplus.base.checks import refuse_other_columns
 from kplus.base.estimator import Table, warn
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
@@ -36,13 +33,13 @@ __all__ = [
     "LastFit",
     "attributes",
     "columns_of",
-    "describe_problem",
     "make_spec",
     "moves_table",
     "open_rows",
     "split_blocks",
     "warm_fit",
     "warn_of_wide_prior",
+    "with_zeros",
 ]
 
 _BLOCK_ROWS = 4096  # with about 50 columns a block's work stays in the cache
@@ -177,6 +174,13 @@ def open_rows(
     return Table(X, source, coding)
 
 
+def with_zeros(table: Table) -> Table:
+    """The same with rows that are dense, where they are kept sparse."""
+    if not isinstance(table.source, SparseRowBlocks):
+        return table
+    return replace(table, source=table.source.dense())
+
+
 def columns_of(table: Table, likelihood: Likelihood) -> Columns:
     """Names and numbers of categories of the columns."""
     source, coding = table.source, table.coding
@@ -189,19 +193,6 @@ def columns_of(table: Table, likelihood: Likelihood) -> Columns:
     elif isinstance(likelihood, Categorical):
         levels = count_levels(source)
     return Columns(tuple(names), levels)
-
-
-def describe_problem(dp: Any, source: Blocks) -> ValueError:
-    """What is wrong with rows that a family of whole matrices has refused."""
-    if isinstance(source, SparseRowBlocks):
-        source = source.dense()
-    missing = describe_missing(dp, source)
-    if missing is None:
-        return describe_infinite(dp, source)
-    return DataError(
-        f"{missing} Or give observations='diag_gaussian' (or 'mixed'), which takes "
-        f"missing values."
-    )
 
 
 # ----------------------------------------------------------------------- fits

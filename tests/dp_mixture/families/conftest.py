@@ -17,6 +17,7 @@ from kplus.observations import (
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    StudentT,
     ZeroMeanGaussian,
 )
 
@@ -54,7 +55,7 @@ class Case:
     likelihood: Any
     make: Any
     levels: tuple[int | None, ...] = (None, None, None)
-    missing: bool = True
+    missing: bool = True  # whether t(x) is known where values are missing
 
     @property
     def columns(self):
@@ -105,9 +106,21 @@ def case(request):
     return request.param
 
 
+_TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
+_FILLED = [c for c in (*CASES, *_TAILS) if "multinomial" not in c.name]
+
+
+@pytest.fixture(params=_FILLED, ids=lambda case: case.name)
+def filled_case(request):
+    """All that take missing values, with hidden parts or without."""
+    return request.param
+
+
 @pytest.fixture
 def cases():
-    return {case.name: case for case in CASES}
+    """All by name, also those whose rows have hidden parts: t(x) is not known."""
+    hidden = Case("student_t", StudentT(), normal_rows, missing=False)
+    return {case.name: case for case in [*CASES, hidden]}
 
 
 @pytest.fixture(params=[c for c in CASES if c.missing], ids=lambda case: case.name)

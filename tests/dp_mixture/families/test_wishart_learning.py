@@ -57,7 +57,8 @@ def test_no_variance_falls_below_the_floor():
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(50, 3)) * [1.0, 1.0, 0.0]
     means = flat.mean(axis=0)[None]
-    sums = RowSums(np.array([50.0]), means, ((flat - means).T @ (flat - means))[None])
+    n, scatter = np.array([50.0]), ((flat - means).T @ (flat - means))[None]
+    sums = RowSums(n, n, means, scatter)
     settings = wishart_learning.WishartSettings(("covariance",), np.ones(3), 0.01)
     scatter = np.diag([1.0, 1.0, 1e-7])
     for _ in range(30):

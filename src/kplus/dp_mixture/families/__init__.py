@@ -5,9 +5,12 @@ for scikit-learn, model files, the command line, tests. In reading order:
 
 - `family.py`: what a mixture needs from a family, and bases for families
 - `columns.py`: default priors, scaling, settings by column, checks
+- `gaps.py`: rows of which values are missing, where columns hang together
+- `quadratic.py`: matrices, squared distances, what is expected of Gaussian rows
 - `normal_wishart.py`: what Gaussians with full covariances share
 - `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
+- `student_t.py`: the same with heavy tails
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
 - `bernoulli.py`, `categorical.py`: bits and categories
@@ -42,8 +45,9 @@ class About(NamedTuple):
 
 
 NAMES = {
-    "gaussian": About("Gaussian", "numbers", missing=False),
-    "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=False),
+    "gaussian": About("Gaussian", "numbers", missing=True),
+    "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
+    "student_t": About("StudentT", "numbers", missing=True),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
     "bernoulli": About("Bernoulli", "bits", missing=True),

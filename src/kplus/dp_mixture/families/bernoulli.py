@@ -166,6 +166,10 @@ class BernoulliFamily(ObservedFamily):
         p = np.repeat(a / (a + b), counts, axis=0)
         return (rng.random(p.shape) < p).astype(np.float64)
 
-    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+    def column_means(self, N: Array, S: Array) -> Array:
         a, b = self._posterior(S)
-        return {"probabilities_": a / (a + b)}
+        out: Array = a / (a + b)
+        return out
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        return {"probabilities_": self.column_means(N, S)}

@@ -210,6 +210,14 @@ class CategoricalFamily(FeatureFamily):
         columns = [draw_codes(p[k], rng) for p in parts]
         return np.stack(columns, axis=1).astype(np.float64)
 
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """The likeliest category; ties go to the lower code."""
+        out = X.astype(np.float64)
+        for x, p in zip(out.T, self._split(self._probabilities(S)), strict=True):
+            gaps = np.isnan(x)
+            x[gaps] = np.argmax(shares[gaps] @ p, axis=1)
+        return out
+
     def _split(self, values: Array) -> list[Array]:
         return np.split(values, self.starts[1:], axis=1)
 

@@ -34,6 +34,7 @@ __all__ = [
     "per_column",
     "positive",
     "refuse_categories",
+    "refuse_empty",
     "refuse_far",
     "refuse_infinite",
     "refuse_no_counts",
@@ -178,6 +179,17 @@ def refuse_infinite(X: Array, names: tuple[str, ...]) -> None:
     refuse_values(X, np.isinf(X), names, why)
 
 
+def refuse_empty(sample: Array, names: tuple[str, ...], family: str) -> None:
+    """Raise at a column without any value, of which matrices would know nothing."""
+    empty = np.isnan(sample).all(axis=0)
+    if empty.any():
+        raise DataError(
+            f"{label(names[int(np.argmax(empty))])} has no value in any of the rows "
+            f"that observations={family!r} looked at; leave it out, or give "
+            f"observations='diag_gaussian'."
+        )
+
+
 def refuse_far(X: Array, scaling: Scaling, names: tuple[str, ...]) -> None:
     """Raise at values that are infinite, or so far out that their squares overflow."""
     if scaling.holds(X, gaps=True):
@@ -295,9 +307,10 @@ def sum_over_columns(X: Rows, function: Callable[[Array, Any], Array]) -> Array:
 def row_totals(X: Rows) -> Array:
     """The sum of each row."""
     if isinstance(X, SparseRows):
-        out: Array = X.marks @ X.values
-        return out
-    return X.sum(axis=1, dtype=np.float64)
+        totals: Array = X.marks @ X.values
+        return totals
+    out: Array = X.sum(axis=1, dtype=np.float64)
+    return out
 
 
 def rescaled_sum(parts: Array) -> Array:

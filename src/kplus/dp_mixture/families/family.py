@@ -51,6 +51,11 @@ class ByComponent(NamedTuple):
     rows: IntArray  # int64
     weights: Array  # float64
 
+    @property
+    def owners(self) -> IntArray:
+        """The component of each row gathered."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+
 
 @dataclass(frozen=True)
 class Expected:
@@ -103,6 +108,7 @@ class Family(Protocol):
 
     n_columns: int
     n_stats: int
+    n_free: int  # numbers that a component is known by
 
     def check(self, X: Array) -> None:
         """Raise `DataError`, naming the column, at values that the family forbids."""
@@ -112,6 +118,12 @@ class Family(Protocol):
 
     def features(self, X: Array) -> Array:
         """t(x) of each row, (n, n_stats) in float64."""
+
+    def hides(self, S: Array) -> bool:
+        """Whether rows with these sums have hidden parts.
+
+        Sums of two components are then not those that their rows would have as one.
+        """
 
     def evidence(self, N: Array, S: Array) -> Array:
         """log ∫ p(rows | φ) p(φ) dφ without log h; 0 for an empty component."""
@@ -133,8 +145,12 @@ class Family(Protocol):
         """Candidates (n, C) that hold all whose score comes within `margin` of the
         best; None where it is as quick to score every component."""
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        """S_k of the rows given, (K, n_stats)."""
+    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
+        """S_k of the rows given, (K, n_stats).
+
+        Rows may have hidden parts, such as missing values; `expected` is what is known
+        of those at the moment. None: nothing is, but who the members are.
+        """
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """How ill rows suit a component seeded by one row, for D² sampling (n,).
@@ -151,6 +167,19 @@ class Family(Protocol):
     ) -> Array:
         """Draw ``counts[k]`` rows from each component's posterior predictive, in order
         of components, in the units of the data."""
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """X with Σ_k r_nk E[x | observed x, rows of k] where a value is missing.
+
+        In columns of categories with the likeliest, the mode of Σ_k r_nk p_k. The
+        `shares` r (n, K) of a row sum to 1. Bits and counts are not rounded.
+        """
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """X with missing values drawn jointly from the predictive of one component of
+        each row, given what is observed there."""
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         """Fitted attributes that describe the components, by name."""
@@ -192,6 +221,17 @@ class FeatureFamily:
     def n_columns(self) -> int:
         return len(self.names)
 
+    @property
+    def n_stats(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def n_free(self) -> int:
+        return self.n_stats
+
+    def hides(self, S: Array) -> bool:
+        return False
+
     def features(self, X: Any) -> Any:
         raise NotImplementedError
 
@@ -202,7 +242,7 @@ class FeatureFamily:
         return np.zeros(len(X))
 
     def scores(
-        self, expected: Expected, X: Rows, candidates: IntArray | None = None
+        self, expected: Expected, X: Any, candidates: IntArray | None = None
     ) -> Array:
         F = self.features(X)
         if candidates is None or isinstance(F, SparseFeatures):
@@ -218,13 +258,35 @@ class FeatureFamily:
     ) -> IntArray | None:
         return None
 
-    def sums(self, X: Rows, members: ByComponent) -> Array:
+    def sums(self, X: Any, members: ByComponent, expected: Any = None) -> Array:
         F = self.features(X)
         if isinstance(F, SparseFeatures):
             return F.sums(members)
         out = np.zeros((len(members.starts) - 1, F.shape[1]))
         add_features(F, members.starts, members.rows, members.weights, out)
         return out
+
+    def draw(
+        self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
+    ) -> Array:
+        raise NotImplementedError
+
+    def column_means(self, N: Array, S: Array) -> Array:
+        """Means of the predictive, (K, D), for families of independent columns."""
+        raise NotImplementedError
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """Columns are independent: what is observed says nothing beyond `shares`."""
+        return np.where(np.isnan(X), shares @ self.column_means(N, S), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """As new rows of these components are drawn, since columns are independent."""
+        drawn = np.empty(X.shape)
+        order = np.argsort(components, kind="stable")
+        drawn[order] = self.draw(N, S, np.bincount(components, minlength=len(N)), rng)
+        return np.where(np.isnan(X), drawn, X)
 
 
 def _chosen(scores: Array, candidates: IntArray) -> Array:
@@ -262,7 +324,7 @@ class ObservedFamily(FeatureFamily):
         own = {name: getattr(self, name)[columns] for name in self.shapes}
         return replace(self, names=("",) * n, guess=None, **own)  # type: ignore[type-var]
 
-    def _some_stats(self, S: Array, columns: Any) -> Array:
+    def _some_stats(self, S: Any, columns: Any) -> Any:
         """Statistics as the family of `some` columns has them."""
         n, D = len(S), self.n_columns
         first, more = S[:, : 2 * D].reshape(n, 2, D), S[:, 2 * D :].reshape(n, D, -1)

@@ -12,15 +12,16 @@ from kplus.dp_mixture.families.columns import (
     Scaling,
     column_moments,
     refuse_categories,
+    refuse_empty,
 )
 from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
-    NormalWishart,
     NormalWishartFamily,
     WishartPrior,
     check_finite,
-    unpack,
+    observed_share,
 )
+from kplus.dp_mixture.families.quadratic import NormalWishart, unpack
 from kplus.dp_mixture.families.wishart_learning import (
     RowSums,
     WishartSettings,
@@ -67,6 +68,10 @@ class Gaussian:
     row adds δ²/12 to the scatter. So columns of few values, such as whole numbers, do
     not make the bound grow without limit.
 
+    Missing values are hidden parts of their rows: given the observed values and the
+    component, they are Gaussian under the expected precision, which is the best that
+    mean-field inference has for them. The bound holds their entropy.
+
     Examples
     --------
     >>> from kplus import DPMixture
@@ -81,10 +86,13 @@ class Gaussian:
     dof: float | None = None
     learn: bool = True
 
+    name: ClassVar[str] = "gaussian"
+
     def resolve(
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "GaussianFamily":
-        refuse_categories(columns, "gaussian")
+        refuse_categories(columns, self.name)
+        refuse_empty(sample, columns.names, self.name)
         check_finite(sample)
         means, variances = column_moments(sample, weights)
         D = len(means)
@@ -112,7 +120,7 @@ class Gaussian:
 class GaussianFamily(NormalWishartFamily):
     """See `Gaussian`; works in units y = (x - origin) · inv.
 
-    t(y) = [y, triangle of y yᵀ].
+    t(y) = [y, triangle of y yᵀ, entropy of what is missing].
     """
 
     origin: Array
@@ -138,7 +146,7 @@ class GaussianFamily(NormalWishartFamily):
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         D, prior = self.n_columns, self.mean_strength
-        strength = prior + N
+        strength = prior + self._heft(N, S)
         means = (prior * (self.mean * np.ones(D)) + S[:, :D]) / strength[:, None]
         return NormalWishart(strength, self.dof + N, means, self._scatter(N, S))
 
@@ -147,7 +155,7 @@ class GaussianFamily(NormalWishartFamily):
         return self.mean_strength, self.mean * np.ones(self.n_columns)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        ratio = self.mean_strength / (self.mean_strength + N)
+        ratio = self.mean_strength / (self.mean_strength + self._heft(N, S))
         out: Array = super().evidence(N, S) + 0.5 * self.n_columns * np.log(ratio)
         return out
 
@@ -161,14 +169,14 @@ class GaussianFamily(NormalWishartFamily):
         return out
 
     def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
-        D = self.n_columns
-        means = S[:, :D] / N[:, None]
-        scatter = unpack(S[:, D:], D) - S[:, :D, None] * means[:, None, :]
+        D, W = self.n_columns, self._heft(N, S)
+        means = S[:, :D] / W[:, None]
+        scatter = unpack(S[:, D : self.n_free], D) - S[:, :D, None] * means[:, None, :]
         diagonal = np.arange(D)
-        scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
+        scatter[:, diagonal, diagonal] += W[:, None] * self.resolution
         settings = WishartSettings(self.learns, self.guess * np.ones(D), MEAN_STRENGTH)
         prior = self.mean * np.ones(D), self.mean_strength, self.dof, self.scatter
-        return learn_wishart(RowSums(N, means, scatter), settings, *prior)
+        return learn_wishart(RowSums(N, W, means, scatter), settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """Squared distance under the prior's E[Σ].
@@ -176,5 +184,6 @@ class GaussianFamily(NormalWishartFamily):
         Not under the covariance of the rows: it is wide just where they fall apart.
         """
         shift = self.scaling.transform(X) - self.scaling.transform(seed[None])
-        out: Array = np.sum((shift @ self._prior_whiten) ** 2, axis=1)
+        share = observed_share(shift)
+        out: Array = np.sum((shift @ self._prior_whiten) ** 2, axis=1) / share
         return out

@@ -152,6 +152,10 @@ class MixedFamily:
     def n_stats(self) -> int:
         return sum(part.n_stats for part in self.parts)
 
+    @property
+    def n_free(self) -> int:
+        return sum(part.n_free for part in self.parts)
+
     def _rows(self, X: Array) -> list[tuple[Family, Array]]:
         """Each part with its columns of rows."""
         return [
@@ -163,6 +167,10 @@ class MixedFamily:
         """Each part's share of the statistics."""
         stops = np.cumsum([part.n_stats for part in self.parts])
         return np.split(S, stops[:-1], axis=1)
+
+    def hides(self, S: Array) -> bool:
+        pairs = zip(self.parts, self.split(S), strict=True)
+        return any(part.hides(own) for part, own in pairs)
 
     def check(self, X: Array) -> None:
         for part, rows in self._rows(X):
@@ -203,8 +211,12 @@ class MixedFamily:
     ) -> IntArray | None:
         return None
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        return np.hstack([part.sums(rows, members) for part, rows in self._rows(X)])
+    def sums(
+        self, X: Array, members: ByComponent, expected: MixedExpected | None = None
+    ) -> Array:
+        known = [None] * len(self.parts) if expected is None else expected.parts
+        pairs = zip(self._rows(X), known, strict=True)
+        return np.hstack([part.sums(rows, members, e) for (part, rows), e in pairs])
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         pairs = zip(self._rows(X), self._rows(seed), self.split(S), strict=True)
@@ -227,6 +239,22 @@ class MixedFamily:
         out = np.empty((int(np.sum(counts)), self.n_columns))
         for part, j, own in zip(self.parts, self.where, self.split(S), strict=True):
             out[:, j] = part.draw(N, own, counts, rng)
+        return out
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.fill(N, own, rows, shares)
+        return out
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        out = np.empty(X.shape)
+        pairs = zip(self._rows(X), self.where, self.split(S), strict=True)
+        for (part, rows), j, own in pairs:
+            out[:, j] = part.draw_missing(N, own, rows, components, rng)
         return out
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:

@@ -190,7 +190,8 @@ class NegativeBinomialFamily(ObservedFamily):
         def deviance(x: Array, columns: Any) -> Array:
             a, r = self.counts[columns], sizes[columns]
             x, y = x + a, seed[columns] + a
-            return np.maximum(2.0 * (kl_div(x, y) - kl_div(x + r, y + r)), 0.0)
+            out: Array = 2.0 * (kl_div(x, y) - kl_div(x + r, y + r))
+            return np.maximum(out, 0.0)
 
         return sum_over_columns(X, deviance)
 
@@ -207,10 +208,15 @@ class NegativeBinomialFamily(ObservedFamily):
             out[:, d] = rng.poisson(np.minimum(rng.gamma(r[g]) * odds, 1e18))
         return out
 
-    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+    def column_means(self, N: Array, S: Array) -> Array:
+        """E[r (1 - p) / p] = counts / rows, whatever r is."""
         n, total = self._sums(S)
+        out: Array = (self.counts + total) / (self.rows + n)
+        return out
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         shares = softmax(self._posterior(S)[2], axis=-1)
         return {
-            "means_": (self.counts + total) / (self.rows + n),
+            "means_": self.column_means(N, S),
             "dispersions_": (shares * self.dispersions).sum(axis=-1),
         }

@@ -184,7 +184,7 @@ class NormalGammaFamily(FeatureFamily):
             score_column_candidates(*rows, candidates, levels, out)
         return out
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
+    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
         out = np.zeros((len(members.starts) - 1, self.n_stats))
         add_columns(contiguous(X), self.origin, self.inv, *members, out)
         return out
@@ -329,6 +329,14 @@ class NormalGammaFamily(FeatureFamily):
         q = self._posterior(S)
         shift = self.scaling.transform(X) - self.scaling.transform(seed[None])
         return rescaled_sum(shift**2 * ((q.dof - 2.0) / q.scatter))
+
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """The mean of a column does not depend on the others, nor on their variance.
+
+        In the units of the family, so that a large offset costs no digits.
+        """
+        means = self.scaling.inverse_transform(shares @ self._posterior(S).mean)
+        return np.where(np.isnan(X), means, X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(S)

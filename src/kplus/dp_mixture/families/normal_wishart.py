@@ -1,14 +1,11 @@
-"""What the two Gaussian families with full covariances share.
+"""What the Gaussian families with full covariances share."""
 
-A symmetric matrix is kept as its upper triangle, row by row: D(D+1)/2 numbers.
-"""
-
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Array, IntArray
@@ -20,7 +17,21 @@ from kplus.dp_mixture.families.columns import (
     contiguous,
 )
 from kplus.dp_mixture.families.family import ByComponent
+from kplus.dp_mixture.families.gaps import (
+    LOG_2PI,
+    Gaps,
+    fill_at_random,
+    fill_with_means,
+    mean_fill,
+)
 from kplus.dp_mixture.families.learning import EMPTY, resolutions
+from kplus.dp_mixture.families.quadratic import (
+    NormalWishart,
+    Quadratic,
+    precision_factors,
+    student_t,
+    triangle,
+)
 from kplus.dp_mixture.families.wishart_learning import factor, log_gammas
 from kplus.dp_mixture.kernels import gather_pairs
 from kplus.dp_mixture.kernels_gaussian import (
@@ -28,45 +39,20 @@ from kplus.dp_mixture.kernels_gaussian import (
     fill_scatter,
     gather_outer,
     gather_scores,
-    invert_factors,
     log_determinants,
     shortlist,
 )
 
 __all__ = [
-    "NormalWishart",
     "NormalWishartFamily",
-    "Quadratic",
     "WishartPrior",
     "check_finite",
-    "pack",
+    "observed_share",
     "prior_scatter",
-    "unpack",
 ]
 
-_LOG_2PI = float(np.log(2.0 * np.pi))
 _LOG_PI = float(np.log(np.pi))
 _TILE_BYTES = 2**20  # t(y) of a tile stays in the cache
-_ROUGH = 4.0 * float(np.finfo(np.float32).eps)
-
-
-@lru_cache(maxsize=32)
-def _triangle(D: int) -> tuple[IntArray, IntArray]:
-    """Rows and columns of the entries of a packed matrix."""
-    return np.triu_indices(D)
-
-
-def pack(matrices: Array) -> Array:
-    rows, columns = _triangle(matrices.shape[-1])
-    return matrices[..., rows, columns]
-
-
-def unpack(packed: Array, D: int) -> Array:
-    rows, columns = _triangle(D)
-    out = np.empty((*packed.shape[:-1], D, D))
-    out[..., rows, columns] = packed
-    out[..., columns, rows] = packed
-    return out
 
 
 def _halves(dof: Array, D: int) -> Array:
@@ -89,30 +75,6 @@ def _log_dets(B: Array) -> Array:
     out = np.empty(len(B))
     log_determinants(B, out)
     return factor(B)[1] if np.isnan(out).any() else out
-
-
-def _precision_factors(L: Array, scale: Array | None = None) -> Array:
-    """L⁻ᵀ, so that |(y - m) L⁻ᵀ|² is the squared distance under L Lᵀ; maybe scaled."""
-    flat = L.reshape(-1, *L.shape[-2:])
-    out = np.empty(flat.shape)
-    invert_factors(flat, np.ones(len(flat)) if scale is None else scale, out)
-    return out.reshape(L.shape)
-
-
-def _student_t(Y: Array, means: Array, shape: Array, dof: Array) -> Array:
-    """Log densities of multivariate t distributions, (n, K)."""
-    D = Y.shape[1]
-    L, log_det = factor(shape)
-    whiten = _precision_factors(L)
-    out = np.empty((len(Y), len(means)))
-    for k in range(len(means)):
-        squares = np.sum(((Y - means[k]) @ whiten[k]) ** 2, axis=1)
-        out[:, k] = -0.5 * (dof[k] + D) * np.log1p(squares / dof[k])
-    const = (
-        gammaln(0.5 * (dof + D)) - gammaln(0.5 * dof) - 0.5 * D * np.log(dof * np.pi)
-    )
-    out += const - 0.5 * log_det
-    return out
 
 
 def prior_scatter(covariance: Any, default: Array, dof: float, inv: Array) -> Array:
@@ -169,17 +131,27 @@ class WishartPrior(NamedTuple):
 def check_finite(X: Array, scaling: Scaling | None = None) -> None:
     """Refuse rows that matrices of all columns have no use for.
 
-    Those with a value missing or infinite, or so far out that its square overflows, in
-    the units of the data or in others.
+    Those with an infinite value, or one so far out that its square overflows, in the
+    units of the data or in others.
     """
-    if scaling is not None and scaling.holds(X):
+    if scaling is not None and scaling.holds(X, gaps=True):
         return
-    ends = np.stack([X.min(axis=0), X.max(axis=0)]).astype(np.float64)  # NaN if any is
-    fine = np.abs(ends) <= LARGEST
+    ends = np.stack([np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)])
+    ends = ends.astype(np.float64)
+    fine = ~(np.abs(ends) > LARGEST)
     if scaling is not None and fine.all():
-        fine = np.abs(scaling.transform(ends)) <= FARTHEST
+        fine = ~(np.abs(scaling.transform(ends)) > FARTHEST)
     if not fine.all():
         raise NotFiniteError("A row")
+
+
+def observed_share(Y: Array) -> Array:
+    """Share of each row that is observed, at least one column; zeros fill the gaps."""
+    missing = np.isnan(Y)
+    Y[missing] = 0.0
+    D = Y.shape[1]
+    out: Array = np.maximum(D - missing.sum(axis=1), 1) / D
+    return out
 
 
 def expected_covariances(B: Array, dof: Array, inv: Array) -> Array:
@@ -190,82 +162,11 @@ def expected_covariances(B: Array, dof: Array, inv: Array) -> Array:
     return out / (inv[:, None] * inv)
 
 
-class NormalWishart(NamedTuple):
-    """A posterior: Λ ~ Wishart(ν, B⁻¹), and μ | Λ ~ Normal(m, (κ Λ)⁻¹)."""
-
-    strength: Array  # κ (K,); infinite where the mean is known for sure
-    dof: Array  # ν (K,)
-    means: Array  # m (K, D)
-    scatter: Array  # B (K, D, D)
-
-    @property
-    def free(self) -> Array:
-        """Degrees of freedom of the predictive, a multivariate t."""
-        out: Array = self.dof - self.means.shape[1] + 1.0
-        return out
-
-    @property
-    def shape(self) -> Array:
-        """Shape matrices of the predictive."""
-        factors = (1.0 + 1.0 / self.strength) / self.free
-        out: Array = self.scatter * factors[:, None, None]
-        return out
-
-
-@dataclass(frozen=True)
-class Quadratic:
-    """const_k - ½ |(y - mean_k) whiten_k|², the expected log-likelihood of a Gaussian.
-
-    ``whiten whitenᵀ`` is the expected precision. `linear` says whether t(y) begins with
-    y itself or is the triangle of y yᵀ alone.
-    """
-
-    shapes: ClassVar[dict[str, str]] = {"const": "K", "means": "K D", "whiten": "K D D"}
-
-    const: Array  # (K,)
-    means: Array  # (K, D)
-    whiten: Array  # (K, D, D)
-    linear: bool
-
-    @cached_property
-    def _natural(self) -> tuple[Array, Array]:
-        D = self.means.shape[1]
-        precision = self.whiten @ np.swapaxes(self.whiten, 1, 2)
-        triangle_part = -pack(precision)
-        rows, columns = _triangle(D)
-        triangle_part[:, rows == columns] *= 0.5
-        if not self.linear:
-            return triangle_part, self.const
-        pull = np.einsum("kij,kj->ki", precision, self.means)
-        bias = self.const - 0.5 * np.einsum("ki,ki->k", pull, self.means)
-        return np.concatenate([pull, triangle_part], axis=1), bias
-
-    @cached_property
-    def rough(self) -> tuple[Array, float]:
-        """eta in float32, and how far off a product is for a t(y) of norm 1."""
-        norms = np.sqrt(np.einsum("km,km->k", self.eta, self.eta))
-        with np.errstate(over="ignore"):
-            eta = np.ascontiguousarray(self.eta, dtype=np.float32)
-            return eta, float(_ROUGH * norms.max())
-
-    @property
-    def eta(self) -> Array:
-        return self._natural[0]
-
-    @property
-    def bias(self) -> Array:
-        return self._natural[1]
-
-    def total(self, N: Array, S: Array) -> Array:
-        """See `Expected.total`."""
-        out: Array = np.einsum("km,km->k", self.eta, S) + self.bias * N
-        return out
-
-
 class NormalWishartFamily:
-    """What rows y with t(y) = [y (if `linear`), triangle of y yᵀ] have in common.
+    """What rows y with t(y) = [y (if `linear`), triangle of y yᵀ, 0] have in common.
 
-    A subclass has the posterior, and a dissimilarity.
+    Where values are missing, t(y) is its expectation, and ends with the entropy of what
+    is missing. A subclass has the posterior, and a dissimilarity.
     """
 
     linear: ClassVar[bool]
@@ -286,6 +187,10 @@ class NormalWishartFamily:
 
     @property
     def n_stats(self) -> int:
+        return self.n_free + 1
+
+    @property
+    def n_free(self) -> int:
         D = self.n_columns
         return self._offset + D * (D + 1) // 2
 
@@ -301,36 +206,61 @@ class NormalWishartFamily:
     @cached_property
     def _prior_whiten(self) -> Array:
         """Turns distances into those under the prior's E[Σ], up to a factor."""
-        return _precision_factors(factor(self.scatter)[0])
+        return precision_factors(factor(self.scatter)[0])
+
+    def hides(self, S: Array) -> bool:
+        return bool(np.any(S[:, self.n_free]))
 
     def check(self, X: Array) -> None:
         check_finite(X, self.scaling)
 
     def log_base(self, X: Array) -> Array:
-        return np.full(len(X), self.scaling.log_inv.sum())
+        logs = self.scaling.log_inv
+        gaps = Gaps.of(X, self.scaling)
+        out = np.full(len(X), logs.sum())
+        if gaps is not None:
+            out[gaps.rows] -= np.isnan(gaps.Y) @ logs
+        return out
 
     def features(self, X: Array) -> Array:
+        """t(x) of rows in which nothing is missing."""
         Y = self.scaling.transform(X)
-        out = np.empty((len(Y), self.n_stats))
+        out = np.zeros((len(Y), self.n_stats))
         fill_quadratic(Y, self._offset, out)
         return out
 
     def scores(
         self, expected: Quadratic, X: Array, candidates: IntArray | None = None
     ) -> Array:
-        """All scores by a product of t(y), those of candidates by gathering rows."""
+        out = self._whole_scores(expected, X, candidates)
+        gaps = Gaps.of(X, self.scaling)
+        if gaps is not None:  # log ∫ exp E[log p(y | φ)] dy_m
+            starts, rows, slots = gaps.pairs(candidates, len(expected.const))
+            far, log_dets = gaps.distances(
+                starts, rows, expected.means, expected.precision
+            )
+            const = np.repeat(expected.const, np.diff(starts))
+            more = 0.5 * (gaps.n_missing[rows] * LOG_2PI - log_dets)
+            out[gaps.rows[rows], slots] = const - 0.5 * far + more
+        return out
+
+    def _whole_scores(
+        self, expected: Quadratic, X: Array, candidates: IntArray | None
+    ) -> Array:
+        """Scores of rows without gaps: all by a product of t(y), those of candidates by
+        gathering rows."""
         scaling, K = self.scaling, len(expected.const)
         if candidates is None:
             out = np.empty((len(X), K))
             _product(scaling.transform(X), self._offset, expected.eta, out)
             out += expected.bias
-            return out
-        out = np.full(candidates.shape, -np.inf)
-        starts, rows, slots = gather_pairs(candidates, K)
-        gather_scores(
-            contiguous(X), scaling.origin, scaling.inv, starts, rows, slots,
-            expected.means, expected.whiten, expected.const, out,
-        )  # fmt: skip
+        else:
+            out = np.full(candidates.shape, -np.inf)
+            starts, rows, slots = gather_pairs(candidates, K)
+            gather_scores(
+                contiguous(X), scaling.origin, scaling.inv, starts, rows, slots,
+                expected.means, expected.whiten, expected.const, out,
+            )  # fmt: skip
         return out
 
     def shortlist(
@@ -345,13 +275,48 @@ class NormalWishartFamily:
         )  # fmt: skip
         return out
 
-    def sums(self, X: Array, members: ByComponent) -> Array:
-        scaling = self.scaling
+    def sums(
+        self, X: Array, members: ByComponent, expected: Quadratic | None = None
+    ) -> Array:
+        scaling, offset = self.scaling, self._offset
         out = np.zeros((len(members.starts) - 1, self.n_stats))
-        gather_outer(
-            contiguous(X), scaling.origin, scaling.inv, *members, self._offset, out
-        )
+        gaps = Gaps.of(X, scaling)
+        if gaps is None:
+            gather_outer(
+                contiguous(X), scaling.origin, scaling.inv, *members, offset, out
+            )
+            return out
+        if expected is None:
+            expected = self._first_guess(X, members)
+        whole, short = gaps.split(members)
+        gather_outer(contiguous(X), scaling.origin, scaling.inv, *whole, offset, out)
+        known = expected.means, expected.precision
+        gaps.outer(short, np.ones(len(short.rows)), *known, offset, out)
+        _, log_dets = gaps.distances(short.starts, short.rows, *known)
+        entropy = short.weights * gaps.entropy(short.rows, log_dets)
+        out[:, self.n_free] = np.bincount(short.owners, entropy, len(out))
         return out
+
+    def _first_guess(self, X: Array, members: ByComponent) -> Quadratic:
+        """What is expected of components where gaps are filled with column means."""
+        Y, lacking, alone = mean_fill(self.scaling.transform(X), members)
+        D, offset = self.n_columns, self._offset
+        S = np.zeros((len(lacking), self.n_stats))
+        gather_outer(Y, np.zeros(D), np.ones(D), *alone, offset, S)
+        rows, columns = triangle(D)
+        S[:, offset : self.n_free][:, rows == columns] += lacking
+        N = np.bincount(members.owners, members.weights, len(lacking)).astype(float)
+        return self.expect(N, self._typical(S, N))
+
+    def _typical(self, S: Array, N: Array) -> Array:
+        """Sums of rows as they are, with what is typical of their hidden parts."""
+        return S
+
+    def filled(self, expected: Quadratic, X: Array, owners: IntArray) -> Array:
+        """Rows in the units of the family, what is missing drawn given their owners."""
+        Y = self.scaling.transform(X)
+        fill_at_random(Y, owners, expected.means, expected.precision)
+        return Y
 
     def _posterior(self, N: Array, S: Array) -> NormalWishart:
         raise NotImplementedError
@@ -361,14 +326,18 @@ class NormalWishartFamily:
         """κ0 and m0."""
         raise NotImplementedError
 
+    def _heft(self, N: Array, S: Array) -> Array:
+        """How much the rows of components count for means and scatter."""
+        return N
+
     def _scatter(self, N: Array, S: Array) -> Array:
         """B of the posteriors (Eq. 18 of the supplement)."""
         D = self.n_columns
         out = np.empty((len(N), D, D))
-        N, S = (np.ascontiguousarray(a, np.float64) for a in (N, S))
+        W, S = (np.ascontiguousarray(a, np.float64) for a in (self._heft(N, S), S))
         resolution = self.resolution * np.ones(D)
         prior = np.ascontiguousarray(self.scatter)
-        fill_scatter(N, S, self._offset, *self._mean_part, resolution, prior, out)
+        fill_scatter(W, S, self._offset, *self._mean_part, resolution, prior, out)
         return out
 
     # ------------------------------------------------------------------ prior
@@ -405,27 +374,27 @@ class NormalWishartFamily:
     # --------------------------------------------------------------- evidence
 
     def evidence(self, N: Array, S: Array) -> Array:
-        """Of the matrices alone; to be added to where means are unknown, too."""
+        """Of matrices and gaps alone; to be added to where means are unknown, too."""
         D, dof = self.n_columns, self.dof + N
         log_dets = _log_dets(self._scatter(N, S))
         out: Array = _log_gamma_ratio(dof, self.dof, D) - 0.5 * D * _LOG_PI * N
-        out += 0.5 * (self.dof * self._log_det0 - dof * log_dets)
+        out += 0.5 * (self.dof * self._log_det0 - dof * log_dets) + S[:, self.n_free]
         return out
 
     def expect(self, N: Array, S: Array) -> Quadratic:
         D, q = self.n_columns, self._posterior(N, S)
         L, log_det = factor(q.scatter)
-        whiten = _precision_factors(L, np.sqrt(q.dof))
+        whiten = precision_factors(L, np.sqrt(q.dof))
         rounding = np.einsum("kij,kij->ki", whiten, whiten) @ (
             self.resolution * np.ones(D)
         )
-        const = mean_log_det(q.dof, log_det, D) - D * _LOG_2PI - D / q.strength
+        const = mean_log_det(q.dof, log_det, D) - D * LOG_2PI - D / q.strength
         const = 0.5 * (const - rounding)
         return Quadratic(const, q.means, whiten, linear=self.linear)
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         q = self._posterior(N, S)
-        out = _student_t(self.scaling.transform(X), q.means, q.shape, q.free)
+        out = student_t(self.scaling.transform(X), q.means, q.shape, q.free)
         return out + self.log_base(X)[:, None]
 
     def draw(
@@ -444,20 +413,33 @@ class NormalWishartFamily:
             parts.append(q.means[k] + normal * wide[:, None])
         return self.scaling.inverse_transform(np.concatenate(parts))
 
+    def fill(self, N: Array, S: Array, X: Array, shares: Array) -> Array:
+        """E[y_m | y_o] = m_m - Λ_mm⁻¹ Λ_mo (y_o - m_o) of a multivariate t."""
+        q, Y = self._posterior(N, S), self.scaling.transform(X)
+        fill_with_means(Y, shares, q.means, q.precisions)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        Y = self.scaling.transform(X)
+        self._posterior(N, S).draw_missing(Y, components, rng)
+        return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         q = self._posterior(N, S)
         covariances = expected_covariances(q.scatter, q.dof, self.inv)
         return {
             "means_": self.scaling.inverse_transform(q.means),
             "covariances_": covariances,
-            "precisions_cholesky_": _precision_factors(factor(covariances)[0]),
+            "precisions_cholesky_": precision_factors(factor(covariances)[0]),
         }
 
 
 def _product(Y: Array, offset: int, eta: Array, out: Array) -> None:
     """t(y) · eta, with t(y) made for some rows at a time: it is long."""
     tile = max(16, _TILE_BYTES // (eta.itemsize * eta.shape[1]))
-    buffer = np.empty((min(tile, len(Y)), eta.shape[1]))
+    buffer = np.zeros((min(tile, len(Y)), eta.shape[1]))
     for start in range(0, len(Y), tile):
         rows = Y[start : start + tile]
         part = buffer[: len(rows)]

@@ -140,6 +140,10 @@ class PoissonFamily(ObservedFamily):
         k = np.repeat(np.arange(len(S)), counts)
         return rng.poisson(rng.gamma(shape[k]) / rate[k]).astype(np.float64)
 
-    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+    def column_means(self, N: Array, S: Array) -> Array:
         shape, rate = self._posterior(S)
-        return {"rates_": shape / rate}
+        out: Array = shape / rate
+        return out
+
+    def attributes(self, N: Array, S: Array) -> dict[str, Any]:
+        return {"rates_": self.column_means(N, S)}

@@ -159,6 +159,19 @@ class SphericalGaussianFamily(NormalGammaFamily):
         Y = q.mean[k] + width * rng.standard_normal(width.shape)
         return self.scaling.inverse_transform(Y)
 
+    def draw_missing(
+        self, N: Array, S: Array, X: Array, components: IntArray, rng: Any
+    ) -> Array:
+        """What is observed tells more of the variance that all columns share."""
+        q, k, seen = self._posterior(S), components, ~np.isnan(X)
+        widen = 1.0 + 1.0 / q.strength[k]
+        squares = (self.scaling.transform(X) - q.mean[k]) ** 2 / widen
+        scatter = q.scatter[k, 0] + np.where(seen, squares, 0.0).sum(axis=1)
+        variance = scatter / rng.chisquare(q.dof[k, 0] + seen.sum(axis=1))
+        width = np.sqrt(variance[:, None] * widen)
+        Y = q.mean[k] + width * rng.standard_normal(X.shape)
+        return np.where(seen, X, self.scaling.inverse_transform(Y))
+
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         values = super().attributes(N, S)
         one = ("covariances_", "precisions_cholesky_")

@@ -46,9 +46,11 @@ class RowSums(NamedTuple):
     """Counts, means and scatter about them of the rows of K components.
 
     The scatter holds what rounding adds. Where means are known for sure, they are 0.
+    For means rows may count otherwise than for N: see `NormalWishartFamily._heft`.
     """
 
     N: Array  # (K,)
+    W: Array  # (K,)
     means: Array  # (K, D)
     scatter: Array  # (K, D, D)
 
@@ -155,11 +157,11 @@ class _Learner:
 
     def judged(self, prior: _Prior) -> _Judged:
         """The evidence and the hyperprior, up to what steps do not change."""
-        N, means, scatter = self.sums
+        N, W, means, scatter = self.sums
         K, D = means.shape
-        dof, ratio = prior.dof, N / prior.strength
+        dof, ratio = prior.dof, W / prior.strength
         apart = means - prior.mean
-        pull = (N / (1.0 + ratio))[:, None] * apart
+        pull = (W / (1.0 + ratio))[:, None] * apart
         own = scatter + pull[:, :, None] * apart[:, None, :]
         factors, log_dets = factor(own + dof * (prior.root @ prior.root.T))
         log_det0 = prior.log_det + D * np.log(dof)
@@ -220,7 +222,7 @@ class _Learner:
         if "mean_strength" in self.learns:
             apart = np.matmul((at.means - mean)[:, None, :], whiten).ravel()
             far = float(apart @ apart) + D / self.likely
-            far += D * float((1.0 / (strength + self.sums.N)).sum())
+            far += D * float((1.0 / (strength + self.sums.W)).sum())
             strength = K * D / far
         return prior._replace(mean=mean, strength=strength)
 

@@ -10,15 +10,15 @@ from kplus.dp_mixture.families.columns import (
     Scaling,
     column_moments,
     refuse_categories,
+    refuse_empty,
 )
 from kplus.dp_mixture.families.family import Columns, of_columns
 from kplus.dp_mixture.families.normal_wishart import (
-    NormalWishart,
     NormalWishartFamily,
     WishartPrior,
     check_finite,
-    unpack,
 )
+from kplus.dp_mixture.families.quadratic import NormalWishart, unpack
 from kplus.dp_mixture.families.wishart_learning import (
     RowSums,
     WishartSettings,
@@ -64,6 +64,7 @@ class ZeroMeanGaussian:
         self, sample: Array, weights: Array | None, columns: Columns
     ) -> "ZeroMeanGaussianFamily":
         refuse_categories(columns, "zero_mean_gaussian")
+        refuse_empty(sample, columns.names, "zero_mean_gaussian")
         check_finite(sample)
         means, variances = column_moments(sample, weights)
         squares = variances + means**2
@@ -82,7 +83,7 @@ class ZeroMeanGaussian:
 
 @dataclass(frozen=True, eq=False)
 class ZeroMeanGaussianFamily(NormalWishartFamily):
-    """See `ZeroMeanGaussian`; in units y = x · inv, t(y) = triangle of y yᵀ."""
+    """See `ZeroMeanGaussian`; in units y = x · inv, t(y) = [triangle of y yᵀ, 0]."""
 
     inv: Array
     dof: float
@@ -112,18 +113,20 @@ class ZeroMeanGaussianFamily(NormalWishartFamily):
 
     def _learned(self, N: Array, S: Array) -> dict[str, Any] | None:
         D = self.n_columns
-        scatter = unpack(S, D)
+        scatter = unpack(S[:, :-1], D)
         diagonal = np.arange(D)
         scatter[:, diagonal, diagonal] += N[:, None] * self.resolution
         settings = WishartSettings(self.learns, self.guess * np.ones(D), 1.0)
         prior = np.zeros(D), np.inf, self.dof, self.scatter
-        sums = RowSums(N, np.zeros((len(N), D)), scatter)
+        sums = RowSums(N, N, np.zeros((len(N), D)), scatter)
         return learn_wishart(sums, settings, *prior)
 
     def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
         """1 - cos² of the angle to the seed under the prior's E[Σ]; sizes count not."""
-        Y = self.scaling.transform(X) @ self._prior_whiten
-        y = (self.scaling.transform(seed[None]) @ self._prior_whiten)[0]
+        Y, y = self.scaling.transform(X), self.scaling.transform(seed[None])
+        for rows in Y, y:
+            rows[np.isnan(rows)] = 0.0  # which changes no angle between the others
+        Y, y = Y @ self._prior_whiten, (y @ self._prior_whiten)[0]
         squares = np.sum(Y**2, axis=1) * np.sum(y**2)
         cosines = np.where(
             squares > 0.0, (Y @ y) ** 2 / np.maximum(squares, 1e-300), 1.0
