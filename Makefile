@@ -141,9 +141,11 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/dp_mixture.py
 	$(BIN)/python benchmarks/real_data.py
 	$(BIN)/python benchmarks/imputation.py
+	$(BIN)/python benchmarks/wide_tables.py
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/craft.py
 	$(BIN)/python benchmarks/ibp.py
+	$(BIN)/python benchmarks/meibp_gaps.py
 	$(BIN)/python benchmarks/profiles.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/soak.py

@@ -26,6 +26,9 @@ class Sizes:
     orders: int
     order_seeds: int
     scale_rows: tuple[int, ...]
+    correlated_seeds: int
+    wide_rows: int
+    paper_seeds: int
 
 
 FULL = Sizes(
@@ -48,6 +51,9 @@ FULL = Sizes(
     orders=6,
     order_seeds=10,
     scale_rows=(200_000, 1_000_000, 5_000_000),
+    correlated_seeds=5,
+    wide_rows=10_000,
+    paper_seeds=5,
 )
 QUICK = Sizes(
     figures=("2a", "3a"),
@@ -69,4 +75,7 @@ QUICK = Sizes(
     orders=2,
     order_seeds=2,
     scale_rows=(20_000, 40_000),
+    correlated_seeds=1,
+    wide_rows=500,
+    paper_seeds=1,
 )

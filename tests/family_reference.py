@@ -65,6 +65,19 @@ def _zero_mean_gaussian(family, X, shares):
     return np.array(logs).T, np.array(divergences)
 
 
+def _factor_gaussian(family, X, shares):
+    """All axes of the rows: those of the factors, and one Gaussian for the others."""
+    D, q = family.n_columns, family.inner.n_columns
+    more = np.linalg.svd(family.basis)[0][:, family.basis.shape[1] :]
+    Z = (X - family.origin) * family.inv @ np.hstack([family.basis, more])
+    logs, divergences = _gaussian(family.inner, Z[:, :q], shares)
+    variances = np.concatenate([family.others, np.ones(more.shape[1])])
+    left = -0.5 * (Z[:, q:] ** 2 / variances + np.log(2.0 * np.pi * variances))
+    assert left.shape[1] == D - q
+    base = left.sum(axis=1) + np.log(family.inv).sum()
+    return logs + base[:, None], divergences
+
+
 def _column_posterior(family, x, r, d):
     """Of one column's mean: κ0, κ, m, m0 and by how much β grows."""
     seen = ~np.isnan(x)
@@ -196,9 +209,22 @@ def _mixed(family, X, shares):
     return sum(logs for logs, _ in found), sum(part for _, part in found)
 
 
+def _transformed(family, X, shares):
+    """By the formula of densities in other units, with slopes by differences."""
+    step = 1e-6 * np.abs(X)
+    up, down = (family.units.transform(X + s) for s in (step, -step))
+    slopes = (up - down) / np.where(step > 0.0, 2.0 * step, 1.0)
+    slopes = np.where(np.isnan(X) | (step == 0.0), 1.0, slopes)
+    Y = family.units.transform(X)
+    logs, divergences = expectations(family.inner, Y, shares)
+    return logs + np.log(slopes).sum(axis=1)[:, None], divergences
+
+
 _BY_NAME = {
+    "TransformedFamily": _transformed,
     "GaussianFamily": _gaussian,
     "ZeroMeanGaussianFamily": _zero_mean_gaussian,
+    "FactorGaussianFamily": _factor_gaussian,
     "DiagGaussianFamily": _diag_gaussian,
     "SphericalGaussianFamily": _spherical_gaussian,
     "BernoulliFamily": _bernoulli,
@@ -267,8 +293,12 @@ _LEARNED = {  # the parameters of the prior, in the order of their guess
 def log_hyperprior(family):
     """log density of what is learned; 0 where all of the prior is given."""
     name = type(family).__name__
+    if name == "TransformedFamily":
+        return log_hyperprior(family.inner)
     if name == "MixedFamily":
         return sum(map(log_hyperprior, family.parts))
+    if name == "FactorGaussianFamily":
+        return log_hyperprior(family.inner)
     if name in ("GaussianFamily", "ZeroMeanGaussianFamily"):
         return _wishart_hyperprior(family)
     if name in ("DiagGaussianFamily", "SphericalGaussianFamily"):

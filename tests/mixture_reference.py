@@ -22,12 +22,14 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    Transformed,
     ZeroMeanGaussian,
 )
 from reference import divergence_beta
@@ -140,6 +142,13 @@ def _numbers(rng, n):
     return centers[_group(rng, n)] + rng.normal(size=(n, 3)) @ mix
 
 
+def _skewed(rng, n):
+    """Positive numbers, numbers of either sign, and shares."""
+    X = _numbers(rng, n)
+    X[:, 0], X[:, 2] = np.exp(0.5 * X[:, 0]), 1.0 / (1.0 + np.exp(-X[:, 2]))
+    return X
+
+
 def _bits(rng, n):
     chances = np.array([[0.1, 0.5, 0.9], [0.8, 0.2, 0.9], [0.5, 0.9, 0.2]])
     return (rng.random((n, 3)) < chances[_group(rng, n)]).astype(float)
@@ -198,12 +207,18 @@ CASES = {
         missing=False,
     ),
     "zero_mean_gaussian": Case(ZeroMeanGaussian(), _numbers, missing=False),
+    "factor_gaussian": Case(FactorGaussian(), _numbers, missing=False),
+    "factor_gaussian-one": Case(FactorGaussian(1), _numbers, missing=False),
     "diag_gaussian": Case(DiagGaussian(), _numbers),
     "diag_gaussian-set": Case(
         DiagGaussian([1, -18, 3.0], 0.7, 4.5, [1, 2, 0.3]), _numbers
     ),
     "spherical_gaussian": Case(SphericalGaussian(), _numbers),
     "spherical_gaussian-set": Case(SphericalGaussian(-5.0, 0.7, 2.5, 3.0), _numbers),
+    "transformed": Case(Transformed(DiagGaussian(), {0: "log", 2: "logit"}), _skewed),
+    "transformed-gaussian": Case(
+        Transformed(Gaussian(), {0: "log", 2: "logit"}), _skewed, missing=False
+    ),
     "bernoulli": Case(Bernoulli(), _bits),
     "categorical": Case(Categorical(), _coded, LEVELS),
     "poisson": Case(Poisson(), _counts),
@@ -218,6 +233,9 @@ FIXED = {  # priors that stay what they are at the beginning of a fit
     "gaussian-fixed": Case(Gaussian(learn=False), _numbers, missing=False),
     "zero_mean_gaussian-fixed": Case(
         ZeroMeanGaussian(learn=False), _numbers, missing=False
+    ),
+    "factor_gaussian-fixed": Case(
+        FactorGaussian(2, learn=False), _numbers, missing=False
     ),
     "diag_gaussian-fixed": Case(DiagGaussian(learn=False), _numbers),
     "spherical_gaussian-fixed": Case(SphericalGaussian(learn=False), _numbers),

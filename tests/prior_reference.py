@@ -31,6 +31,8 @@ def converged(family, N, S, calls=200):
 
 def parts_of(family, S):
     """The families of a mixed table with their sums; else the family itself."""
+    if hasattr(family, "inner"):
+        return parts_of(family.inner, S)
     if not hasattr(family, "parts"):
         return [(family, S)]
     stops = np.cumsum([part.n_stats for part in family.parts])[:-1]

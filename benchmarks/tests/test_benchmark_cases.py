@@ -23,7 +23,8 @@ QUICK = {
     ),
     "craft": (
         ["craft", "craft_runs", "craft_made", "craft_peers"],
-        "synthetic structureless fixed budget tables orders farthest many",
+        "synthetic structureless fixed budget tables orders farthest many "
+        "correlated wide numbers",
     ),
     "ibp": (
         [
@@ -32,9 +33,11 @@ QUICK = {
         ],
         "synthetic curves large row_solver flips cost plain",
     ),
+    "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),
+    "wide_tables": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

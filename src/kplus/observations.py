@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.bernoulli import Bernoulli
     from kplus.dp_mixture.families.categorical import Categorical
     from kplus.dp_mixture.families.diag_gaussian import DiagGaussian
+    from kplus.dp_mixture.families.factor_gaussian import FactorGaussian
     from kplus.dp_mixture.families.gaussian import Gaussian
     from kplus.dp_mixture.families.mixed import Mixed
     from kplus.dp_mixture.families.multinomial import Multinomial
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.poisson import Poisson
     from kplus.dp_mixture.families.spherical_gaussian import SphericalGaussian
     from kplus.dp_mixture.families.student_t import StudentT
+    from kplus.dp_mixture.families.transformed import Transformed
     from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 
 __all__ = [
     "Bernoulli",
     "Categorical",
     "DiagGaussian",
+    "FactorGaussian",
     "Gaussian",
     "Mixed",
     "Multinomial",
@@ -34,6 +37,7 @@ __all__ = [
     "Poisson",
     "SphericalGaussian",
     "StudentT",
+    "Transformed",
     "ZeroMeanGaussian",
     "by_name",
 ]

@@ -145,15 +145,14 @@ def works(model, X):
 @every_model
 def test_tags_tell_the_truth(model):
     tags, few = get_tags(model), ROWS[:20]
-    gaussian = isinstance(model, DPMixture) and model.observations == "gaussian"
-    expected = not (isinstance(model, DPMeans) or gaussian)
+    expected = not isinstance(model, DPMeans)
     gaps = np.where(np.eye(20, 5, -7) > 0, np.nan, few)
     assert works(model, gaps) == tags.input_tags.allow_nan == expected
     prior = getattr(model, "prior", None)
     expected = prior == "nonnegative" and model.negative == "error"
     assert works(model, -few) != tags.input_tags.positive_only == expected
     words = pd.DataFrame(few).assign(word=["red", "green"] * 10).rename(columns=str)
-    expected = isinstance(model, CRAFT)
+    expected = isinstance(model, CRAFT) or vars(model).get("observations") == "auto"
     assert works(model, words) == tags.input_tags.categorical == expected
     assert works(model, sp.csr_array(few)) == tags.input_tags.sparse
     assert (tags.transformer_tags is not None) == hasattr(model, "transform")
@@ -163,7 +162,8 @@ def test_tags_tell_the_truth(model):
 
 def test_tags_of_mixtures_follow_the_observations():
     for observations, nan, categories, positive in (
-        ("gaussian", False, False, False),
+        ("auto", True, True, False),
+        ("gaussian", True, False, False),
         ("diag_gaussian", True, False, False),
         (DiagGaussian(), True, False, False),
         ("mixed", True, True, False),

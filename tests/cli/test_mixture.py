@@ -119,14 +119,15 @@ def test_missing_values(kplus, table, tmp_path, out):
     assert model.categories_ == (None, ("blue", "red"))
     done = kplus("predict", out / "model.kplus", tmp_path / "holes.csv")
     assert done.out == (out / "labels.csv").read_text()
-    # A model of whole matrices takes none, and says which one does.
+    # A model of whole rows takes none, and says that others do.
     rows.select(size, other="size").write_csv(tmp_path / "numbers.csv")
-    done = kplus("fit", tmp_path / "numbers.csv", "-o", out, "--force")
+    words = [tmp_path / "numbers.csv", "-o", out, "--force"]
+    done = kplus("fit", *words, "--observations", "multinomial")
     assert done.code == 2
     assert "'size' has 18 missing values" in done.err
-    assert "--observations diag_gaussian" in done.err
-    words = ["--observations", "diag_gaussian", "--force"]
-    assert kplus("fit", tmp_path / "numbers.csv", "-o", out, *words).code == 0
+    assert "leave --observations out" in done.err
+    done = kplus("fit", *words, "--json")
+    assert done.json["observations"] == "gaussian"
 
 
 def test_categories_alone_have_no_picture(kplus, mixed, out):
@@ -169,9 +170,10 @@ def test_inspect_tells_observations(kplus, mixed, out):
     assert done.code == 0
     assert "DPMixture" in done.out
     assert "red" in done.out
-    assert kplus("inspect", out / "model.kplus", "--json").json["params"][
-        "observations"
-    ] == ("mixed")
+    assert "mixed, numbers " in done.out
+    told = kplus("inspect", out / "model.kplus", "--json").json
+    assert told["params"]["observations"] == "auto"
+    assert told["attributes"]["choice_"].startswith("mixed, numbers ")
 
 
 def test_inspect_tells_the_prior_by_column(kplus, mixed, out):

@@ -270,6 +270,11 @@ def test_mistakes(numbers, mixed, frame):
         mixed.impute(frame[["pet", "size", "visits"]])
     with pytest.raises(ValueError, match="'bird'"):
         mixed.impute(frame.assign(pet="bird"))
+    wide = DPMixture("factor_gaussian", random_state=0)
+    wide.fit(np.random.default_rng(0).normal(size=(30, 4)))
+    assert wide.impute(np.zeros((2, 4))).tolist() == np.zeros((2, 4)).tolist()
+    with pytest.raises(ValueError, match="factor_gaussian"):
+        wide.impute([[1.0, 2.0, np.nan, 3.0]])
     counts = DPMixture("multinomial", random_state=0).fit(np.ones((9, 2)))
     with pytest.raises(ValueError, match="missing count"):
         counts.impute([[1.0, np.nan]])

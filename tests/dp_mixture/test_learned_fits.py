@@ -51,6 +51,8 @@ def same_family(one, other):
         if field.name == "parts":
             for part, twin in zip(a, b, strict=True):
                 same_family(part, twin)
+        elif field.name == "inner":
+            same_family(a, b)
         elif field.name == "where":
             for part, twin in zip(a, b, strict=True):
                 np.testing.assert_array_equal(part, twin)

@@ -15,7 +15,7 @@ from kplus.dp_mixture.search import (
     fit,
     log_densities,
     log_responsibilities,
-    resolve,
+    prior_sample,
     stream,
 )
 from kplus.dp_mixture.sticks import mean_weights
@@ -230,14 +230,16 @@ def test_densities_are_mixtures_of_predictives():
 
 
 def test_the_prior_is_resolved_on_the_rows():
-    X = CASES["gaussian"].rows(100)
     case = CASES["gaussian"]
-    family = resolve(job_of(X), case.likelihood, mixture.Columns("abc", case.levels))
-    np.testing.assert_allclose(family.origin, X.mean(axis=0), rtol=1e-12)
+    X, columns = case.rows(100), mixture.Columns("abc", case.levels)
+
+    def resolved(job):
+        sample = prior_sample(job)
+        return case.likelihood.resolve(sample.rows, sample.weights, columns)
+
+    np.testing.assert_allclose(resolved(job_of(X)).origin, X.mean(axis=0), rtol=1e-12)
     weights = np.random.default_rng(0).uniform(0.0, 2.0, 100)
-    weighted = resolve(
-        job_of(X, weights=weights), case.likelihood, mixture.Columns("abc", case.levels)
-    )
+    weighted = resolved(job_of(X, weights=weights))
     expected = np.average(X, axis=0, weights=weights)
     np.testing.assert_allclose(weighted.origin, expected, rtol=1e-12)
 

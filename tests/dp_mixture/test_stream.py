@@ -20,7 +20,7 @@ def rows_of(rng, n, groups=(0, 1, 2), scale=1.0):
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", ["gaussian", "diag_gaussian"])
+@pytest.mark.parametrize("name", ["gaussian", "factor_gaussian", "diag_gaussian"])
 def test_the_bound_of_a_stream_is_that_of_all_rows_seen(name, weighted):
     """Earlier rows keep the shares that they had, row by row."""
     rng = np.random.default_rng(0)
@@ -82,7 +82,7 @@ def test_a_prior_that_is_given_stays_that_of_the_first_batch(blobs):
     assert model.observations_ is family
 
 
-@pytest.mark.parametrize("name", ["gaussian", "diag_gaussian"])
+@pytest.mark.parametrize("name", ["gaussian", "factor_gaussian", "diag_gaussian"])
 def test_a_prior_is_learned_on_with_the_batches(blobs, name):
     """From all sums: what the earlier rows said of it is not lost."""
     model = DPMixture(name, random_state=0).partial_fit(blobs)

@@ -244,8 +244,9 @@ def test_workers_remember_states_until_the_fit_ends(active, tmp_path, scratch):
         DPMeans(penalty=4.0, batch_size=64, random_state=0),
         DPMixture(batch_size=500, random_state=0),
         DPMixture(noise=True, batch_size=500, random_state=0),
+        DPMixture("factor_gaussian", batch_size=500, random_state=0),
     ],
-    ids=["DPMeans", "DPMixture", "noise"],
+    ids=["DPMeans", "DPMixture", "noise", "factors"],
 )
 def test_a_killed_worker_changes_nothing(model, mortal, tmp_path):
     path = saved(tmp_path, make_gaussian_blobs(2_000, 3, 6, random_state=0)[0])

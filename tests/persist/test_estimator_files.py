@@ -55,6 +55,7 @@ CASES = {
         DPMixture(Gaussian(covariance=0.05 * np.eye(3), mean=[1, 2, 3])),
         X,
     ),
+    "factor_gaussian": (DPMixture("factor_gaussian"), X),
     "zero_mean_gaussian": (DPMixture("zero_mean_gaussian"), X),
     "diag_gaussian": (DPMixture("diag_gaussian"), GAPS),
     "diag_gaussian, prior": (

@@ -212,6 +212,8 @@ BITS = (X[:, :3] > np.median(X[:, :3], axis=0)).astype(float)
 PRIORS = [
     ("gaussian", "inv"), ("gaussian", "origin"), ("gaussian", "scatter"),
     ("zero_mean_gaussian", "inv"), ("zero_mean_gaussian", "scatter"),
+    ("factor_gaussian", "origin"), ("factor_gaussian", "basis"),
+    ("factor_gaussian", "names"),
     ("diag_gaussian", "inv"), ("diag_gaussian", "origin"), ("diag_gaussian", "mean"),
     ("diag_gaussian", "names"), ("spherical_gaussian", "inv"),
     ("spherical_gaussian", "names"), ("bernoulli", "ones"), ("bernoulli", "names"),

@@ -83,7 +83,8 @@ class Clusters(Results):
         from kplus.dp_mixture.families.priors import prior_of
 
         return {
-            "observations": self.model.observations,
+            "observations": self._observations,
+            "choice": getattr(self.model, "choice_", None),
             "lower_bound": finite(self.model.lower_bound_),
             "n_components": int(self.model.n_components_),
             **clearness,
@@ -116,9 +117,15 @@ class Clusters(Results):
             share = self._n_noise / len(self.model.labels_)
             described += f", noise {count(self._n_noise, 'row')} ({share:.1%})"
         return (
-            f"{self.model.observations}, {described}, lower bound {bound:.6g} nats "
-            f"per row"
+            f"{self._observations}, {described}, lower bound {bound:.6g} nats per row"
         )
+
+    @property
+    def _observations(self) -> str:
+        """Those that were asked for, or chosen."""
+        from kplus.dp_mixture.families import name_of
+
+        return name_of(self.model.observations_)
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
         distance = record["mean_distance"]
@@ -287,15 +294,22 @@ class DescribedClusters(Results):
             left = len(missing) - len(named)
             more = f" and {count(left, 'column')} more" if left else ""
             notes.append(f"Missing values, which were left out: {listed}{more}.")
-        if self.n_found == 1 and self.model.n_clusters is None:
+        if self.n_found == 1 and self.model.n_clusters in ("auto", None):
             notes.append(
                 "One cluster: no cut of this table is worth the price of another. "
                 "--clusters makes more all the same."
             )
         return notes
 
+    def quality(self) -> str:
+        n_components = self.model.n_components_
+        if n_components == self.n_found:
+            return super().quality()
+        return f"joined from {count(n_components, 'component')}, {super().quality()}"
+
     def measures(self) -> dict[str, Any]:
-        return super().measures() | {"missing": self._missing}
+        components = {"n_components": int(self.model.n_components_)}
+        return super().measures() | components | {"missing": self._missing}
 
     @property
     def priced(self) -> bool:

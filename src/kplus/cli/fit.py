@@ -110,9 +110,7 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     table = read_table(options.data, choice)
     remedy = ""
     if hasattr(model, "observations"):
-        remedy = " Or say --observations diag_gaussian, which takes missing values."
-        if table.coding is not None and options.observations is None:
-            model.set_params(observations="mixed")
+        remedy = " Or leave --observations out: it takes missing values then."
     profile = profile_columns(table, model, remedy)
     check_index_name(table)
     n_rows = table.source.n_rows
@@ -196,8 +194,10 @@ def _report(
         rows, columns = count(source.n_rows, "row"), count(source.n_features, "column")
         number = count(results.n_found, results.noun)
         scaled = " (standardised)" if options.scale else ""
+        choice = getattr(results.model, "choice_", None)
         results.print(
             f"{options.model}: {number} of {rows}, {columns}{scaled}\n"
             f"{results.quality()}, {count(passes, 'pass')} in {seconds:.2f} s"
+            + ("" if choice is None else f"\nchosen {choice}")
         )
     report(options, result, [f"Wrote {path}" for path in files.values()], indent=2)

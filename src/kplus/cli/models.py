@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from kplus.base.parameters import allowed_values, parameter_docs
 from kplus.cli.console import CommandError
 from kplus.cli.options import FITTED, PARAMETERS, Options
-from kplus.dp_mixture.families import NAMES
+from kplus.dp_mixture.families import AUTO, NAMES
 
 __all__ = [
     "MODELS",
@@ -180,7 +180,7 @@ def _not_for(option: str, name: str) -> str:
 
 def accepted(options: Options) -> str:
     """What columns may hold: "numbers", "mixed" or "categories"."""
-    if options.observations is None:
+    if options.observations in (None, AUTO):
         return MODELS[options.model].accepts
     values = NAMES[options.observations].values
     return values if values in ("mixed", "categories") else "numbers"
@@ -199,7 +199,7 @@ def _check_columns(options: Options, estimator: Any) -> None:
         )
     if options.scale and "scale" in MODELS[name].instead:
         raise CommandError(_not_for("scale", name))
-    if options.scale and kind is not None and NAMES[kind].coded:
+    if options.scale and kind in NAMES and NAMES[kind].coded:
         raise CommandError(
             f"--scale would turn the values into other numbers than --observations "
             f"{kind} takes; leave it out."

@@ -60,8 +60,8 @@ _flag = partial(Option, bool, False)
 
 FITTED = {
     "observations": _text(
-        "What rows look like, such as diag_gaussian, poisson or mixed; else gaussian, "
-        "or mixed with categories.",
+        "What rows look like, such as diag_gaussian, poisson or mixed; else chosen by "
+        "the table.",
         "NAME",
     ),
     "penalty": _real(

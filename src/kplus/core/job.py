@@ -35,6 +35,14 @@ class Sample:
         """Weights as an array, also where every row counts as one."""
         return np.ones(len(self.rows)) if self.weights is None else self.weights
 
+    def some(self, size: int) -> "Sample":
+        """No more than so many of its rows, spread evenly."""
+        if self.n_rows <= size:
+            return self
+        at = np.linspace(0, self.n_rows - 1, size).astype(np.int64)
+        weights = None if self.weights is None else self.weights[at]
+        return Sample(self.rows[at], weights, self.share * size / self.n_rows)
+
 
 def draw(
     source: Blocks, weights: Array | None, size: int, rng: np.random.Generator

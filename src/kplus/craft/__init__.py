@@ -7,9 +7,12 @@ In reading order:
 - `layout`: how the columns of a table become numbers and codes.
 - `model`: sums, parameters, objective, and the moves between two passes.
 - `partition`: partitions of rows in memory, and splits of one cluster in two.
-- `search`: the number of clusters on a sample, then passes over all rows.
+- `axes`, `clusters`: what lies between components; clusters by the tree of these.
+- `search`: the number of components on a sample, then passes over all rows.
+- `joining`: fits with enough components, their tree, and its cut.
 - `report`: which features are reported for a cluster, and descriptions of clusters.
 - `settings`: which parameters are refused, and what they mean for a search.
+- `files`: what model files keep.
 - `estimator`: the class `CRAFT`.
 - `paper`: Algorithms 1 and 2 as published.
 

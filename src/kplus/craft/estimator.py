@@ -9,7 +9,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.checks import (
-    check_shapes,
     refuse_empty_columns,
     refuse_fewer_rows,
     refuse_other_columns,
@@ -21,10 +20,9 @@ from kplus.base.progress import PassReporter, Watch
 from kplus.base.tables import open_mixed_table
 from kplus.core.reading import read_all
 from kplus.core.types import Array, PassInfo
-from kplus.craft import report, search, settings
+from kplus.craft import files, joining, report, search, settings
 from kplus.craft.imputation import CraftFiller
-from kplus.craft.model import Clusters, ClusterSums, CraftModel
-from kplus.craft.paper.algorithm import PaperFit, row_costs
+from kplus.craft.paper.algorithm import row_costs
 
 __all__ = ["CRAFT"]
 
@@ -36,6 +34,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     feature counts in a cluster if the cluster describes its values so much better than
     the whole table does that the gain exceeds the cost of its parameters. A cluster is
     opened by the same rule, so that the number of clusters comes from the data.
+    What is found so are components, in which columns are independent; those without a
+    valley between them, such as the pieces of a long and slanting group, are joined.
 
     Parameters
     ----------
@@ -45,10 +45,13 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     penalty : float or "auto", default="auto"
         λ: cost of a cluster, in nats. "auto" is half the logarithm of the number of
         rows, as in the integrated completed likelihood (ICL).
-    n_clusters : int or None, default=None
-        Number of clusters to find.
+    n_clusters : int, "auto" or None, default="auto"
+        Number of clusters that the components are joined into: where `cluster_tree_`
+        says to cut it, or this number. None: every component is a cluster. A number is
+        met by a fit with as many components; or, where no valley is between some of
+        these, by a cut of the tree of others.
     max_clusters : int or None, default=None
-        Largest number of clusters.
+        Largest number of clusters, and of components.
     sharing : float, default=0.0
         How far clusters share features: 0, each has its own, to 1, all have the same.
         In between, a feature counts in a cluster with weight (1 − sharing) if chosen
@@ -99,6 +102,17 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Cluster of each row. Cluster 0 is the largest.
     n_clusters_ : int
         Number of clusters found.
+    n_components_ : int
+        Number of components found: groups of rows inside of which columns are
+        independent. A cluster has one of them, or several without a valley in between.
+    component_labels_ : ndarray of shape (n_samples,)
+        Component of each row.
+    cluster_of_component_ : ndarray of shape (n_components_,)
+        Cluster that each component belongs to.
+    cluster_tree_ : ClusterTree
+        Tree of the components, as in `DPMixture`: ``cut(n)`` gives their clusters for
+        any number, ``clearness`` says how clear the automatic number is. Not with
+        ``n_clusters=None`` or ``variant="paper"``.
     cluster_sizes_ : ndarray of shape (n_clusters_,)
         Summed weights of the rows of each cluster.
     selected_features_ : ndarray of bool, (n_clusters_, n_features_in_)
@@ -108,7 +122,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     feature_scores_ : ndarray of shape (n_clusters_, n_features_in_)
         Nats per row by which a feature distinguishes the cluster from the whole table.
     objective_ : float
-        J of the fit, lower is better; see the user guide.
+        J of the components, lower is better; see the user guide.
     objective_history_ : ndarray of shape (n_iter_,)
         The objective after each pass over all rows. It never rises within a fit. In a
         stream, the latest 10,000 at most.
@@ -116,7 +130,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Categories of each column in the order of their codes, None for numbers. Only
         where there are any.
     path_ : structured array
-        The lowest J seen with each number of clusters, fields "n_clusters" and
+        The lowest J seen with each number of components, fields "n_clusters" and
         "objective", on the rows of the search.
     n_missing_ : ndarray of shape (n_features_in_,)
         Missing values of each column, weighted.
@@ -143,9 +157,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Columns of text, categories and booleans of a data frame or file are categories;
     NaN, None and null are missing.
 
-    In a stream (`partial_fit`), earlier rows keep their clusters and count as sums;
-    rows of a batch are assigned. Clusters may be merged, but only the first batch opens
-    clusters; it also decides units and categories.
+    In a stream (`partial_fit`), earlier rows keep their components and count as sums;
+    rows of a batch are assigned. Components may be joined to other clusters as rows
+    come (with ``n_clusters=None`` merged), but only the first batch finds components;
+    it also decides units and categories.
 
     References
     ----------
@@ -171,7 +186,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         **Clusterer._parameter_constraints,
         "feature_fraction": [Interval(Real, 0, 1, closed="right"), None],
         "penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "n_clusters": [AT_LEAST_ONE, None],
+        "n_clusters": [AT_LEAST_ONE, StrOptions({"auto"}), None],
         "max_clusters": [AT_LEAST_ONE, None],
         "sharing": [Interval(Real, 0, 1, closed="both")],
         "numeric": [StrOptions({"gaussian", "quantile", "yeo-johnson"})],
@@ -190,7 +205,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         feature_fraction=None,
         *,
         penalty="auto",
-        n_clusters=None,
+        n_clusters="auto",
         max_clusters=None,
         sharing=0.0,
         numeric="gaussian",
@@ -281,7 +296,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return Table(X, source, coding)
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
-        refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
+        if joining.wished(self.n_clusters) is not None:
+            refuse_fewer_rows(self, "n_clusters", table.source.n_rows)
         refuse_empty_columns(self, table.source, weights)
 
     def _find(
@@ -295,21 +311,29 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             paper = settings.paper_spec(self, levels)
             return search.fit_as_published(job, paper, self.n_init)
         spec = settings.search_spec(self, levels)
-        if self._continues_last_fit and self.n_clusters in (None, self._sums.K):
+        if self._continues_last_fit and spec.n_clusters in (None, self._sums.K):
             model = spec.model(self._model.layout)
-            return search.fit_from(job, spec, model, self._sums)
-        return search.fit(job, spec)
+            again = search.fit_from(job, spec, model, self._sums)
+            return joining.with_tree(self.n_clusters, job, again)
+        return joining.fit_clusters(self.n_clusters, job, spec)
 
     def _find_more(
         self, table: Table, weights: Array | None, watch: Watch
     ) -> search.CraftFit:
         spec = settings.search_spec(self, self._model.layout.levels)
         job = job_of(self, table.source, weights, watch)
-        return search.fit_from(job, spec, self._model, self._sums, base=self._sums)
+        keep = hasattr(self, "cluster_tree_")
+        return joining.stream(
+            job, spec, self._model, self._sums, self._between, keep=keep
+        )
 
     def _store(self, result: search.CraftFit, table: Table) -> None:
-        model, sums, layout = result.model, result.sums.copy(), result.model.layout
-        sums.begin_pass()
+        model, components = result.model, result.sums.copy()
+        layout = model.layout
+        components.begin_pass()
+        for name, value in joining.attributes(self.n_clusters, result).items():
+            self._set_or_drop(name, value)
+        sums = joining.joined(components, self.cluster_of_component_)
         whole, total = sums.sums.sum(axis=0), float(sums.counts.sum())
         if result.paper is None:
             selected = report.selected_features(
@@ -318,18 +342,16 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         else:
             selected = result.paper.chosen[:, layout.columns]
         scores = report.Profile.of(model, sums).gains / sums.counts[:, None]
-        self._model, self._clusters, self._sums = model, result.clusters, sums
-        self._paper, self._coding = result.paper, table.coding
-        self._categorical = self.categorical_features
-        self.n_clusters_ = sums.K
-        self.cluster_sizes_ = sums.counts.copy()
+        self._model, self._clusters, self._sums = model, result.clusters, components
+        self._between, self._paper = result.between, result.paper
+        self._coding, self._categorical = table.coding, self.categorical_features
+        self.cluster_sizes_ = sums.counts
         self.selected_features_ = layout.by_column(selected)
         self.feature_scores_ = layout.by_column(scores)
         self.n_missing_ = layout.missing(whole, total)
         self.penalty_ = float(model.penalties(whole, total).penalty)
         coding = table.coding
         self._set_or_drop("categories_", None if coding is None else coding.categories)
-        self.labels_ = result.labels.astype(np.int32)
         self.converged_ = result.converged
         if result.path is not None:
             self.path_ = result.path
@@ -337,6 +359,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         return {
             "n_clusters_": info.params.K,
+            "n_components_": info.params.K,
+            "cluster_of_component_": np.arange(info.params.K, dtype=np.int32),
             "_model": info.params.model,
             "_clusters": info.params.clusters,
             "_coding": table.coding,
@@ -350,7 +374,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     # -------------------------------------------------------------------- rows
 
     def predict(self, X: Any) -> Any:
-        """Return the cluster of each row.
+        """Return the cluster of each row: that of its best component.
 
         Parameters
         ----------
@@ -360,14 +384,29 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         labels : ndarray of shape (n_samples,)
         """
+        components = np.argmax(self._scores(X), axis=1)
+        return np.asarray(self.cluster_of_component_, np.int32)[components]
+
+    def predict_components(self, X: Any) -> Any:
+        """Return the component of each row in which its score is highest.
+
+        Parameters
+        ----------
+        X : data frame, array-like, sparse matrix or path, (n_samples, n_features)
+
+        Returns
+        -------
+        components : ndarray of shape (n_samples,)
+        """
         return np.argmax(self._scores(X), axis=1).astype(np.int32)
 
     def transform(self, X: Any) -> Any:
         """Return the score of each row in each cluster.
 
         It is the logarithm of how much likelier the row is there than in the table as
-        a whole, by the features that count there, plus that of the cluster's share of
-        the rows. With ``variant="paper"`` it is minus the paper's d_nk.
+        a whole, by the features that count there, plus that of the share of the rows;
+        the highest of the components of the cluster. With ``variant="paper"`` it is
+        minus the paper's d_nk.
 
         Parameters
         ----------
@@ -377,10 +416,11 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         -------
         scores : ndarray of shape (n_samples, n_clusters_)
         """
-        return self._scores(X)
+        scores = self._scores(X)
+        return joining.scores_of(self.cluster_of_component_, scores)
 
     def _scores(self, X: Any) -> Array:
-        """As `transform`, which may return a frame."""
+        """The score of each row in each component."""
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         if self._paper is None:
@@ -466,9 +506,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def describe(self) -> Any:
         """Return a frame that says what each cluster is like.
 
-        One line for each cluster and each of its selected features, highest scores
-        first: mean ± standard deviation of numbers, or the leading categories, in the
-        cluster and in the whole table. A cluster without any has a line all the same.
+        One line for each cluster and each of its selected features, and of the three
+        of the highest scores, highest first: mean ± standard deviation of numbers, or
+        the leading categories, in the cluster and in the whole table. A cluster without
+        any has a line all the same.
 
         Returns
         -------
@@ -482,39 +523,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     # -------------------------------------------------------------------- files
 
     def _to_state(self) -> dict[str, Any]:
-        """What a model file keeps beside the public attributes."""
-        sums = self._sums
-        return {
-            "model": self._model,
-            "clusters": self._clusters,
-            "coding": self._coding,
-            "asked": self._categorical,
-            "paper": None if self._paper is None else self._paper.to_state(),
-            "sums": sums.sums,
-            "counts": sums.counts,
-            "blank": sums.blank,
-        }
+        return files.to_state(self)
 
     def _from_state(self, kept: dict[str, Any]) -> None:
-        """Restore what `_to_state` returned; refuse parts that do not fit together."""
-        model, clusters = kept["model"], kept["clusters"]
-        if not isinstance(model, CraftModel) or not isinstance(clusters, Clusters):
-            raise ValueError("model or clusters are of another kind.")
-        D, layout = self.n_features_in_, model.layout
-        layout.check(D)
-        K, F = self.n_clusters_, layout.n_sums
-        check_shapes(
-            {
-                "sums": (kept["sums"], (K, F)),
-                "counts": (kept["counts"], (K,)),
-                "clusters.tables": (clusters.tables, (F, K)),
-                "clusters.shares": (clusters.shares, (K,)),
-            }
-        )
-        coding, paper = kept["coding"], kept["paper"]
-        if layout.levels != ((None,) * D if coding is None else coding.levels):
-            raise ValueError("coding has other categories than the model.")
-        self._model, self._clusters, self._coding = model, clusters, coding
-        self._categorical = kept["asked"]
-        self._paper = None if paper is None else PaperFit.from_state(paper, K, D)
-        self._sums = ClusterSums(kept["sums"], kept["counts"], float(kept["blank"]))
+        files.restore(self, kept)

@@ -1,12 +1,13 @@
 """Partitions of rows in memory: how good they are, and how to split a cluster."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 from kplus.craft.kernels import Fitted, converge
-from kplus.craft.kernels_rows import add_up, cross_sums, distances_to
+from kplus.craft.kernels_rows import add_up, assign_rows, cross_sums, distances_to
 from kplus.craft.layout import Rows
 from kplus.craft.model import CraftModel, Penalties
 
@@ -26,6 +27,10 @@ _N_SPLITS = 3  # splits along single features that are tried in full
 _N_PAIRS = 3  # and pairs of rows
 _MOST_SPLITS = 400  # categories that are tried
 _MOST_SUMS = 2**20  # numbers in the sums of the splits that are compared at a time
+_MOST_ADDED = 2**29  # numbers that are added up to rank splits; by fewer rows beyond
+_FEWEST_RANKED = 100  # rows that do so at least
+_MOST_COLUMNS = 64  # of numbers along which splits are ranked; of more the promising
+_MOST_TRIED = 2**21  # numbers in the rows that splits are tried on; then all rows
 _LEAST_ROWS = 2
 
 
@@ -61,13 +66,32 @@ class Table:
 
     @classmethod
     def of(cls, model: CraftModel, rows: Rows) -> "Table":
-        whole, total = np.zeros((1, model.layout.n_sums)), np.zeros(1)
-        one_cluster = np.zeros(len(rows), dtype=np.int64)
-        add_up(rows.numbers, rows.codes, rows.weights, one_cluster, whole, total)
-        return cls(model, rows, model.penalties(whole[0], float(total[0])))
+        return cls(model, rows, model.penalties(*_whole(model, rows)))
+
+    def whole(self) -> tuple[Array, float]:
+        """Sums and weight of all rows."""
+        return _whole(self.model, self.rows)
 
     def part(self, rows: IntArray) -> "Table":
         return Table(self.model, self.rows.take(rows), self.penalties)
+
+    def thinned(self, n_rows: int) -> "Table":
+        """So many rows, at even steps, which count for all."""
+        step = -(-len(self.rows) // n_rows)
+        if step == 1:
+            return self
+        kept = self.rows.take(np.arange(0, len(self.rows), step))
+        weights = kept.weights * (self.rows.weights.sum() / kept.weights.sum())
+        return Table(self.model, replace(kept, weights=weights), self.penalties)
+
+    def assigned(self, clusters: Partition) -> IntArray:
+        """The best of these clusters, which may be of other rows, for each row."""
+        fitted = self.model.alone.clusters(
+            clusters.sums, clusters.counts, self.penalties
+        )
+        labels, rows = np.zeros(len(self.rows), dtype=np.int64), self.rows
+        assign_rows(rows.numbers, rows.codes, fitted.tables, fitted.shares, labels)
+        return labels
 
     def converge(
         self, labels: IntArray, K: int, *, warm: bool = False, most: int = _MOST_PASSES
@@ -105,6 +129,13 @@ class Table:
         missing = layout.starts + layout.widths
         distances_to(row, rows.numbers, rows.codes, layout.scored, missing, out)
         return out
+
+
+def _whole(model: CraftModel, rows: Rows) -> tuple[Array, float]:
+    whole, total = np.zeros((1, model.layout.n_sums)), np.zeros(1)
+    one_cluster = np.zeros(len(rows), dtype=np.int64)
+    add_up(rows.numbers, rows.codes, rows.weights, one_cluster, whole, total)
+    return whole[0], float(total[0])
 
 
 def canonical(X: Array, weights: Array) -> tuple[Array, Array]:
@@ -150,16 +181,22 @@ def best_split(
     if len(rows) < _LEAST_ROWS:
         return None
     part = table.part(rows)
+    some = part.thinned(max(_FEWEST_RANKED, _MOST_TRIED // table.model.layout.n_sums))
+    sums, count = partition.sums[k], float(partition.counts[k])
+    if some is not part:
+        sums, count = some.whole()
     halves = [
-        part.converge(labels, 2, warm=warm)
-        for labels, warm in _beginnings(
-            part, partition.sums[k], partition.counts[k], rng
-        )
+        some.converge(labels, 2, warm=warm)
+        for labels, warm in _beginnings(some, sums, count, rng)
     ]
     halves = [pair for pair in halves if pair.K == 2]
     if not halves:
         return None
     best = min(halves, key=lambda pair: pair.objective)
+    if some is not part:
+        best = part.converge(part.assigned(best), 2)
+        if best.K < 2:
+            return None
     change = best.objective - float(partition.cluster_costs[k])
     return Split(rows, best.labels, change)
 
@@ -173,8 +210,11 @@ def _beginnings(
 
 
 def _single_splits(part: Table, sums: Array, count: float) -> list[IntArray]:
-    """The most promising splits along a single feature."""
-    layout, rows = part.model.layout, part.rows
+    """The most promising splits along a single feature.
+
+    Of many rows and columns, some of the rows say which these are.
+    """
+    layout = part.model.layout
     P, scored = layout.P, layout.scored
     middles = np.divide(
         sums[P : P + scored], sums[:scored],
@@ -182,7 +222,14 @@ def _single_splits(part: Table, sums: Array, count: float) -> list[IntArray]:
     )  # fmt: skip
     place = _places(part, sums, count)
     n_splits = scored + int(np.count_nonzero(place >= 0))
-    size = max(1, _MOST_SUMS // layout.n_sums)
+    some = part.thinned(
+        max(_FEWEST_RANKED, _MOST_ADDED // (n_splits * layout.n_sums + 1))
+    )
+    if some is not part:
+        sums, count = some.whole()
+    if scored > 2 * _MOST_COLUMNS:
+        middles = np.where(_promising(some, middles), middles, np.inf)
+    rows, size = some.rows, max(1, _MOST_SUMS // layout.n_sums)
     tried, costs = [np.empty(0, np.int64)], [np.empty(0)]
     for first in range(0, n_splits, size):
         n_one = np.zeros(min(size, n_splits - first))
@@ -200,6 +247,27 @@ def _single_splits(part: Table, sums: Array, count: float) -> list[IntArray]:
         _parts(part, int(split), middles, place)
         for split in np.concatenate(tried)[best]
     ]
+
+
+def _promising(part: Table, middles: Array) -> NDArray[np.bool_]:
+    """Numbers in which a split at the mean may pay.
+
+    One half are those in which the parts are farthest from each other for the variance
+    of the column, the other those that are most correlated with all columns.
+    """
+    rows, P = part.rows, part.model.layout.P
+    there, w = rows.numbers[:, : len(middles)] > 0.0, rows.weights / rows.weights.sum()
+    z = np.where(there, rows.numbers[:, P : P + len(middles)] - middles, 0.0)
+    variances = w @ (z * z)
+    z = z / np.sqrt(np.where(variances > 0.0, variances, 1.0))
+    above = w @ (z > 0.0)
+    apart = (w @ np.maximum(z, 0.0)) ** 2 / np.maximum(above * (1.0 - above), 1e-300)
+    y = z * np.sqrt(w)[:, None]
+    correlated = np.einsum("nd,nd->d", y, (y @ y.T) @ y)  # Σ_e ρ_de²
+    out = np.zeros(len(middles), np.bool_)
+    for worth in (apart, correlated):
+        out[np.argsort(-worth, kind="stable")[: _MOST_COLUMNS // 2]] = True
+    return out
 
 
 def _places(part: Table, sums: Array, count: float) -> IntArray:

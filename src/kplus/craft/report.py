@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kplus.base.estimator import warn
 from kplus.core.types import Array, Blocks
+from kplus.craft.joining import joined, wished
 from kplus.craft.layout import Layout
 from kplus.craft.model import ClusterSums, CraftModel
 from kplus.craft.search import CraftFit
@@ -37,6 +38,8 @@ _SPIKE = 0.5  # one value in so many of the rows
 _LIKE_AN_ID = 0.9  # so many categories per row
 _LEAST_ROWS = 20  # with fewer, columns look like that by chance
 _N_LEADING = 3  # categories that are named
+_N_TOP = 3  # features of the highest scores that are told in any case
+_FIXED = 0.5  # of the code length of a category: saved where hardly another is left
 _LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
@@ -216,26 +219,37 @@ class Trait:
 
 
 def describe(craft: Any) -> list[Trait]:
-    """The selected features of each cluster, or else those that count, best first."""
-    sums, layout = craft._sums, craft._model.layout
-    whole = sums.sums.sum(axis=0)
+    """The selected features of each cluster and those that say most, best first.
+
+    The rule for the selected ones compares clusters with the one that is broadest. It
+    leaves out a column in which every cluster is of one category, or far from others.
+    So the highest scores are told in any case, and categories that the cluster all but
+    fixes: of two of them the score is never above log 2.
+    """
+    model, layout = craft._model, craft._model.layout
+    sums = joined(craft._sums, craft.cluster_of_component_)
+    whole, count = sums.sums.sum(axis=0), model.of(sums).chosen
+    fixed = Profile.of(model, sums).information > _FIXED
     names = getattr(craft, "feature_names_in_", None)
     traits = []
     for k in range(sums.K):
         size = float(sums.counts[k])
         share = size / float(sums.counts.sum())
-        chosen = np.flatnonzero(craft.selected_features_[k])
-        if not len(chosen):  # then those in which it differs
-            chosen = layout.columns[craft._clusters.chosen[k]]
-        scores = craft.feature_scores_[k]
-        for d in chosen[np.argsort(-scores[chosen], kind="stable")]:
+        selected, scores = craft.selected_features_[k], craft.feature_scores_[k]
+        differs = layout.by_column(count[k])
+        told = np.argsort(-scores, kind="stable")
+        if selected.any():  # else all those in which it differs
+            rank = np.cumsum(differs[told])
+            differs[told] &= (rank <= _N_TOP) | layout.by_column(fixed[k])[told]
+        told = told[(selected | differs)[told]]
+        for d in told:
             here, overall = (
                 _say_column(layout, int(d), part, craft._coding)
                 for part in (sums.sums[k], whole)
             )
             name = str(d) if names is None else str(names[d])
             traits.append(Trait(k, size, share, name, float(scores[d]), here, overall))
-        if not len(chosen):
+        if not len(told):
             traits.append(Trait(k, size, share, None, 0.0, "", ""))
     return traits
 
@@ -283,11 +297,11 @@ def warn_of_table(craft: Any, result: CraftFit, source: Blocks) -> None:
             f"Rows without any value (weight {result.sums.blank:g}) say nothing; they "
             f"are counted in the largest cluster."
         )
-    if craft.n_clusters is not None and craft.n_clusters > result.sums.K:
+    if craft.n_clusters_ < (wished(craft.n_clusters) or 0):
         warn(
-            f"Found {result.sums.K} clusters, not n_clusters={craft.n_clusters}: in "
-            f"more of them no feature would be worth its cost. With feature_fraction a "
-            f"number of features counts in any case."
+            f"Found {craft.n_clusters_} clusters, not n_clusters={craft.n_clusters}: "
+            f"in more of them no feature would be worth its cost. With "
+            f"feature_fraction a number of features counts in any case."
         )
 
 

@@ -16,6 +16,7 @@ from kplus.core.reading import read_all, read_blocks
 from kplus.core.regroup import joined, without
 from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
+from kplus.craft.clusters import Between
 from kplus.craft.kernels_rows import add_up, score_rows
 from kplus.craft.layout import Layout
 from kplus.craft.model import (
@@ -37,6 +38,7 @@ from kplus.craft.partition import (
     spread_seeds,
 )
 from kplus.engine.blas import SINGLE_THREAD
+from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
     "CraftFit",
@@ -50,6 +52,8 @@ __all__ = [
 
 _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
+_SAMPLE_VALUES = 2**22  # of wide tables fewer rows are searched
+_FEWEST_SAMPLE_ROWS = 2_000
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
 _N_TRIES = 3  # pairs to merge, and clusters to split, of which a swap tries all
@@ -92,6 +96,8 @@ class CraftFit:
     converged: bool
     path: NDArray[Any] | None
     paper: PaperFit | None = None
+    between: Between | None = None
+    tree: ClusterTree | None = None
 
 
 def fit(job: Job, spec: CraftSpec) -> CraftFit:
@@ -124,6 +130,8 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
 
 def _draw_table(job: Job, spec: CraftSpec) -> Table:
     size = _OPEN_SAMPLE_ROWS if spec.n_clusters is None else _SAMPLE_ROWS
+    few = max(_SAMPLE_VALUES // job.source.n_features, _FEWEST_SAMPLE_ROWS)
+    size = min(size, few)
     sample = draw(job.source, job.weights, size, job.rng)
     X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
     if np.isinf(X).any():
@@ -161,21 +169,24 @@ def fit_from(
     *,
     base: ClusterSums | None = None,
     path: NDArray[Any] | None = None,
+    keep: bool = False,
 ) -> CraftFit:
     """Pass over all rows, from the clusters of `start`, until nothing changes.
 
-    `base` are the sums of earlier rows, which count and are not read again.
+    `base` are the sums of earlier rows, which count and are not read again; `keep`:
+    clusters keep their numbers, none is merged.
     """
     moves: list[Move] = [DropClusters()]
-    if spec.n_clusters is None:
+    if spec.n_clusters is None and not keep:
         moves.append(MergeClusters())
+    finish = None if keep else SortClusters()
 
     def reported(info: PassInfo) -> PassInfo:
         return replace(info, params=PassParams(model, info.params))
 
     with SINGLE_THREAD:
         result, labels = run_job(
-            job, model, model.of(start), moves, base=base, finish=SortClusters(),
+            job, model, model.of(start), moves, base=base, finish=finish,
             reported=reported, rows=gathered,
         )  # fmt: skip
     clusters, sums = result.params, result.total
@@ -239,8 +250,10 @@ class Search:
     def grow(self) -> Partition:
         """From one cluster: split, merge and swap as long as the objective falls."""
         at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
+        if at.K == 1:
+            return at
         # Another way to as many clusters: often it ends lower, and may go on.
-        other = self._improved(self.exactly(min(at.K, self.most))) if at.K > 1 else at
+        other = self._improved(self._best_filled(self._seeded(at.K), at.K))
         return other if self._better(other, at) else at
 
     def _improved(self, at: Partition) -> Partition:
@@ -287,11 +300,18 @@ class Search:
 
     def exactly(self, K: int) -> Partition:
         """K clusters: the best of several starts, then swaps."""
-        starts = [
+        one = self.table.converge(self._one_cluster(), 1)  # split step by step
+        return self._best_filled([*self._seeded(K), one], K)
+
+    def _seeded(self, K: int) -> list[Partition]:
+        """Starts from rows far apart."""
+        return [
             self.table.converge(spread_seeds(self.table, K, self.rng), K, warm=True)
             for _ in range(_N_STARTS)
         ]
-        starts.append(self.table.converge(self._one_cluster(), 1))  # split step by step
+
+    def _best_filled(self, starts: list[Partition], K: int) -> Partition:
+        """The best of several starts, with K clusters, after swaps."""
         filled = [self._filled(start, K) for start in starts]
         at = min(filled, key=lambda p: (-p.K, p.objective))
         while (better := self._swapped(self._note(at))) is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kplus.craft.joining import wished
 from kplus.craft.paper.algorithm import PaperSpec
 from kplus.craft.search import CraftSpec
 
@@ -12,7 +13,7 @@ _PAPER_FRACTION = 0.5  # m, without which the paper's algorithm does not run
 
 def check(craft: Any) -> None:
     """Refuse parameters that do not go together."""
-    n, most = craft.n_clusters, craft.max_clusters
+    n, most = wished(craft.n_clusters), craft.max_clusters
     if n is not None and most is not None and most < n:
         raise ValueError(
             f"max_clusters={most} is below n_clusters={n}; leave one of them out, "
@@ -33,7 +34,7 @@ def _check_paper(craft: Any) -> None:
         raise ValueError(
             f"numeric={craft.numeric!r} does not go with variant='paper'; leave it out."
         )
-    if craft.n_clusters is None and isinstance(craft.penalty, str):
+    if wished(craft.n_clusters) is None and isinstance(craft.penalty, str):
         raise ValueError(
             "variant='paper' needs a penalty or n_clusters: the paper has no rule for "
             "either. Give one, or use variant='likelihood'."
@@ -45,7 +46,7 @@ def search_spec(craft: Any, levels: tuple[int | None, ...]) -> CraftSpec:
     return CraftSpec(
         levels=levels,
         numeric=craft.numeric,
-        n_clusters=craft.n_clusters,
+        n_clusters=wished(craft.n_clusters),
         max_clusters=craft.max_clusters,
         penalty=None if isinstance(craft.penalty, str) else float(craft.penalty),
         fraction=craft.feature_fraction,
@@ -66,7 +67,7 @@ def paper_spec(craft: Any, levels: tuple[int | None, ...]) -> PaperSpec:
         fraction=float(m),
         rho=rho,
         penalty=None if isinstance(craft.penalty, str) else float(craft.penalty),
-        n_clusters=craft.n_clusters,
+        n_clusters=wished(craft.n_clusters),
         smoothing=float(craft.smoothing),
         variance_floor=float(craft.variance_floor),
         category_threshold=craft.category_threshold,

@@ -2,6 +2,7 @@
 
 - `estimator.py`: `DPMixture`, its parameters, the steps of a fit, predictions, files
 - `settings.py`: from parameters to tables, models and batches, and to attributes
+- `auto.py`: which observations suit a table
 - `search.py`: samples first, then passes over all rows; streams; densities of rows
 - `params.py`: the components, and the sums over rows that they follow from
 - `noise.py`: rows that belong nowhere
@@ -14,6 +15,7 @@
 - `moves.py`: merges, deletes, the final order; a record of all proposals
 - `refit.py`: splits, deletes and joins anew of neighbours, judged by refits
 - `joining.py`, `clusters.py`, `axes.py`, `classes.py`: from components to clusters
+- `factor_number.py`: how many factors a wide table has, by short fits
 - `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)

@@ -13,10 +13,12 @@ import numpy as np
 from kplus.core.types import Array, IntArray
 from kplus.data.sparse_rows import Rows
 from kplus.dp_mixture.drawn_rows import drawn_rows
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily, compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.params import Components
 from kplus.tree.borders import Axes
 
@@ -36,7 +38,7 @@ class PairAxes:
     @classmethod
     def of(cls, params: Components, pairs: IntArray) -> "PairAxes":
         """The axes of some pairs of components, and where their rows lie on them."""
-        family, N, S = params.family, params.N, params.S
+        family, N, S = compared(params.family), params.N, params.S
         coefficients = _coefficients(family, params.expected, N, S, pairs)
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
@@ -79,6 +81,10 @@ def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Arr
         return np.hstack(
             [_coordinates(f, np.take(X, j, axis=1), e, owners) for f, j, e in parts]
         )
+    if isinstance(family, TransformedFamily):
+        return _coordinates(family.inner, family.units.transform(X), expected, owners)
+    if isinstance(family, FactorGaussianFamily):
+        return _coordinates(family.inner, family.factor_scores(X), expected, owners)
     if isinstance(family, GaussianFamily):
         return family.filled(expected, X, owners)
     if isinstance(family, NormalGammaFamily):
@@ -90,10 +96,12 @@ def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Arr
 def _coefficients(
     family: Family, expected: Any, N: Array, S: Array, pairs: IntArray
 ) -> Array:
-    a, b = pairs.T
+    family, (a, b) = compared(family), pairs.T
     if isinstance(family, MixedFamily):
         parts = zip(family.parts, expected.parts, family.split(S), strict=True)
         return np.hstack([_coefficients(f, e, N, own, pairs) for f, e, own in parts])
+    if isinstance(family, TransformedFamily):
+        return _coefficients(family.inner, expected, N, S, pairs)
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
         out: Array = np.eye(len(N))[b] - np.eye(len(N))[a]
         return out

@@ -12,8 +12,10 @@ from kplus.data.sparse_rows import blocks_of
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
 from kplus.dp_mixture.drawn_rows import drawn_rows
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
 from kplus.dp_mixture.model import DPMixtureModel, Support
 from kplus.dp_mixture.params import Components, Plan, pair_index
@@ -77,8 +79,8 @@ def tree_of_rows(
     """
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     crossed = model.crossed(params)
-    distances, family = _distances(crossed), params.family
-    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(family)
+    distances, family = _distances(crossed), compared(params.family)
+    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(params.family)
     if has_classes(family):
         pairs, fewest = pairs[same_categories(params, pairs)], 0.0
         if not len(pairs):
@@ -95,6 +97,8 @@ def tree_of_rows(
 
 def _fewest_rows(family: Family) -> float:
     """Fewer rows than that do not span the columns of a full covariance."""
+    if isinstance(family, TransformedFamily):
+        return _fewest_rows(family.inner)
     full = isinstance(family, NormalWishartFamily)
     return family.n_columns + 1.0 if full else _FEWEST_ROWS
 

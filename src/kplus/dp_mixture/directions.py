@@ -14,11 +14,13 @@ import scipy.sparse as sp
 from kplus.core.types import Array, IntArray
 from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 
 __all__ = [
     "Split",
@@ -96,6 +98,10 @@ def as_numbers(family: Family, X: Array) -> Array:
     if isinstance(family, MixedFamily):
         pairs = zip(family.parts, family.where, strict=True)
         return np.hstack([as_numbers(part, X[:, j]) for part, j in pairs])
+    if isinstance(family, TransformedFamily):
+        return as_numbers(family.inner, family.units.transform(X))
+    if isinstance(family, FactorGaussianFamily):
+        return family.factor_scores(X)
     if isinstance(family, CategoricalFamily):
         return family.features(X)
     Z = X.astype(np.float64)

@@ -16,8 +16,8 @@ from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.runs import answers
 from kplus.core.types import Array, Blocks, PassInfo
-from kplus.dp_mixture import files, joining, search, settings
-from kplus.dp_mixture.families import NAMES, by_name
+from kplus.dp_mixture import auto, files, joining, search, settings
+from kplus.dp_mixture.families import AUTO, NAMES
 from kplus.dp_mixture.imputation import MixtureFiller
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.params import Plan
@@ -38,12 +38,14 @@ class DPMixture(Clusterer):
 
     Parameters
     ----------
-    observations : str or object of `kplus.observations`, default="gaussian"
-        What the rows of a component look like: "gaussian" (full covariances),
-        "student_t" (the same with heavy tails), "zero_mean_gaussian", "diag_gaussian",
-        "spherical_gaussian", "bernoulli", "categorical", "poisson",
-        "negative_binomial", "multinomial", or "mixed" (numbers, categories and counts
-        of a data frame); an object such as ``Gaussian(covariance=0.5)`` sets the prior.
+    observations : str or object of `kplus.observations`, default="auto"
+        What the rows of a component look like. "auto" chooses what suits the table, see
+        Notes; or "gaussian" (full covariances), "student_t" (the same with heavy
+        tails), "zero_mean_gaussian", "factor_gaussian" (many columns), "diag_gaussian",
+        "spherical_gaussian", "transformed" (skewed columns), "bernoulli",
+        "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
+        (numbers, categories and counts of a data frame); an object such as
+        ``Gaussian(covariance=0.5)`` sets the prior.
     algorithm : {"memoized", "full", "stochastic"}, default="memoized"
         "memoized" updates the components after each batch, "full" after each pass;
         neither lowers the bound. "stochastic" takes ever smaller steps and uses no
@@ -137,6 +139,8 @@ class DPMixture(Clusterer):
         Whether the fit converged.
     observations_ : object
         The observations with their resolved prior.
+    choice_ : str
+        What "auto" chose, and why. Only with ``observations="auto"``.
     categories_ : tuple
         Categories of each column in the order of their codes, None for numbers. Only
         where there are any.
@@ -158,8 +162,16 @@ class DPMixture(Clusterer):
     it, with K guessed as `max_components`, or 100. Beyond that, a fit takes about
     8 to 20 bytes per row.
 
+    "auto" takes columns of text, categories and booleans as categories, and all others
+    as numbers: "categorical", "mixed", "bernoulli" where all numbers are 0 or 1, counts
+    where they are whole and the matrix is sparse. Up to 15 columns of numbers get full
+    covariances, and so do up to 128 with a row for each number of a component. More
+    columns get "factor_gaussian". In between, and beside categories, candidates are
+    fitted to up to 2,000 rows, and that with the highest bound is taken.
+
     Missing values are NaN, where the observations take them. Categories are columns of
-    text or categories in a data frame or file, or codes 0, 1, ... in an array.
+    text or categories in a data frame or file; with "categorical" also codes 0, 1, ...
+    in an array.
 
     A stream (`partial_fit`) is variational inference on everything seen so far: earlier
     rows keep their shares in the components and count in the bound, rows of a batch
@@ -204,7 +216,7 @@ class DPMixture(Clusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **Clusterer._parameter_constraints,
-        "observations": [StrOptions(set(NAMES)), HasMethods("resolve")],
+        "observations": [StrOptions({AUTO, *NAMES}), HasMethods("resolve")],
         "algorithm": [StrOptions({"memoized", "full", "stochastic"})],
         "moves": [tuple, list],
         "n_clusters": [AT_LEAST_ONE, StrOptions({"auto"}), None],
@@ -228,7 +240,7 @@ class DPMixture(Clusterer):
 
     def __init__(
         self,
-        observations="gaussian",
+        observations="auto",
         *,
         algorithm="memoized",
         moves=("birth", "merge", "delete"),
@@ -275,6 +287,8 @@ class DPMixture(Clusterer):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
+        if self.observations == AUTO:
+            tags.input_tags.allow_nan = tags.input_tags.categorical = True
         for name, about in NAMES.items():
             if (
                 name == self.observations
@@ -309,13 +323,11 @@ class DPMixture(Clusterer):
 
     def _open(self, X: Any, *, reset: bool) -> Table:
         if reset:
-            likelihood, last = by_name(self.observations), settings.warm_fit(self)
+            observations, last = self.observations, settings.warm_fit(self)
         else:
-            likelihood, last = (
-                by_name(self._given_observations),
-                settings.LastFit.of(self),
-            )
-        return settings.open_rows(self, X, likelihood, last, reset=reset)
+            observations = self._given_observations
+            last = settings.LastFit.of(self)
+        return settings.open_rows(self, X, observations, last, reset=reset)
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
         refuse_fewer_rows(self, "n_components", table.source.n_rows)
@@ -328,16 +340,15 @@ class DPMixture(Clusterer):
         job = job_of(self, table.source, weights, reporter)
         last = settings.warm_fit(self)
         if last is None:
-            likelihood = by_name(self.observations)
-            columns = settings.columns_of(table, likelihood)
-            family = search.resolve(job, likelihood, columns)
+            family, choice = auto.resolve(self, job, table)
         else:
-            family = last.family
+            family, choice = last.family, getattr(self, "choice_", None)
         noise = search.resolve_noise(job, self.noise, family)
         spec = settings.make_spec(self, family, table.source, noise)
         job = replace(job, source=settings.split_blocks(table.source, spec.n_batches))
         start = None if last is None else last.start(spec)
-        return joining.fit_clusters(self, job, spec, start)
+        result = joining.fit_clusters(self, job, spec, start)
+        return replace(result, choice=choice)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         at: search.PassParams = info.params
@@ -352,6 +363,7 @@ class DPMixture(Clusterer):
         source = settings.split_blocks(table.source, spec.n_batches)
         job = job_of(self, source, weights, watch)
         result = search.stream(job, spec, self._params, self._total)
+        result = replace(result, choice=getattr(self, "choice_", None))
         return joining.with_tree(self.n_clusters, job, spec.model, result, gone=True)
 
     def _store(self, result: search.MixtureFit, table: Table) -> None:
@@ -368,6 +380,7 @@ class DPMixture(Clusterer):
         self.component_labels_ = result.labels
         for name, value in joining.attributes(self.n_clusters, result).items():
             self._set_or_drop(name, value)
+        self._set_or_drop("choice_", result.choice)
         self.converged_ = result.converged
         self.moves_ = settings.moves_table(result.records)
 
@@ -378,7 +391,7 @@ class DPMixture(Clusterer):
 
     def _warn(self, result: search.MixtureFit, table: Table) -> None:
         super()._warn(result, table)
-        settings.warn_of_wide_prior(self, by_name(self.observations))
+        settings.warn_of_wide_prior(self)
         joining.warn_of_empty(self)
 
     def _warn_more(self, result: search.MixtureFit, table: Table) -> None:

@@ -10,8 +10,10 @@ from kplus.dp_mixture.directions import (
     as_standardised,
     directional_splits,
 )
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import by_size, choose_merges, pair_changes
 from kplus.dp_mixture.params import MixtureStats, pair_index
@@ -53,7 +55,7 @@ def create(
     that count for many also fit noise. Merges and bounds therefore subtract the
     expected overfit from the evidence of a component, as Akaike's criterion does.
     """
-    fresh = replace(model, n_active=None)
+    fresh, X = replace(model, n_active=None), model.reduced(X)
     heavy = weights * rows_each
     rows = _Rows(fresh, X, heavy, rows_each, n_iter)
     best = rows.fitted(seeded(fresh, X, heavy, n_new, rng))
@@ -101,7 +103,8 @@ class _Rows:
         without their base.
         """
         model = self.model
-        step = -(-len(self.X) // (_AXIS_ROWS + 10 * model.family.n_columns))
+        n_axes = compared(model.family).n_columns
+        step = -(-len(self.X) // (_AXIS_ROWS + 10 * n_axes))
         Z = as_standardised(model.family, self.X, self.weights)
         few, light = Z[::step], self.weights[::step] * step
         rows, each = self.X[::step], self.rows_each * step
@@ -207,6 +210,7 @@ def overfit(family: Family, rows: Array) -> Array:
     matrix of D columns is known from n rows as if from n - D - 2. A prior that counts
     for many rows leaves fewer numbers of the scatter free.
     """
+    family = compared(family)
     few = 2.0 * family.n_free / family.n_columns
     sure = _prior_rows(family)
     known = sure / np.maximum(rows + sure, 1e-3)
@@ -217,6 +221,8 @@ def overfit(family: Family, rows: Array) -> Array:
 
 def _prior_rows(family: Family) -> float:
     """How many more rows the prior scatter counts for than the vaguest would."""
+    if isinstance(family, TransformedFamily):
+        return _prior_rows(family.inner)
     if isinstance(family, NormalWishartFamily):
         return max(0.0, float(family.dof) - family.n_columns - 2.0)
     return 0.0
@@ -261,6 +267,7 @@ def _nearest_seeds(
     """The nearest of up to K rows drawn by D² sampling, for each row."""
     family = model.family
     family.check(X)
+    X = model.reduced(X)
     all_rows = ByComponent(np.array([0, len(X)]), np.arange(len(X)), weights)
     N, S = np.array([weights.sum()]), family.sums(X, all_rows)
     owner = np.zeros(len(X), np.int64)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kplus.core.kernels_uniform import uniform_of_rows
 from kplus.core.types import Array, Block, IntArray
+from kplus.dp_mixture.families.factor_gaussian import reduced
 from kplus.dp_mixture.families.family import ByComponent, Family
 from kplus.dp_mixture.kernels import candidate_sets, gather_support
 from kplus.dp_mixture.kernels_responsibilities import Notes, Shares, responsibilities
@@ -239,6 +240,10 @@ class DPMixtureModel:
             stats.collected = [self._collect(params, block, support, r, weights)]
         return stats, support
 
+    def reduced(self, X: Array) -> Array:
+        """Rows that `share_out` is given again and again; noise needs whole rows."""
+        return X if self.noise is not None else reduced(self.family, X)
+
     def share_out(
         self, params: Components, X: Array, weights: Array, local: Support | None = None
     ) -> tuple[MixtureStats, Support, Array]:
@@ -248,6 +253,7 @@ class DPMixtureModel:
         """
         family, K, n = params.family, params.K, len(X)
         family.check(X)
+        rows = reduced(family, X)
         candidates, most, least = None, K, _NEGLIGIBLE
         if self.n_active is not None and self.is_sparse(K):
             most, least = self.n_active, _SPARSE_NEGLIGIBLE
@@ -258,15 +264,15 @@ class DPMixtureModel:
         margin = -float(np.log(least))
         if candidates is None and K > _FEW:
             candidates = family.shortlist(
-                params.expected, X, params.log_weights, margin
+                params.expected, rows, params.log_weights, margin
             )
-        scores = family.scores(params.expected, X, candidates)
+        scores = family.scores(params.expected, rows, candidates)
         stats = MixtureStats.zeros(K, family.n_stats)
         starts = np.empty(n + 1, np.int64)
         capacity = n * min(most, scores.shape[1])
         components, r = np.empty(capacity, np.int32), np.empty(capacity)
         pairs = np.zeros((K, K))
-        log_base = family.log_base(X)
+        log_base = family.log_base(rows)
         density, r0 = self._scores_of_noise(params, X, log_base)
         responsibilities(
             scores, _ALL_COMPONENTS if candidates is None else candidates,
@@ -279,7 +285,7 @@ class DPMixtureModel:
         filled = members.starts[:-1] < members.starts[1:]
         stats.N[filled] = np.add.reduceat(members.weights, members.starts[:-1][filled])
         stats.seen = stats.N.copy()
-        stats.S = family.sums(X, members, params.expected)
+        stats.S = family.sums(rows, members, params.expected)
         stats.pairs = pairs[pair_index(K)]
         stats.mass = float(weights.sum())
         if self.noise is None:

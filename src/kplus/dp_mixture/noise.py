@@ -22,6 +22,7 @@ from kplus.dp_mixture.families.columns import (
     row_weights,
     sum_over_columns,
 )
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -29,6 +30,7 @@ from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
 
 __all__ = ["Noise"]
 
@@ -187,7 +189,8 @@ def _span(box: _Box, family: Any, rows: Any, where: IntArray) -> None:
         for part, j in zip(family.parts, family.where, strict=True):
             _span(box, part, rows, where[j])
         return
-    if isinstance(family, NormalWishartFamily | NormalGammaFamily):
+    numbers = NormalWishartFamily | NormalGammaFamily | TransformedFamily
+    if isinstance(compared(family), numbers):
         values = rows[:, where].astype(np.float64)
         box.low[where], box.width[where] = _intervals(values)
         return

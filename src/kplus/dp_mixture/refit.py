@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from kplus.core.job import draw
 from kplus.core.types import Array, Blocks, IntArray, Position, Proposal
 from kplus.dp_mixture.birth import BirthSettings, beside
+from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.fresh import create, sampling_overfit, shattered
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import MoveRecords
@@ -232,7 +233,7 @@ class RefitComponents:
             return None
         known = known if first else [*known, *marks[fresh].tolist()]
         region, price = self._region(model, updated), _removal_prices(at)
-        columns = model.family.n_columns + 1
+        columns = compared(model.family).n_columns + 1
         far = -price > min(_FAR * columns, _FARTHEST) * updated.N
         targets = np.argsort(-price, kind="stable")
         most = None if region.rows_each == 1.0 else _MOST_TRIALS
@@ -258,7 +259,7 @@ class RefitComponents:
     def _region(self, model: DPMixtureModel, params: Components) -> _Region:
         """Rows with their shares in all components."""
         sample = draw(self.source, self.weights, _MOST_ROWS, self.rng)
-        X, mass = sample.rows, sample.weight().sum()
+        X, mass = model.reduced(sample.rows), sample.weight().sum()
         rows_each = max(1.0, float(params.mass / mass))
         weights = sample.weight() * rows_each
         dense = replace(model, n_active=None)

@@ -7,13 +7,13 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import logsumexp
 
-from kplus.core.job import Job, draw
+from kplus.core.job import Job, Sample, draw
 from kplus.core.reading import n_blocks, read_blocks
 from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.data.sparse_rows import blocks_of
 from kplus.dp_mixture.birth import BirthSettings, BornComponents
-from kplus.dp_mixture.families.family import Columns, Family, Likelihood
+from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.fresh import seeded
 from kplus.dp_mixture.model import DPMixtureModel
 from kplus.dp_mixture.moves import (
@@ -36,9 +36,10 @@ __all__ = [
     "PassParams",
     "Spec",
     "fit",
+    "fit_sample",
     "log_densities",
     "log_responsibilities",
-    "resolve",
+    "prior_sample",
     "resolve_noise",
     "stream",
 ]
@@ -87,6 +88,7 @@ class MixtureFit:
     records: list[MoveRecord]
     tree: ClusterTree | None = None
     noise: Noise | None = None
+    choice: str | None = None  # why the family, where it was left open
 
 
 @dataclass(frozen=True)
@@ -102,17 +104,16 @@ class PassParams:
         return self.components.K
 
 
-def resolve(job: Job, likelihood: Likelihood, columns: Columns) -> Family:
-    """Resolve the prior on a sample of the rows."""
-    sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
-    return likelihood.resolve(sample.rows, sample.weights, columns)
+def prior_sample(job: Job) -> Sample:
+    """The rows that a prior is resolved on."""
+    return draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
 
 
 def resolve_noise(job: Job, share: bool | float, family: Family) -> Noise | None:
     """Noise over what a sample of the rows spans; None if there is to be none."""
     if share is False:
         return None
-    sample = draw(job.source, job.weights, _PRIOR_ROWS, job.rng)
+    sample = prior_sample(job)
     return Noise.resolve(share, family, sample.rows, sample.weights)
 
 
@@ -126,22 +127,24 @@ def fit(job: Job, spec: Spec, start: Components | None = None) -> MixtureFit:
     if start is None and "birth" in spec.kinds:
         for size in _LEVELS:
             if job.source.n_rows >= 4 * size:
-                start = _on_sample(job, spec, size, start)
+                sample = draw(job.source, job.weights, size, job.rng)
+                start = fit_sample(job, spec, sample, start).params
     if start is None:
         start = _seeded_start(job, spec)
     finish = _finishing_move(job, spec)
     return _run(job, spec, spec.model.rescaled(start, mass), finish)
 
 
-def _on_sample(job: Job, spec: Spec, size: int, start: Components | None) -> Components:
-    """Components of a fit to a sample of the rows."""
-    sample = draw(job.source, job.weights, size, job.rng)
+def fit_sample(
+    job: Job, spec: Spec, sample: Sample, start: Components | None = None
+) -> MixtureFit:
+    """A rough fit to a sample: few batches, a loose tolerance, no refits."""
     blocks, tol = blocks_of(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
     part = job.on_sample(blocks, sample.weights, n_threads=1, tol=tol)
     if start is None:
         start = _seeded_start(part, spec)
     start = spec.model.rescaled(start, _mass(part))
-    return _run(part, replace(spec, n_batches=_SAMPLE_BATCHES), start, None).params
+    return _run(part, replace(spec, n_batches=_SAMPLE_BATCHES), start, None)
 
 
 def stream(

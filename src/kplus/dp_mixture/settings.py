@@ -17,6 +17,7 @@ from kplus.data.open import column_names, open_data
 from kplus.data.sparse_rows import SparseRowBlocks
 from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
+from kplus.dp_mixture.families import AUTO, by_name
 from kplus.dp_mixture.families.categorical import Categorical
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
 from kplus.dp_mixture.families.gaussian import Gaussian
@@ -144,14 +145,15 @@ def warm_fit(dp: Any) -> LastFit | None:
 
 
 def open_rows(
-    dp: Any, X: Any, likelihood: Likelihood, last: LastFit | None, *, reset: bool
+    dp: Any, X: Any, observations: Any, last: LastFit | None, *, reset: bool
 ) -> Table:
     """Open a table as the observations need it: numbers, or categories as well.
 
     With `reset` this is a new fit; a `last` one decides the codes of categories.
     """
     coding = None if last is None else last.coding
-    if isinstance(likelihood, Mixed):
+    likelihood = None if observations == AUTO else by_name(observations)
+    if likelihood is None or isinstance(likelihood, Mixed):
         source, coding = open_mixed_table(dp, X, reset=reset, coding=coding)
     elif isinstance(likelihood, Categorical):
         files = reset and isinstance(X, (str, os.PathLike))
@@ -181,7 +183,7 @@ def with_zeros(table: Table) -> Table:
     return replace(table, source=table.source.dense())
 
 
-def columns_of(table: Table, likelihood: Likelihood) -> Columns:
+def columns_of(table: Table, likelihood: Likelihood | None) -> Columns:
     """Names and numbers of categories of the columns."""
     source, coding = table.source, table.coding
     names = getattr(source, "feature_names", None)
@@ -245,8 +247,9 @@ def moves_table(records: list[MoveRecord]) -> Any:
     return np.array(rows, dtype=fields)
 
 
-def warn_of_wide_prior(dp: Any, likelihood: Likelihood) -> None:
+def warn_of_wide_prior(dp: Any) -> None:
     """Warn where the user's E[Σ] far exceeds what the components turned out to be."""
+    likelihood = dp.observations
     if not isinstance(likelihood, (Gaussian, ZeroMeanGaussian)):
         return
     if likelihood.covariance is None:

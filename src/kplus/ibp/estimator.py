@@ -65,6 +65,10 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         """Z, or its expectation, for rows in the units of the components."""
         raise NotImplementedError
 
+    def _drawn(self, Z: Array, rng: np.random.RandomState) -> Array:
+        """How much rows drawn have of the features that are theirs."""
+        return Z
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -300,6 +304,7 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         rng = check_random_state(seed)
         shares = self.feature_counts_ / (self._n_rows + 1.0)
         Z = (rng.uniform(size=(n_samples, self.n_components_)) < shares).astype(float)
+        Z = self._drawn(Z, rng)
         noise = rng.normal(scale=self.noise_scale_, size=(n_samples, len(self.offset_)))
         return self.inverse_transform(Z) + noise, Z
 

@@ -103,6 +103,12 @@ class TruncatedFactors:
     def grams(self, group: IntArray, n_groups: int) -> Array:
         mean, variance = self._moments
         K = len(mean)
+        if n_groups == len(group):  # each column for itself
+            order = np.argsort(group)
+            part = np.ascontiguousarray(mean[:, order].T)
+            grams = part[:, :, None] * part[:, None, :]
+            grams[:, range(K), range(K)] += variance[:, order].T
+            return grams
         grams = np.empty((n_groups, K, K))
         for g, own in enumerate(columns_of(group, n_groups)):
             part = mean[:, own]
@@ -273,6 +279,10 @@ class IBPSums(LinearSums):
     """Sums over rows, and the number of values that these have."""
 
     observed: float = 0.0
+
+    def weight_gains(self, slab: Array | None) -> Array:
+        """What the weights of features add to the bound; bits have none."""
+        return np.zeros(self.K)
 
     def _plus(self, other: Self, sign: float) -> Self:
         self.observed += sign * other.observed

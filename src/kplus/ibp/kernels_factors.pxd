@@ -19,3 +19,5 @@ cdef class FactorArrays:
 
 cdef void update_factor(Py_ssize_t k, SumArrays sums, const long long[::1] starts, FactorArrays factors) noexcept nogil
 cdef double evidence_of_factor(Py_ssize_t k, FactorArrays factors) noexcept nogil
+cpdef (double, double) truncated(double t) noexcept nogil
+cdef double entropy_cut(double t, double mean) noexcept nogil

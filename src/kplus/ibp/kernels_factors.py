@@ -19,6 +19,7 @@ __all__ = [
     "Model",
     "SumArrays",
     "Sums",
+    "entropy_cut",
     "erfcx",
     "evidence_of_factor",
     "evidence_of_factors",
@@ -153,7 +154,7 @@ def truncated(t: cy.double) -> tuple[cy.double, cy.double]:
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def _entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
+def entropy_cut(t: cy.double, mean: cy.double) -> cy.double:
     """What the cut at zero takes off the entropy: ln P(x ≥ 0) + t·hazard/2.
 
     For H(q(a)) of MEIBP Eq. 12. For t > 0 both hold t²/2, with opposite signs, and are
@@ -177,21 +178,36 @@ def _follow(
     T: cy.double[:, ::1],
     S: cy.const[cy.double][:, :, ::1],
     starts: cy.const[cy.longlong][::1],
+    g: cy.Py_ssize_t,
     k: cy.Py_ssize_t,
     step: cy.const[cy.double][::1],
 ) -> cy.void:
-    """T −= S_k Δ: residuals after feature k moved by `step`.
+    """T −= S_k Δ in group g: residuals after feature k moved by `step`.
 
     MEIBP Eq. 14, its inner sum.
     """
-    for g in range(S.shape[0]):
-        begin: cy.Py_ssize_t = starts[g]
-        end: cy.Py_ssize_t = starts[g + 1]
-        for j in range(T.shape[0]):
-            share: cy.double = S[g, k, j]
-            if share != 0.0:
-                for d in range(begin, end):
-                    T[j, d] -= share * step[d]
+    begin: cy.Py_ssize_t = starts[g]
+    end: cy.Py_ssize_t = starts[g + 1]
+    for j in range(T.shape[0]):
+        share: cy.double = S[g, k, j]
+        if share != 0.0:
+            for d in range(begin, end):
+                T[j, d] -= share * step[d]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _follow_column(
+    column: cy.double[::1],
+    S: cy.const[cy.double][:, :, ::1],
+    g: cy.Py_ssize_t,
+    k: cy.Py_ssize_t,
+    step: cy.double,
+) -> cy.void:
+    """The same for a group of one column, of which `column` holds T."""
+    for j in range(column.shape[0]):
+        column[j] -= S[g, k, j] * step
 
 
 def refresh(
@@ -212,26 +228,40 @@ def refresh(
     and `mean` after it. Returns the largest change of a mean, in standard deviations of
     the noise.
     """
+    K = T.shape[0]
     step: cy.double[::1] = np.empty(T.shape[1])
+    column: cy.double[::1] = np.empty(K)
     most: cy.double = 0.0
     with cy.nogil:
-        for k in range(T.shape[0]):
-            for g in range(S.shape[0]):
+        for g in range(S.shape[0]):
+            first: cy.Py_ssize_t = starts[g]
+            single: cy.bint = starts[g + 1] == first + 1
+            if single:
+                for j in range(K):
+                    column[j] = T[j, first]
+            for k in range(K):
                 held: cy.double = S[g, k, k]
                 own: cy.double = 1.0 / (held / noise + 1.0 / prior)
                 deviation: cy.double = sqrt(own)
                 pull: cy.double = own / noise
                 steps: cy.double = 1.0 / deviation
-                for d in range(starts[g], starts[g + 1]):
+                for d in range(first, starts[g + 1]):
                     old: cy.double = mean[k, d]
-                    centre: cy.double = (T[k, d] + held * old) * pull
+                    left: cy.double = column[k] if single else T[k, d]
+                    centre: cy.double = (left + held * old) * pull
                     new: cy.double = deviation * excess(-centre * steps)
                     step[d] = new - old
                     mu[k, d] = centre
                     variance[k, d] = own
                     mean[k, d] = new
                     most = max(most, abs(new - old))
-            _follow(T, S, starts, k, step)
+                if single:
+                    _follow_column(column, S, g, k, step[first])
+                else:
+                    _follow(T, S, starts, g, k, step)
+            if single:
+                for j in range(K):
+                    T[j, first] = column[j]
     return most / sqrt(noise)
 
 
@@ -347,7 +377,7 @@ def evidence_of_factor(k: cy.Py_ssize_t, factors: FactorArrays) -> cy.double:
         total += constant + 0.5 * (log(scale) - square / factors.spread)
         if factors.nonnegative:
             sigma: cy.double = sqrt(scale)
-            total += _entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
+            total += entropy_cut(-factors.mu[k, d] / sigma, mean / sigma)
     return total
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "Objective",
     "cost",
     "keep_better",
+    "need",
     "objective",
     "row_slack",
     "sums_beside_diagonal",
@@ -48,6 +49,8 @@ class Objective:
     Q : (K, K)
     sums : (K,)
         Of Q beside its diagonal.
+    overlaps : (K,)
+        The largest of each row of Q beside its diagonal, or 0; for exchanges.
     fresh : (K,) uint8
         Features that no other row has.
     base : int
@@ -58,6 +61,10 @@ class Objective:
         What a maximiser chose.
     free, held : (K,)
         For gains of features that are not chosen, and of those that are.
+    whole : bool
+        Whether all of Q is there. Otherwise `need` computes the rows of it that are
+        used, as `own`, and their overlaps, as `most`: `total` less the `grams` in
+        ``listed[begin:end]``, or their sum if `sign` is positive.
     """
 
     def __init__(self, K: cy.Py_ssize_t) -> None:
@@ -68,6 +75,48 @@ class Objective:
         self.z = np.zeros(K, np.uint8)
         self.free = np.empty(K)
         self.held = np.empty(K)
+        self.whole = True
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def _add_row(
+    own: cy.double[:, ::1],
+    k: cy.Py_ssize_t,
+    sign: cy.double,
+    grams: cy.const[cy.double][:, :, ::1],
+    g: cy.Py_ssize_t,
+) -> cy.void:
+    """Q_k ± E[A_g A_gᵀ]_k, for `need`."""
+    for j in range(own.shape[1]):
+        own[k, j] += sign * grams[g, k, j]
+
+
+@cy.cfunc
+@cy.nogil
+@cy.exceptval(check=False)
+def need(f: Objective, k: cy.Py_ssize_t) -> cy.void:
+    """See that row k of Q is there: Q_kj = Σ_g E[a_k·a_j]_g over what a row has.
+
+    A row with gaps of its own has a Q of its own, but a search uses only the rows of Q
+    of features that it takes up. The diagonal is there before.
+    """
+    if f.whole or f.ready[k]:
+        return
+    K = f.own.shape[0]
+    own: cy.double = f.own[k, k]
+    for j in range(K):
+        f.own[k, j] = f.total[k, j] if f.sign < 0.0 else 0.0
+    for i in range(f.begin, f.end):
+        _add_row(f.own, k, f.sign, f.grams, f.listed[i])
+    f.own[k, k] = 0.0
+    most: cy.double = 0.0
+    for j in range(K):
+        most = max(most, f.own[k, j])
+    f.most[k] = most
+    f.own[k, k] = own
+    f.ready[k] = 1
 
 
 def objective(
@@ -165,6 +214,7 @@ def value(f: Objective, z: cy.const[cy.uchar][::1]) -> cy.double:
         f.free[k] = f.lin[k] + 0.5 * f.Q[k, k]
     for k in range(z.shape[0]):
         if z[k]:
+            need(f, k)
             for j in range(z.shape[0]):
                 f.free[j] -= 0.5 * f.Q[k, j]
     total: cy.double = 0.0

@@ -9,6 +9,7 @@ from cython.cimports.kplus.ibp.kernels_objective import (
     Objective,
     cost,
     keep_better,
+    need,
     sums_beside_diagonal,
     take_row,
 )
@@ -19,7 +20,7 @@ else:
     from numpy import inf as INFINITY
     from numpy import log
 
-__all__ = ["local_search", "rows_local_search"]
+__all__ = ["exchange", "local_search", "rows_local_search"]
 
 
 @cy.cfunc
@@ -156,6 +157,7 @@ def _climb(
         sign: cy.Py_ssize_t = 1
         k: cy.Py_ssize_t = _highest(free, f.slack)
         if k >= 0:
+            need(f, k)
             rise += _move(k, f.Q, 1.0, free, held, -INFINITY)
         else:
             sign = -1
@@ -195,8 +197,7 @@ def local_search(f: Objective) -> cy.double:
 @cy.exceptval(check=False)
 def _best_exchange(
     Q: cy.const[cy.double][:, ::1],
-    overlaps: cy.const[cy.double][:, ::1],
-    p: cy.Py_ssize_t,
+    overlaps: cy.const[cy.double][::1],
     slack: cy.double,
     z: cy.const[cy.uchar][::1],
     w: cy.const[cy.double][::1],
@@ -215,7 +216,7 @@ def _best_exchange(
         if not z[k]:
             free = max(free, w[k])
     for j in range(z.shape[0]):
-        if z[j] and free - w[j] + overlaps[p, j] > most:
+        if z[j] and free - w[j] + overlaps[j] > most:
             for k in range(z.shape[0]):
                 row[k] = -INFINITY if z[k] else w[k] + Q[j, k]
             best: cy.Py_ssize_t = _highest(row, most + w[j])
@@ -285,24 +286,25 @@ def _gains(
 @cy.cfunc
 @cy.nogil
 @cy.exceptval(check=False)
-def exchange(
-    f: Objective, overlaps: cy.const[cy.double][:, ::1], p: cy.Py_ssize_t
-) -> cy.double:
+def exchange(f: Objective) -> cy.double:
     """Improve a z without fresh features by exchanging one feature for another.
 
     Not in the paper. Local search stops where no single flip pays; among features that
-    overlap, a row may hold the wrong one of two. `overlaps[p]` are those of Q. Return
-    by how much f rose.
+    overlap, a row may hold the wrong one of two. Return by how much f rose.
     """
     rise: cy.double = 0.0
+    for k in range(f.z.shape[0]):
+        if f.z[k]:
+            need(f, k)
     _gains(f.lin, f.Q, f.z, f.free)
     while True:
-        out, into = _best_exchange(f.Q, overlaps, p, f.slack, f.z, f.free, f.held)
+        out, into = _best_exchange(f.Q, f.overlaps, f.slack, f.z, f.free, f.held)
         if out < 0:
             return rise
         rise += _flip(out, f.Q, f.z, f.free)
-        k: cy.Py_ssize_t = into
+        k = into
         while k >= 0:
+            need(f, k)
             rise += _flip(k, f.Q, f.z, f.free)
             k = _best_flip(f.slack, f.z, f.free)
 
@@ -368,9 +370,10 @@ def rows_local_search(
             if p != last:
                 f.Q = Qs[p]
                 f.sums = sums[p]
+                f.overlaps = overlaps[p]
                 last = p
             take_row(f, B, n, linear, p)
             f_z: cy.double = local_search(f)
-            f_z += exchange(f, overlaps, p)
+            f_z += exchange(f)
             changed += keep_better(f, f_z, Z, n) > 0
     return changed

@@ -33,7 +33,7 @@ class MEIBP(IBPEstimator):
     Parameters
     ----------
     max_components : int or None, default=None
-        Never more features than that.
+        Never more features than that, nor than columns.
     alpha : float or "infer", default="infer"
         Concentration of the prior: the expected number of features of a row.
     noise_scale : float or "infer", default="infer"
@@ -43,6 +43,10 @@ class MEIBP(IBPEstimator):
     prior : {"nonnegative", "gaussian"}, default="nonnegative"
         Prior of the features: nonnegative, or of either sign. With the latter, rows'
         choices are still searched for, but the guarantee of local search is lost.
+    weights : {None, "nonnegative"}, default=None
+        Whether a row has a feature or not; or, with "nonnegative", how much of it: an
+        amount that is zero or more, as in a nonnegative factorisation. For filling
+        gaps where things come in degrees.
     maximizer : {"local_search", "double_greedy"}, default="local_search"
         How rows choose their features: both reach a known share of the best (a third,
         and half in expectation). What they reach in practice is another matter: the
@@ -110,6 +114,11 @@ class MEIBP(IBPEstimator):
     Missing values (NaN) are left out of the likelihood, exactly. `impute` fills them
     in, `score` says how well.
 
+    With weights, X = WA + E where w = zv, and v ≥ 0 is half-normal, of a scale that is
+    learned for each feature. Their distribution is part of the bound; `transform`
+    returns the expectation of W. The search begins with as many features as directions
+    of the rows exceed noise, and drops them while that raises the bound.
+
     `transform` starts the search for the features of each row from none. In `fit`, a
     row keeps its features of the pass before if these are better: a few rows may
     differ.
@@ -146,6 +155,7 @@ class MEIBP(IBPEstimator):
         **Estimator._parameter_constraints,
         **IBPEstimator._parameter_constraints,
         "prior": [StrOptions({"nonnegative", "gaussian"})],
+        "weights": [StrOptions({"nonnegative"}), None],
         "maximizer": [StrOptions({"local_search", "double_greedy"})],
         "sweep": [StrOptions({"blocks", "rows"})],
         "init": [StrOptions({"auto", "ica", "nmf", "random"})],
@@ -163,6 +173,7 @@ class MEIBP(IBPEstimator):
         noise_scale="infer",
         factor_scale="infer",
         prior="nonnegative",
+        weights=None,
         maximizer="local_search",
         sweep="blocks",
         negative="error",
@@ -181,6 +192,7 @@ class MEIBP(IBPEstimator):
         self.noise_scale = noise_scale
         self.factor_scale = factor_scale
         self.prior = prior
+        self.weights = weights
         self.maximizer = maximizer
         self.sweep = sweep
         self.negative = negative
@@ -224,6 +236,7 @@ class MEIBP(IBPEstimator):
             "factor_scale_": float(np.sqrt(params.spread)),
             "_factors": params.factors,
             "_slopes": params.slopes,
+            "_slab": params.slab,
         }
 
     def _ibp_params(self) -> IBPParams:
@@ -234,7 +247,13 @@ class MEIBP(IBPEstimator):
             self.factor_scale_**2,
             self.alpha_,
             self._slopes,
+            slab=self._slab,
         )
+
+    def _drawn(self, Z: Array, rng: np.random.RandomState) -> Array:
+        if self._slab is None:
+            return Z
+        return Z * np.sqrt(self._slab) * np.abs(rng.normal(size=Z.shape))
 
     def _expected_bits(self, source: Blocks) -> Array:
         return search.choose(answering(self, source), self._ibp_params())
@@ -243,6 +262,8 @@ class MEIBP(IBPEstimator):
         """What a model file keeps beside the public attributes."""
         factors = self._factors
         kept: dict[str, Any] = {"n_rows": self._n_rows, "slopes": self._slopes}
+        if self._slab is not None:
+            kept["slab"] = self._slab
         if isinstance(factors, TruncatedFactors):
             kept |= {"mu": factors.mu, "variance": factors.variance}
         elif isinstance(factors, GaussianFactors):
@@ -253,6 +274,7 @@ class MEIBP(IBPEstimator):
         """Restore what `_to_state` kept; refuse parts that do not fit together."""
         K, D = self.n_components_, self.n_features_in_
         expected = {"mu": (K, D), "variance": (K, D), "group": (D,), "slopes": (K,)}
+        expected["slab"] = (K,)
         if "group" in state:
             n_groups = int(state["group"].max(initial=0)) + 1
             expected["covariance"] = (n_groups, K, K)
@@ -265,10 +287,13 @@ class MEIBP(IBPEstimator):
                 self.components_, state["covariance"], state["group"]
             )
         self._n_rows, self._slopes = int(state["n_rows"]), state["slopes"]
+        self._slab = state.get("slab")
 
 
 def _spec(model: MEIBP) -> IBPSpec:
     """The settings of a search, from the parameters."""
+    if model.weights is not None:
+        _refuse_beside_weights(model)
     noise, spread = given(model.noise_scale), given(model.factor_scale)
     greedy = None
     if model.maximizer == "double_greedy":
@@ -282,7 +307,24 @@ def _spec(model: MEIBP) -> IBPSpec:
         greedy=greedy,
         init=model.init,
         n_init=model.n_init,
+        weights=model.weights is not None,
     )
+
+
+def _refuse_beside_weights(model: MEIBP) -> None:
+    """Weights have a search of their own, for nonnegative features."""
+    only = {
+        "prior": "nonnegative",
+        "maximizer": "local_search",
+        "sweep": "blocks",
+        "init": "auto",
+    }
+    for name, value in only.items():
+        if getattr(model, name) != value:
+            raise ValueError(
+                f"{name}={getattr(model, name)!r} does not go with "
+                f"weights='nonnegative'; use {name}={value!r}, or weights=None."
+            )
 
 
 def _start(model: MEIBP, spec: IBPSpec) -> IBPParams | None:
@@ -293,13 +335,19 @@ def _start(model: MEIBP, spec: IBPSpec) -> IBPParams | None:
     refuse_other_columns(model.n_features_in_, A.shape[1])
     last = model._ibp_params()
     kind = TruncatedFactors if spec.nonnegative else GaussianFactors
-    factors, slopes = last.factors, last.slopes
+    factors, slopes, slab = last.factors, last.slopes, last.slab
+    if spec.weights != (slab is not None):  # a typical amount was or becomes one
+        A = A if slab is None else A * np.sqrt(slab)[:, None]
+        factors = kind.near(A, last.noise)
+        slab = np.ones(len(A)) if spec.weights else None
     if not isinstance(factors, kind) or len(A) > (spec.most or len(A)):
         factors, slopes = kind.near(A[: spec.most], last.noise), slopes[: spec.most]
+        slab = None if slab is None else slab[: spec.most]
     return IBPParams(
         factors,
         spec.noise or last.noise,
         spec.spread or last.spread,
         spec.alpha or last.alpha,
         slopes,
+        slab=slab,
     )

@@ -11,6 +11,7 @@ from kplus.core.regroup import without
 from kplus.core.types import Array, Block, IntArray, Position, Proposal
 from kplus.ibp.factors import Factors, IBPSums
 from kplus.ibp.kernels_double_greedy import rows_double_greedy
+from kplus.ibp.kernels_scattered import scattered_local_search
 from kplus.ibp.kernels_submodular import rows_local_search
 from kplus.ibp.prior import count_slopes, harmonic, log_prior
 from kplus.linear.bits import Allocation
@@ -50,9 +51,11 @@ class IBPParams:
     keep_alive : (K,) or None
         Features of which a block must keep a row that has them: to lose the last one
         would cost more than the slopes imply. None: there are none.
+    slab : (K,) or None
+        Prior variances of the weights of each feature; None: rows have it or not.
     """
 
-    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K"}
+    shapes: ClassVar[dict[str, str]] = {"slopes": "K", "keep_alive": "K", "slab": "K"}
 
     factors: Factors
     noise: float
@@ -60,6 +63,7 @@ class IBPParams:
     alpha: float
     slopes: Array
     keep_alive: NDArray[np.bool_] | None = None
+    slab: Array | None = None
 
     @property
     def K(self) -> int:
@@ -144,8 +148,11 @@ class MEIBPModel:
         """Let rows (gaps filled with 0) choose; Z changes; return how many did."""
         K = params.K
         B = X @ params.factors.mean.T
-        grams = params.factors.grams(gaps.group, gaps.known.shape[1]).reshape(-1, K * K)
+        grams = params.factors.grams(gaps.group, gaps.known.shape[1])
         slopes = params.noise * params.slopes
+        if gaps.scattered and self.greedy is None:
+            return scattered_local_search(B, slopes[None], grams, gaps, Z)
+        grams = grams.reshape(-1, K * K)
         changed = 0
         for start in range(0, len(gaps.known), _PATTERNS):
             known = gaps.known[start : start + _PATTERNS]
@@ -193,7 +200,7 @@ class MEIBPModel:
             alpha = n_used / harmonic(total.weight)
         slopes = _slopes(total)
         keep_alive = _keep_alive(total, slopes, alpha)
-        return IBPParams(factors, noise, spread, alpha, slopes, keep_alive)
+        return IBPParams(factors, noise, spread, alpha, slopes, keep_alive, params.slab)
 
     def advance(self, params: IBPParams, total: IBPSums, latest: IBPSums) -> IBPParams:
         return self.update(params, total)
@@ -209,6 +216,7 @@ class MEIBPModel:
         expected = sums.error + factors.uncertainty(sums)
         likelihood = -0.5 * total.observed * np.log(2.0 * np.pi * params.noise)
         likelihood -= 0.5 * expected / params.noise
+        likelihood += float(total.weight_gains(params.slab).sum())
         if not np.all(counts > 0.0):
             used = np.flatnonzero(counts > 0.0)
             factors = kept_factors(factors, used)
@@ -262,8 +270,15 @@ def renumbered(
     if params.keep_alive is not None:
         keep_alive = np.zeros(K, np.bool_)
         keep_alive[old_to_new[old_to_new >= 0]] = params.keep_alive[old_to_new >= 0]
+    slab = params.slab
+    if slab is not None:
+        carried = np.ones(K)
+        carried[old_to_new[old_to_new >= 0]] = slab[old_to_new >= 0]
+        slab = carried
     factors = params.factors.regroup(old_to_new, K, new, params.noise)
-    return replace(params, factors=factors, slopes=slopes, keep_alive=keep_alive)
+    return replace(
+        params, factors=factors, slopes=slopes, keep_alive=keep_alive, slab=slab
+    )
 
 
 def _slopes(total: IBPSums) -> Array:
@@ -340,7 +355,11 @@ def removal_upper_bounds(params: IBPParams, total: IBPSums) -> Array:
     N, counts, A = total.weight, total.counts, params.factors.mean
     column = gammaln(N - counts + 1.0) + gammaln(counts) - gammaln(N + 1.0)
     prior = column + np.log(params.alpha) - np.log(total.K)
-    costs = -params.factors.own_gains(params.spread) - prior
+    costs = (
+        -params.factors.own_gains(params.spread)
+        - prior
+        - total.weight_gains(params.slab)
+    )
     explained = total.losses(A)
     explained[total.same_rows().sum(axis=1) > 1] = 0.0
     most: Array = costs - 0.5 * explained / params.noise

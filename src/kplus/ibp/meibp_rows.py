@@ -362,7 +362,8 @@ def _row_start(
     job: Job, spec: IBPSpec, survey: Survey, sample: Sample, start: IBPParams | None
 ) -> RowStart:
     if start is None and spec.init == "random":
-        K = spec.most or max(2 * Spectrum.of(sample.complete, len(sample.X)).rank, 1)
+        rank = Spectrum.of(sample.complete, len(sample.X)).rank
+        K = min(spec.most or max(2 * rank, 1), spec.limit(sample))
         return start_at_random(sample.table, K, job.rng, spec.nonnegative)
     if start is None:
         with SINGLE_THREAD:

@@ -6,6 +6,7 @@ else.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -37,6 +38,7 @@ __all__ = [
     "SampleFit",
     "Scales",
     "Spectrum",
+    "amounts",
     "parts",
     "projections",
     "random_bits",
@@ -50,6 +52,7 @@ _POWER_STEPS = 6
 _LEVEL = 10.0  # times what noise and K features make of a level that is not there
 CLEAR_SHARE = 0.8  # of projections; where so many are clear, all are trusted
 _CANDIDATES = 4
+_MANY_GAPS = 0.2  # share of entries: from there on what fills gaps may mislead a start
 _MAX_PASSES = 50
 _TOL = 1e-5  # nats per value
 _RIDGE = 1e-6  # of a row: features may depend on each other
@@ -67,10 +70,10 @@ class Scales:
 
 @dataclass(frozen=True)
 class SampleFit:
-    """The converged fit of rows in memory."""
+    """The converged fit of rows in memory: Z, or the weights of features."""
 
     params: IBPParams
-    Z: Bits
+    Z: NDArray[Any]
     bound: float
 
     @property
@@ -113,6 +116,23 @@ class Sample:
         columns = ~self.missing.all(axis=0)
         rng = np.random.default_rng(len(self.table))
         return fill_with_noise(self.table[:, columns], self.missing[:, columns], rng)
+
+    @cached_property
+    def for_starts(self) -> "Sample":
+        """These rows; with few gaps, as if what fills them had been observed.
+
+        A search for starts passes over the rows many times. As long as what is filled
+        in is little, it finds the same features without gaps, for less; the passes over
+        all rows that follow know of gaps.
+        """
+        if (
+            self.missing is None
+            or self.missing.mean() > _MANY_GAPS
+            or self.missing.all(axis=0).any()
+        ):
+            return self
+        rng = np.random.default_rng(len(self.table))
+        return Sample(fill_with_noise(self.table, self.missing, rng))
 
     @cached_property
     def level(self) -> Array:
@@ -161,6 +181,40 @@ class Sample:
             K, int(np.argmax(removal_upper_bounds(fitted.params, sums)))
         )
         return renumbered(fitted.params, old_to_new, K - 1, A[:0])
+
+    def weigh_in(
+        self, model: MEIBPModel, scales: Scales, K: int, rng: np.random.Generator
+    ) -> list[IBPParams]:
+        """Features of which rows have some amount: K parts of a factorisation.
+
+        With what these leave as noise: more would hide weak features at first. There
+        are two starts: bits of a fit in which rows have all features hardly ever go,
+        and in one in which they must earn them some never come.
+        """
+        shifted = self.level - np.minimum(self.level.min(axis=0), 0.0)
+        W, H = amounts(shifted, self.missing, K, rng)
+        sizes = np.sqrt(np.mean(W * W, axis=0)) + 1e-12 * np.abs(W).max(initial=1e-300)
+        A = H * sizes[:, None]
+        noise, spread = scales.noise, scales.spread
+        if model.infer_noise:
+            left = shifted - W @ H
+            known = left if self.missing is None else left[~self.missing]
+            noise = max(float(np.mean(known**2)), model.least)
+        if model.infer_spread and A.any():
+            spread = float(np.mean(A * A))
+        start = IBPParams(
+            TruncatedFactors.near(A, noise), noise, spread, scales.alpha,
+            slopes=np.zeros(len(A)), slab=np.ones(len(A)),
+        )  # fmt: skip
+        return [start, replace(start, slopes=np.full(len(A), np.log(len(W))))]
+
+    def without_weakest(self, fitted: SampleFit, n: int) -> IBPParams:
+        """Parameters without the n features that rows have least of."""
+        A = fitted.params.factors.mean
+        energy = (fitted.Z**2).sum(axis=0) * (A**2).sum(axis=1)
+        gone = np.zeros(len(A), np.bool_)
+        gone[np.argsort(energy, kind="stable")[:n]] = True
+        return renumbered(fitted.params, without(len(A), gone), len(A) - n, A[:0])
 
     def births(
         self,
@@ -364,18 +418,26 @@ def projections(
 
 
 def parts(X: Array, K: int, rng: np.random.Generator) -> Bits:
-    """Columns of Z from K nonnegative parts: which rows have much of each.
+    """Columns of Z from K nonnegative parts: which rows have much of each."""
+    return _cut_in_two(amounts(X, None, K, rng)[0])
 
-    A few rounds of coordinate descent for X ≈ WH with nonnegative W and H, from rows
-    drawn far apart.
+
+def amounts(
+    X: Array, missing: NDArray[np.bool_] | None, K: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """K nonnegative parts of rows, and how much each row has of them: X ≈ WH.
+
+    A few rounds of coordinate descent from rows drawn far apart. Missing entries, which
+    X must fill somehow, follow the fit.
     """
-    n = len(X)
     H = np.maximum(X[_distant_rows(X, K, rng)], 0.0) + 1e-9
-    W = np.zeros((n, len(H)))
+    W = np.zeros((len(X), len(H)))
     for _ in range(_PART_STEPS):
         _descend(W, X @ H.T, H @ H.T)
         _descend(H.T, X.T @ W, W.T @ W)
-    return _cut_in_two(W)
+        if missing is not None:
+            X = np.where(missing, W @ H, X)
+    return W, H
 
 
 def _descend(W: Array, products: Array, gram: Array) -> None:

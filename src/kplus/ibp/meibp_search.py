@@ -14,6 +14,7 @@ from kplus.ibp.meibp_model import (
     DropFeature,
     IBPParams,
     MEIBPModel,
+    RowState,
     renumbered,
 )
 from kplus.ibp.meibp_sample import (
@@ -27,8 +28,8 @@ from kplus.ibp.meibp_sample import (
     random_bits,
     with_births,
 )
+from kplus.ibp.meibp_weights import WeightedModel, WeightState
 from kplus.ibp.table import Survey
-from kplus.linear.bits import Allocation
 
 __all__ = ["IBPFit", "IBPSpec", "best_start", "choose", "draw_sample", "fit"]
 
@@ -57,6 +58,8 @@ class IBPSpec:
     init : {"auto", "ica", "nmf", "random"}
     n_init : int
         Number of starts; the best is kept.
+    weights : bool
+        Whether rows have some amount of a feature, or have it or not.
     """
 
     most: int | None
@@ -67,9 +70,20 @@ class IBPSpec:
     greedy: int | None
     init: str
     n_init: int
+    weights: bool = False
+
+    def limit(self, sample: Sample) -> int:
+        """Never more features than that, than rows, or than columns.
+
+        As many features as columns explain any table of amounts up to rounding; binary
+        ones beyond that would only cut amounts into finer steps.
+        """
+        least = int(min(sample.table.shape))
+        return least if self.most is None else min(self.most, least)
 
     def model(self, survey: Survey) -> MEIBPModel:
-        return MEIBPModel(
+        kind = WeightedModel if self.weights else MEIBPModel
+        return kind(
             infer_noise=self.noise is None,
             infer_spread=self.spread is None,
             infer_alpha=self.alpha is None,
@@ -141,13 +155,14 @@ def _converge(job: Job, model: MEIBPModel, params: IBPParams, step: float) -> IB
 
 
 def choose(job: Job, params: IBPParams) -> Array:
-    """Z of the rows, under given factors and scales."""
-    _, Z = answers(job, MEIBPModel(), params, part=_as_numbers)
+    """Z of the rows, or their weights, under given factors and scales."""
+    model = MEIBPModel() if params.slab is None else WeightedModel()
+    _, Z = answers(job, model, params, part=_as_numbers)
     return np.asarray(Z)
 
 
-def _as_numbers(bits: Allocation) -> Array:
-    return bits.unpack().astype(np.float64)
+def _as_numbers(local: RowState | WeightState) -> Array:
+    return np.asarray(local.unpack(), dtype=np.float64)
 
 
 # -------------------------------------------------------------------- the sample
@@ -173,10 +188,12 @@ def best_start(job: Job, spec: IBPSpec, survey: Survey) -> SampleFit:
 
 def _fit_sample(job: Job, search: "_SampleSearch", seed: int) -> SampleFit:
     """The best features of rows in memory; of more rows where there is doubt."""
-    few = more = draw_sample(job, _FIRST_ROWS, seed)
+    few = more = draw_sample(job, _FIRST_ROWS, seed).for_starts
+    if search.spec.weights:
+        return search.weighted(few)
     fitted = search.if_clear(few)
     if fitted is None and job.source.n_rows > _FIRST_ROWS:
-        more = draw_sample(job, _MORE_ROWS, seed)
+        more = draw_sample(job, _MORE_ROWS, seed).for_starts
         fitted = search.if_clear(more)
     if fitted is not None:
         return fitted
@@ -200,7 +217,7 @@ class _SampleSearch:
         """
         if self.spec.init != "auto":
             return None
-        most = self.spec.most or len(sample.table)
+        most = self.spec.limit(sample)
         spectrum = Spectrum.of(sample.complete, most)
         Z, clear = projections(spectrum, most, self.spec.nonnegative, self.rng)
         if clear < CLEAR_SHARE:
@@ -215,7 +232,7 @@ class _SampleSearch:
     def best_of_starts(self, sample: Sample) -> SampleFit:
         """The best fit from the starts of `init`; "auto": all but random ones."""
         spec, rng = self.spec, self.rng
-        most = spec.most or len(sample.table)
+        most = spec.limit(sample)
         spectrum = Spectrum.of(sample.complete, most)
         twice = min(most, 2 * max(spectrum.rank, 1))
         starts = []
@@ -237,7 +254,7 @@ class _SampleSearch:
 
     def grow(self, sample: Sample, fitted: SampleFit) -> SampleFit:
         """Let features be born from residuals as long as the bound rises."""
-        most = self.spec.most or len(sample.table)
+        most = self.spec.limit(sample)
         failures = 0
         while failures < _PATIENCE:
             n_births = min(_BIRTHS, most - fitted.params.K)
@@ -260,4 +277,28 @@ class _SampleSearch:
             if not trial.bound > fitted.bound:
                 break
             fitted = trial
+        return fitted
+
+    def weighted(self, sample: Sample) -> SampleFit:
+        """Weighted features, from as many as the rows have directions beyond noise.
+
+        A quarter of them is dropped at a time, the weakest, as long as the converged
+        bound rises; then half as many, down to one.
+        """
+        most = self.spec.limit(sample)
+        K = min(most, Spectrum.of(sample.complete, most).rank + 1)
+        starts = sample.weigh_in(self.model, self.scales, K, self.rng)
+        fits = [self._fewer(sample, sample.converge(self.model, one)) for one in starts]
+        return max(fits, key=lambda fitted: fitted.bound)
+
+    def _fewer(self, sample: Sample, fitted: SampleFit) -> SampleFit:
+        """Drop the weakest features, many at a time and then fewer."""
+        n = fitted.params.K // 4 + 1
+        while 0 < n < fitted.params.K:
+            trial = sample.converge(self.model, sample.without_weakest(fitted, n))
+            if trial.bound > fitted.bound:
+                fitted = trial
+                n = min(n, fitted.params.K // 4 + 1)
+            else:
+                n //= 2
         return fitted

@@ -2,14 +2,32 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
+from kplus.linear.kernels_gaps import add_gaps
 
-__all__ = ["Gaps", "columns_of", "common_groups", "whole"]
+__all__ = ["Gaps", "Shorter", "columns_of", "common_groups", "whole"]
+
+
+class Shorter(NamedTuple):
+    """Of each pattern the groups that it lacks or, if they are fewer, those it has.
+
+    Attributes
+    ----------
+    starts : (patterns + 1,)
+        Pattern p has ``groups[starts[p]:starts[p + 1]]``.
+    groups : (entries,)
+    signs : (patterns,)
+        -1.0 where groups that a pattern lacks are listed, or else 1.0.
+    """
+
+    starts: IntArray
+    groups: IntArray
+    signs: Array
 
 
 @dataclass(frozen=True)
@@ -53,9 +71,35 @@ class Gaps:
         rows = np.bincount(self.pattern)
         return int(rows @ self.known @ widths)
 
+    @cached_property
+    def shorter(self) -> Shorter:
+        """Where patterns differ from none or from all groups, as lists."""
+        most = 2 * self.known.sum(axis=1) > self.known.shape[1]
+        listed = self.known != most[:, None]
+        starts = np.append(0, np.cumsum(np.count_nonzero(listed, axis=1)))
+        groups = np.ascontiguousarray(np.nonzero(listed)[1])
+        return Shorter(starts, groups, np.where(most, -1.0, 1.0))
+
+    @cached_property
+    def scattered(self) -> bool:
+        """Whether lists are shorter than the table of patterns and groups.
+
+        That of few patterns is small; in a small one nothing is to be gained.
+        """
+        lengths = np.diff(self.shorter.starts)
+        entries = int(lengths[self.pattern].sum())
+        return self.known.size > max(len(self.pattern), entries)
+
     def gram(self, Z: Array) -> Array:
         """ZᵀZ over the rows with values, for each group of columns."""
-        return np.stack([(Z * has[self.pattern, None]).T @ Z for has in self.known.T])
+        if not self.scattered:
+            each = [(Z * has[self.pattern, None]).T @ Z for has in self.known.T]
+            return np.stack(each)
+        Z = np.ascontiguousarray(Z)
+        most = Z[self.shorter.signs[self.pattern] < 0.0]
+        S = np.repeat((most.T @ most)[None], self.known.shape[1], axis=0)
+        add_gaps(Z, self.pattern, *self.shorter, S)
+        return S
 
 
 def _distinct(bits: NDArray[np.bool_]) -> tuple[IntArray, IntArray]:

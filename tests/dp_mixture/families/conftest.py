@@ -11,6 +11,7 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
@@ -18,6 +19,7 @@ from kplus.observations import (
     Poisson,
     SphericalGaussian,
     StudentT,
+    Transformed,
     ZeroMeanGaussian,
 )
 
@@ -27,6 +29,12 @@ LEVELS = (2, 4, 3)
 def normal_rows(rng, n):
     mix = np.array([[2.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.3, 0.2, 3.0]])
     return rng.normal(size=(n, 3)) @ mix + [1.0, -20.0, 0.0]
+
+
+def skewed_rows(rng, n):
+    X = normal_rows(rng, n)
+    X[:, 0], X[:, 2] = np.exp(0.5 * X[:, 0]), 1.0 / (1.0 + np.exp(-X[:, 2]))
+    return X
 
 
 def bit_rows(rng, n):
@@ -75,17 +83,22 @@ class Case:
 
 
 _DIAG_SET = DiagGaussian([5, 0, -3.0], 0.7, 4.5, [1, 2, 0.1])
+_FACTORS_SET = FactorGaussian(2, 0.2, 0.4, 6.0)
 _FULL_SET = Gaussian(0.5, mean=[1, -2, 3.0], dof=6)
 _MIXED = (None, LEVELS[0], None, None, LEVELS[1], None)
 _FULL_MIXED = Mixed(Gaussian(), counts=(2, 5))
+_SKEWED = Transformed(DiagGaussian(), {0: "log", 2: "logit"})
 CASES = [
     Case("gaussian", Gaussian(), normal_rows, missing=False),
     Case("gaussian-set", _FULL_SET, normal_rows, missing=False),
     Case("zero_mean_gaussian", ZeroMeanGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian", FactorGaussian(), normal_rows, missing=False),
+    Case("factor_gaussian-set", _FACTORS_SET, normal_rows, missing=False),
     Case("diag_gaussian", DiagGaussian(), normal_rows),
     Case("diag_gaussian-set", _DIAG_SET, normal_rows),
     Case("spherical_gaussian", SphericalGaussian(), normal_rows),
     Case("spherical_gaussian-set", SphericalGaussian(4.0, 0.7, 2.5, 3.0), normal_rows),
+    Case("transformed", _SKEWED, skewed_rows),
     Case("bernoulli", Bernoulli(), bit_rows),
     Case("bernoulli-set", Bernoulli(0.5, [1, 2, 3]), bit_rows),
     Case("categorical", Categorical(), code_rows, LEVELS),
@@ -107,7 +120,9 @@ def case(request):
 
 
 _TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
-_FILLED = [c for c in (*CASES, *_TAILS) if "multinomial" not in c.name]
+# The first two take no missing values; "transformed" has means of other units.
+_OTHERS = "multinomial", "factor_gaussian", "transformed"
+_FILLED = [c for c in (*CASES, *_TAILS) if not c.name.startswith(_OTHERS)]
 
 
 @pytest.fixture(params=_FILLED, ids=lambda case: case.name)

@@ -11,6 +11,7 @@ from kplus.observations import (
     Bernoulli,
     Categorical,
     DiagGaussian,
+    FactorGaussian,
     Gaussian,
     Mixed,
     Multinomial,
@@ -129,6 +130,7 @@ def test_a_prior_that_is_all_given_stays(name):
 FIXED = [
     (Gaussian(learn=False), "gaussian"),
     (ZeroMeanGaussian(learn=False), "zero_mean_gaussian"),
+    (FactorGaussian(learn=False), "factor_gaussian"),
     (DiagGaussian(learn=False), "diag_gaussian"),
     (SphericalGaussian(learn=False), "spherical_gaussian"),
     (Bernoulli(learn=False), "bernoulli"),
@@ -251,7 +253,7 @@ TABLES = {
 }
 NUMBERS = [
     Gaussian(), ZeroMeanGaussian(), DiagGaussian(), SphericalGaussian(),
-    Gaussian(dof=4), DiagGaussian(dof=2.5), Gaussian(covariance=1.0),
+    FactorGaussian(2), Gaussian(dof=4), DiagGaussian(dof=2.5), Gaussian(covariance=1.0),
     DiagGaussian(expected_variance=1.0),
 ]  # fmt: skip
 
@@ -264,6 +266,7 @@ def resolved(likelihood, X, levels=None):
 
 def check_numbers(family):
     """A prior of numbers is positive, and neither nothing nor without limit."""
+    family = getattr(family, "inner", family)
     D = family.n_columns
     V = family.scatter / family.dof
     values = np.linalg.eigvalsh(V) if is_wishart(family) else np.ravel(V)

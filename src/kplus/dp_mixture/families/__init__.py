@@ -11,8 +11,10 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `student_t.py`: the same with heavy tails
+- `factor_axes.py`, `factor_gaussian.py`: many columns, a few factors
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
+- `transformed.py`: logarithms and logits of columns of any of these
 - `bernoulli.py`, `categorical.py`: bits and categories
 - `poisson.py`, `negative_binomial.py`, `multinomial.py`: counts
 - `mixed.py`: several families side by side, each with its columns
@@ -22,9 +24,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from kplus.dp_mixture.families.family import Likelihood
+    from kplus.dp_mixture.families.family import Family, Likelihood
 
-__all__ = ["NAMES", "About", "by_name", "home"]
+__all__ = ["AUTO", "NAMES", "About", "by_name", "home", "name_of"]
+
+AUTO = "auto"  # no family, but the choice of one: see `kplus.dp_mixture.auto`
 
 
 class About(NamedTuple):
@@ -48,8 +52,10 @@ NAMES = {
     "gaussian": About("Gaussian", "numbers", missing=True),
     "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
     "student_t": About("StudentT", "numbers", missing=True),
+    "factor_gaussian": About("FactorGaussian", "numbers", missing=False),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
+    "transformed": About("Transformed", "numbers", missing=True),
     "bernoulli": About("Bernoulli", "bits", missing=True),
     "categorical": About("Categorical", "categories", missing=True),
     "poisson": About("Poisson", "counts", missing=True),
@@ -85,3 +91,10 @@ def by_name(observations: "str | Likelihood") -> "Likelihood":
             f"kplus.observations.DiagGaussian(), got {observations!r}."
         )
     return observations
+
+
+def name_of(family: "Family") -> str:
+    """The name of a family with its prior; that of the class for one of the user's."""
+    cls = type(family).__name__
+    named = (name for name, about in NAMES.items() if cls == f"{about.cls}Family")
+    return next(named, cls)

@@ -106,9 +106,15 @@ class Family(Protocol):
     the rows of a sparse table are `SparseRows`, and t(x) is `SparseFeatures`.
     """
 
-    n_columns: int
-    n_stats: int
-    n_free: int  # numbers that a component is known by
+    @property
+    def n_columns(self) -> int: ...
+
+    @property
+    def n_stats(self) -> int: ...
+
+    @property
+    def n_free(self) -> int:
+        """How many numbers a component is known by."""
 
     def check(self, X: Array) -> None:
         """Raise `DataError`, naming the column, at values that the family forbids."""

@@ -8,6 +8,7 @@ import numpy as np
 from kplus.core.types import Array
 from kplus.dp_mixture.families.bernoulli import BernoulliFamily
 from kplus.dp_mixture.families.categorical import CategoricalFamily
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
@@ -15,6 +16,7 @@ from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.transformed import KINDS, TransformedFamily
 
 __all__ = ["Described", "prior_of", "prior_values"]
 
@@ -39,6 +41,14 @@ def prior_values(family: Family, names: Sequence[str]) -> Described:
     """
     if isinstance(family, MixedFamily):
         return _of_parts(family, names)
+    if isinstance(family, TransformedFamily):
+        named = zip(names, family.kinds, strict=True)
+        units = ", ".join(f"{KINDS[kind]} of {name}" for name, kind in named if kind)
+        told = prior_values(family.inner, names)
+        return {"units": units or "those of the data", **told}
+    if isinstance(family, FactorGaussianFamily):
+        factors = [f"factor {j}" for j in range(family.inner.n_columns)]
+        return {"factors": float(len(factors)), **_of_gaussian(family.inner, factors)}
     if isinstance(family, (NormalWishartFamily, NormalGammaFamily)):
         return _of_gaussian(family, names)
     if isinstance(family, CategoricalFamily):
