@@ -91,8 +91,8 @@ def test_batches_of_a_stream(name):
     for part in (X[:100], X[100:]):
         dense.partial_fit(part)
         sparse.partial_fit(sp.csr_array(part, dtype=np.int64))
-    # The batches' tree and births draw rows: sums are rounded otherwise.
-    assert sparse.lower_bound_ == pytest.approx(dense.lower_bound_, rel=0.01)
+    # Rounding may decide on which component a birth is tried, and so the last digits.
+    assert sparse.lower_bound_ == pytest.approx(dense.lower_bound_, rel=1e-6)
 
 
 def test_gaps_are_filled_as_in_a_dense_table():
