@@ -170,14 +170,14 @@ class SparseBlocks(Cut):
 
     def __init__(self, X: Any, block_rows: int | None = None) -> None:
         super().__init__(X.shape[0], X.shape[1], block_rows)
-        self._X = sp.csr_array(X)
+        self.matrix = sp.csr_array(X)
 
     def read(self, index: int) -> Array:
         start, stop = self.bounds(index)
-        return as_floats(self._X[start:stop].toarray())
+        return as_floats(self.matrix[start:stop].toarray())
 
     def take(self, rows: IntArray) -> Array:
-        return as_floats(self._X[rows].toarray())
+        return as_floats(self.matrix[rows].toarray())
 
 
 class FrameBlocks(Cut):

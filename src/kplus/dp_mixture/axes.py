@@ -1,7 +1,7 @@
 """An axis between two components, on which a valley between them would show.
 
 Gaussian rows are projected on Fisher's axis of the two components; other rows on their
-log-odds, which are linear in t(x). Both are in nats, so that the columns of a mixed
+log-odds, the difference of two scores. Both are in nats, so that the columns of a mixed
 table add.
 """
 
@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows
+from kplus.dp_mixture.drawn_rows import drawn_rows
 from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily, compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
@@ -22,7 +24,8 @@ from kplus.tree.borders import Axes
 
 __all__ = ["PairAxes"]
 
-_DRAWS = 200  # rows of each component that say where its rows lie on an axis
+_DRAWS = 200  # rows of each component that say where its rows lie on an axis ...
+_FEW_DRAWS, _MANY_COLUMNS = 50, 1000  # ... and where they have so many columns
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,11 @@ class PairAxes:
         coefficients = _coefficients(family, params.expected, N, S, pairs)
         # Always the same rows: where a histogram ends is no matter of luck.
         rng = np.random.default_rng(0)
-        draws = family.draw(N, S, np.full(len(N), _DRAWS), rng)
-        owners = np.repeat(np.arange(len(N)), _DRAWS)
+        n = _DRAWS if family.n_columns <= _MANY_COLUMNS else _FEW_DRAWS
+        draws = drawn_rows(family, N, S, np.full(len(N), n), rng)
+        owners = np.repeat(np.arange(len(N)), n)
         rows = _coordinates(family, draws, params.expected, owners)
-        rows = rows.reshape(len(N), _DRAWS, -1)
+        rows = rows.reshape(len(N), n, -1)
         centers, spreads = np.empty((len(pairs), 2)), np.empty((len(pairs), 2))
         for p, pair in enumerate(pairs):
             values = rows[pair] @ coefficients[p]
@@ -51,7 +55,7 @@ class PairAxes:
             spreads[p] = 0.5 * (high - low)
         return cls(Axes.spanning(pairs, centers, spreads), coefficients)
 
-    def values(self, params: Components, X: Array, owners: IntArray) -> "RowValues":
+    def values(self, params: Components, X: Rows, owners: IntArray) -> "RowValues":
         """Rows of which `owners` are the components."""
         rows = _coordinates(params.family, X, params.expected, owners)
         return RowValues(rows, self.coefficients)
@@ -70,7 +74,7 @@ class RowValues:
         return out
 
 
-def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> Array:
+def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Array:
     """What axes are linear in, (n, m)."""
     if isinstance(family, MixedFamily):
         parts = zip(family.parts, family.where, expected.parts, strict=True)
@@ -83,9 +87,10 @@ def _coordinates(family: Family, X: Array, expected: Any, owners: IntArray) -> A
         return _coordinates(family.inner, family.factor_scores(X), expected, owners)
     if isinstance(family, GaussianFamily):
         return family.filled(expected, X, owners)
-    F = family.features(X)
-    # Which are observed, and the values: the squares have no part in Fisher's axis.
-    return F[:, : 2 * family.n_columns] if isinstance(family, NormalGammaFamily) else F
+    if isinstance(family, NormalGammaFamily):
+        # Which are observed, and the values: the squares have no part in Fisher's axis.
+        return family.features(X)[:, : 2 * family.n_columns]
+    return family.scores(expected, X)
 
 
 def _coefficients(
@@ -98,7 +103,7 @@ def _coefficients(
     if isinstance(family, TransformedFamily):
         return _coefficients(family.inner, expected, N, S, pairs)
     if not isinstance(family, (GaussianFamily, NormalGammaFamily)):
-        out: Array = expected.eta[b] - expected.eta[a]
+        out: Array = np.eye(len(N))[b] - np.eye(len(N))[a]
         return out
     described = family.attributes(N, S)
     means = family.scaling.transform(described["means_"])

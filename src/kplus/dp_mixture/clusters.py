@@ -8,9 +8,10 @@ import numpy as np
 from kplus.core.job import Job
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
-from kplus.data.blocks import ArrayBlocks
+from kplus.data.sparse_rows import blocks_of
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
+from kplus.dp_mixture.drawn_rows import drawn_rows
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
@@ -28,7 +29,7 @@ _NEIGHBOURS = 3  # that are looked at, however little they overlap
 _FEWEST_ROWS = 5.0  # of a cluster, where columns are independent
 _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinner
 _SHARE = 0.65  # of a border that must not be thinner
-_DRAWN_ROWS = 20_000
+_DRAWN_ROWS, _DRAWN_NUMBERS = 20_000, 2e7  # at most, in all columns
 _BLOCK_ROWS = 4096
 
 
@@ -104,14 +105,15 @@ def _fewest_rows(family: Family) -> float:
 
 def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> ClusterTree:
     """The same by rows drawn from the mixture, where those of the fit are gone."""
-    size = params.N / params.N.sum() * min(params.N.sum(), _DRAWN_ROWS)
+    most = min(_DRAWN_ROWS, _DRAWN_NUMBERS / params.family.n_columns)
+    size = params.N / params.N.sum() * min(params.N.sum(), most)
     rng = np.random.default_rng(0)
     counts = np.maximum(1, np.round(size)).astype(np.int64)
-    rows = params.family.draw(params.N, params.S, counts, rng)
+    rows: Any = drawn_rows(params.family, params.N, params.S, counts, rng)
     params = replace(params, plan=Plan(everyone=True, frozen=True))
     weights = np.repeat(params.N / counts, counts)
     lost = model.share_out(params, rows, weights)[0].pairs
-    job = job.on_sample(ArrayBlocks(rows, _BLOCK_ROWS), weights, n_threads=1)
+    job = job.on_sample(blocks_of(rows, _BLOCK_ROWS), weights, n_threads=1)
     return tree_of_rows(job, model, params, lost)
 
 

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.categorical import CategoricalFamily
 from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily
 from kplus.dp_mixture.families.family import Family
@@ -20,7 +22,14 @@ from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
 
-__all__ = ["Split", "as_numbers", "directional_splits", "standardised", "valleys"]
+__all__ = [
+    "Split",
+    "as_numbers",
+    "as_standardised",
+    "directional_splits",
+    "standardised",
+    "valleys",
+]
 
 _MOST_AXES = 60  # principal axes that are projected on
 _SCANNED = 6  # axes of each kind that are sorted
@@ -34,6 +43,10 @@ _FEW_VALUES = 3  # a column of so few values has no valley
 _NEGLIGIBLE = 1e-9  # variance along an axis that has none, as a share of the largest
 _ALIKE = 0.2  # cuts that differ by less, as a share of the smaller side, are the same
 _LARGE = 0.1  # share of the rows on either side of some of the cuts
+_MANY_COLUMNS = 500  # sparse rows of more stay sparse: few axes stand for them
+_N_SPARSE = 10  # principal axes of these, and columns of largest variance
+_N_MORE = 6  # axes beside them, with which products find them ...
+_POWERS = 3  # ... so often repeated
 
 
 class Split(NamedTuple):
@@ -63,6 +76,19 @@ def directional_splits(Z: Array, weights: Array) -> list[Split]:
     return _distinct(splits, Z)
 
 
+def as_standardised(family: Family, X: Rows, weights: Array) -> Array:
+    """Standardised columns in which the rows of a component scatter about evenly.
+
+    Many sparse columns are told by the foremost of their principal axes, and by those
+    columns themselves that vary most.
+    """
+    if not isinstance(X, SparseRows):
+        return standardised(as_numbers(family, X), weights)
+    if X.n_columns <= _MANY_COLUMNS:
+        return standardised(as_numbers(family, X.toarray()), weights)
+    return standardised(_foremost(_sparse_numbers(family, X), weights), weights)
+
+
 def as_numbers(family: Family, X: Array) -> Array:
     """Columns in which the rows of a component scatter about evenly.
 
@@ -90,6 +116,36 @@ def as_numbers(family: Family, X: Array) -> Array:
         seen = np.maximum((~missing).sum(axis=0), 1)
         Z = np.where(missing, np.nansum(Z, axis=0) / seen, Z)
     return Z
+
+
+def _sparse_numbers(family: Family, X: SparseRows) -> sp.csr_array:
+    """As `as_numbers`, less what a 0 becomes; what is missing counts as 0."""
+    x = np.nan_to_num(X.values)
+    if isinstance(family, MultinomialFamily):
+        scale = 1.0 / np.sqrt(np.maximum(X.marks @ x, 1.0))
+        return X.changed(np.sqrt(x)).multiply(scale[:, None]).tocsr()
+    if isinstance(family, PoissonFamily | NegativeBinomialFamily):
+        x = np.sqrt(x + 0.375) - np.sqrt(0.375)
+    return X.changed(x)
+
+
+def _foremost(Z: sp.csr_array, weights: Array) -> Array:
+    """Rows on principal axes, and in the columns of largest variance.
+
+    By products with the centred columns, from random axes on (Halko, Martinsson and
+    Tropp, 2011); always from the same ones.
+    """
+    share = weights / weights.sum()
+    mean = share @ Z
+    variance = share @ (Z * Z) - mean**2
+    loud = np.argsort(-variance, kind="stable")[:_N_SPARSE]
+    axes = np.random.default_rng(0).normal(size=(Z.shape[1], _N_SPARSE + _N_MORE))
+    for _ in range(_POWERS):
+        placed = share[:, None] * (Z @ axes - mean @ axes)
+        axes, _ = np.linalg.qr(Z.T @ placed - np.outer(mean, placed.sum(axis=0)))
+    placed = Z @ axes - mean @ axes
+    _, turn = np.linalg.eigh(placed.T @ (share[:, None] * placed))
+    return np.hstack([placed @ turn[:, ::-1][:, :_N_SPARSE], Z[:, loud].toarray()])
 
 
 def standardised(Z: Array, weights: Array) -> Array:

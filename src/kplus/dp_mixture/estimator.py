@@ -515,7 +515,7 @@ class DPMixture(Clusterer):
                [8., 8.]])
         """
         check_is_fitted(self)
-        table = self._open(X, reset=False)
+        table = settings.with_zeros(self._open(X, reset=False))
         source = settings.split_blocks(table.source, 1)
         with self._explaining(source):
             return impute(

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.directions import (
-    as_numbers,
+    as_standardised,
     directional_splits,
-    standardised,
 )
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import ByComponent, Family
@@ -105,7 +105,7 @@ class _Rows:
         model = self.model
         n_axes = compared(model.family).n_columns
         step = -(-len(self.X) // (_AXIS_ROWS + 10 * n_axes))
-        Z = standardised(as_numbers(model.family, self.X), self.weights)
+        Z = as_standardised(model.family, self.X, self.weights)
         few, light = Z[::step], self.weights[::step] * step
         rows, each = self.X[::step], self.rows_each * step
         if step > 1 or model.noise is not None:
@@ -298,12 +298,12 @@ def stats_of_parts(
     return stats
 
 
-def _in_order(X: Array) -> IntArray:
+def _in_order(X: Rows) -> IntArray:
     """Few rows by their values: draws are then the same in any order of the table, and
     for a row twice as for one of weight 2."""
     if len(X) > _FEW:
         return np.arange(len(X))
-    return np.lexsort(X.T[::-1])
+    return X.order() if isinstance(X, SparseRows) else np.lexsort(X.T[::-1])
 
 
 def _drawn(weights: Array, order: IntArray, rng: np.random.Generator) -> int:

@@ -13,9 +13,15 @@ from numpy.typing import NDArray
 from scipy.special import betaln, digamma, entr, gammaln
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.bernoulli import BernoulliFamily
 from kplus.dp_mixture.families.categorical import CategoricalFamily
-from kplus.dp_mixture.families.columns import column_moments, row_weights
+from kplus.dp_mixture.families.columns import (
+    column_moments,
+    row_totals,
+    row_weights,
+    sum_over_columns,
+)
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.mixed import MixedFamily
@@ -72,7 +78,7 @@ class Noise:
 
     @classmethod
     def resolve(
-        cls, share: bool | float, family: Family, sample: Array, weights: Array | None
+        cls, share: bool | float, family: Family, sample: Rows, weights: Array | None
     ) -> Self | None:
         """Noise over what the rows of a sample span; None if there is to be none.
 
@@ -102,14 +108,17 @@ class Noise:
 
     # --------------------------------------------------------------------- rows
 
-    def log_density(self, X: Array) -> Array:
+    def log_density(self, X: Rows) -> Array:
         """log p₀(x) of each row; what is missing counts for nothing.
 
         A total of n in d columns can be shared out in (n + d - 1 over n) ways.
         """
-        out: Array = -(~np.isnan(X) @ np.log(self.width))
+        logs = np.log(self.width)
+        out = -sum_over_columns(X, lambda x, d: np.where(np.isnan(x), 0.0, logs[d]))
         for j in self.totals:
-            n, d = X[:, j].sum(axis=1, dtype=np.float64), len(j)
+            # Sparse rows have no other columns.
+            n = row_totals(X if isinstance(X, SparseRows) else X[:, j])
+            d = len(j)
             out -= gammaln(n + d) - gammaln(d) - gammaln(n + 1.0)
         return out
 
@@ -174,15 +183,15 @@ class _Box:
     means: list[float] = field(default_factory=list)
 
 
-def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
+def _span(box: _Box, family: Any, rows: Any, where: IntArray) -> None:
     """Note what the columns `where` of rows span, by what the family takes them for."""
     if isinstance(family, MixedFamily):
         for part, j in zip(family.parts, family.where, strict=True):
             _span(box, part, rows, where[j])
         return
-    values = rows[:, where].astype(np.float64)
     numbers = NormalWishartFamily | NormalGammaFamily | TransformedFamily
     if isinstance(compared(family), numbers):
+        values = rows[:, where].astype(np.float64)
         box.low[where], box.width[where] = _intervals(values)
         return
     box.whole[where] = True
@@ -194,13 +203,23 @@ def _span(box: _Box, family: Any, rows: Array, where: IntArray) -> None:
     elif isinstance(family, CategoricalFamily):
         box.width[where] = family.levels
     elif isinstance(family, PoissonFamily | NegativeBinomialFamily):
-        seen = ~np.isnan(values)
-        box.width[where] = np.max(values, axis=0, initial=0.0, where=seen) + 1.0
+        box.width[where] = _largest(rows, where) + 1.0
     else:
         raise ValueError(
             f"noise=True does not know over what {type(family).__name__} is uniform; "
             f"leave it out."
         )
+
+
+def _largest(rows: Rows, where: IntArray) -> Array:
+    """The largest count of each column; 0 where all are missing."""
+    if isinstance(rows, SparseRows):
+        out = np.zeros(rows.n_columns)
+        np.maximum.at(out, rows.columns, np.nan_to_num(rows.values))
+        return out[where]
+    x = rows[:, where].astype(np.float64)
+    most: Array = np.max(x, axis=0, initial=0.0, where=~np.isnan(x))
+    return most
 
 
 def _intervals(values: Array) -> tuple[Array, Array]:

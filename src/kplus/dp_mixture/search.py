@@ -11,7 +11,7 @@ from kplus.core.job import Job, Sample, draw
 from kplus.core.reading import n_blocks, read_blocks
 from kplus.core.runs import labels_of, negated, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
-from kplus.data.blocks import ArrayBlocks
+from kplus.data.sparse_rows import blocks_of
 from kplus.dp_mixture.birth import BirthSettings, BornComponents
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.fresh import seeded
@@ -139,7 +139,7 @@ def fit_sample(
     job: Job, spec: Spec, sample: Sample, start: Components | None = None
 ) -> MixtureFit:
     """A rough fit to a sample: few batches, a loose tolerance, no refits."""
-    blocks, tol = ArrayBlocks(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
+    blocks, tol = blocks_of(sample.rows, _BLOCK_ROWS), max(job.tol, _SAMPLE_TOL)
     part = job.on_sample(blocks, sample.weights, n_threads=1, tol=tol)
     if start is None:
         start = _seeded_start(part, spec)

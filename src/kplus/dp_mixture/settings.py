@@ -1,6 +1,7 @@
 """From the parameters of `DPMixture` to tables, models and batches, and back."""
 
 import os
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,9 +11,10 @@ from kplus.base.estimator import Table, warn
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
-from kplus.data.blocks import default_block_rows
+from kplus.data.blocks import SparseBlocks, default_block_rows
 from kplus.data.categories import Coding, count_levels
 from kplus.data.open import column_names, open_data
+from kplus.data.sparse_rows import SparseRowBlocks
 from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
 from kplus.dp_mixture.families import AUTO, by_name
@@ -38,6 +40,7 @@ __all__ = [
     "split_blocks",
     "warm_fit",
     "warn_of_wide_prior",
+    "with_zeros",
 ]
 
 _BLOCK_ROWS = 4096  # with about 50 columns a block's work stays in the cache
@@ -100,7 +103,8 @@ def split_blocks(source: Any, n_batches: int) -> Blocks:
     if isinstance(source, UserBlocks):
         return source
     batch_rows = -(-source.n_rows // n_batches)
-    most = min(_BLOCK_ROWS, default_block_rows(source.n_features))
+    numbers = getattr(source, "row_numbers", source.n_features)
+    most = min(_BLOCK_ROWS, default_block_rows(numbers))
     pairs = -(-batch_rows // (2 * most))
     n_blocks = (
         2 * pairs if batch_rows >= _BATCH_ROWS else max(1, -(-batch_rows // most))
@@ -165,9 +169,18 @@ def open_rows(
             raise DataError(
                 f"{error} Or give observations='mixed', which takes categories."
             ) from None
+    if isinstance(source, SparseBlocks) and getattr(likelihood, "takes_sparse", False):
+        source = SparseRowBlocks.of(source)
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)
     return Table(X, source, coding)
+
+
+def with_zeros(table: Table) -> Table:
+    """The same with rows that are dense, where they are kept sparse."""
+    if not isinstance(table.source, SparseRowBlocks):
+        return table
+    return replace(table, source=table.source.dense())
 
 
 def columns_of(table: Table, likelihood: Likelihood | None) -> Columns:

@@ -8,14 +8,16 @@ from scipy.special import betaln, digamma
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows
 from kplus.dp_mixture.families.columns import (
     CATEGORY_STRENGTH,
     Setting,
     label,
     observed_sums,
     refuse_values,
-    rescaled_sum,
     setting,
+    sum_over_columns,
+    values,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 from kplus.dp_mixture.families.learning import (
@@ -56,12 +58,14 @@ class Bernoulli:
     Bernoulli(ones=1, zeros=1, learn=True)
     """
 
+    takes_sparse: ClassVar[bool] = True
+
     ones: Setting = None
     zeros: Setting = None
     learn: bool = True
 
     def resolve(
-        self, sample: Array, weights: Array | None, columns: Columns
+        self, sample: Rows, weights: Array | None, columns: Columns
     ) -> "BernoulliFamily":
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         for name, levels in zip(columns.names, columns.levels, strict=True):
@@ -80,8 +84,9 @@ class Bernoulli:
         return BernoulliFamily(columns.names, a, b, guess)
 
 
-def _refuse_others(X: Array, names: tuple[str, ...]) -> None:
-    bad = ~((X == 0.0) | (X == 1.0) | np.isnan(X))
+def _refuse_others(X: Rows, names: tuple[str, ...]) -> None:
+    x = values(X)
+    bad = ~((x == 0.0) | (x == 1.0) | np.isnan(x))
     why = (
         "observations='bernoulli' takes 0 and 1; use 'categorical' for categories, "
         "'poisson' for counts, 'diag_gaussian' for other numbers, or 'mixed'."
@@ -105,7 +110,7 @@ class BernoulliFamily(ObservedFamily):
         fine = self.guess is None or np.shape(self.guess) == both
         return fine and np.shape(self.ones) == both[1:]
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Rows) -> None:
         _refuse_others(X, self.names)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
@@ -140,12 +145,15 @@ class BernoulliFamily(ObservedFamily):
             )
         return higher(replace(self, ones=a, zeros=b), self, N, S)
 
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+    def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Mismatches, each over the variance of its column in the component."""
-        a, b = self._posterior(S)
-        return rescaled_sum((X - seed) ** 2 * ((a + b) ** 2 / (a * b)))
+        (a,), (b,) = self._posterior(S)
+        scale = (a + b) ** 2 / (a * b)
+        return sum_over_columns(
+            X, lambda x, columns: (x - seed[columns]) ** 2 * scale[columns]
+        )
 
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+    def log_predictive(self, N: Array, S: Array, X: Rows) -> Array:
         a, b = self._posterior(S)
         logs = np.concatenate([np.log(b / (a + b)), np.log(a / b)], axis=1)
         out: Array = self.features(X) @ logs.T

@@ -1,6 +1,6 @@
 """What families share about columns: default priors, scaling, settings, checks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ from scipy.special import gammaln
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.family import Columns
 from kplus.dp_mixture.kernels import count_beyond
 
@@ -40,8 +41,11 @@ __all__ = [
     "refuse_numbers",
     "refuse_values",
     "rescaled_sum",
+    "row_totals",
     "row_weights",
     "setting",
+    "sum_over_columns",
+    "values",
     "varies",
 ]
 
@@ -155,12 +159,18 @@ Setting = float | Sequence[float] | Array | None
 
 
 def refuse_values(
-    X: Array, bad: NDArray[np.bool_], names: tuple[str, ...], why: str
+    X: Rows, bad: NDArray[np.bool_], names: tuple[str, ...], why: str
 ) -> None:
-    """Raise at the first entry of `X` that is marked `bad`."""
+    """Raise at the first of the `values` of `X` that is marked `bad`."""
     if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise DataError(f"{label(names[column])} holds {X[row, column]:.6g}; {why}")
+        place = tuple(np.argwhere(bad)[0])
+        column = X.columns[place] if isinstance(X, SparseRows) else place[1]
+        raise DataError(f"{label(names[column])} holds {values(X)[place]:.6g}; {why}")
+
+
+def values(X: Rows) -> Array:
+    """What rows hold: all of it, or of sparse rows each pair's value, once."""
+    return X.values if isinstance(X, SparseRows) else X
 
 
 def refuse_infinite(X: Array, names: tuple[str, ...]) -> None:
@@ -249,16 +259,20 @@ def setting(name: str, value: Setting, default: Array) -> Array:
     return default if value is None else per_column(name, value, len(default))
 
 
-def row_weights(sample: Array, weights: Array | None) -> Array:
+def row_weights(sample: Rows, weights: Array | None) -> Array:
     """The weights of a sample's rows; all 1 where there are none that count."""
     if weights is None or not np.any(weights > 0):
         return np.ones(len(sample))
     return np.asarray(weights, dtype=np.float64)
 
 
-def observed_sums(sample: Array, weights: Array | None) -> tuple[Array, Array]:
+def observed_sums(sample: Rows, weights: Array | None) -> tuple[Array, Array]:
     """Weight of the values that are not missing, and their weighted sum, by column."""
     w = row_weights(sample, weights)
+    if isinstance(sample, SparseRows):
+        gaps = sample.missing
+        n = w.sum() - sample.by_column(w, gaps.astype(np.float64))
+        return n, sample.by_column(w, np.where(gaps, 0.0, sample.values))
     seen = ~np.isnan(sample)
     return w @ seen, w @ np.where(seen, sample, 0.0).astype(np.float64)
 
@@ -280,6 +294,25 @@ def draw_codes(shares: Array, rng: np.random.Generator) -> IntArray:
     return out
 
 
+def sum_over_columns(X: Rows, function: Callable[[Array, Any], Array]) -> Array:
+    """Σ_d f(x_nd, d) of each row, f a function of values and their columns.
+
+    Where f is NaN, as if the other columns were all.
+    """
+    if isinstance(X, SparseRows):
+        return X.sums(function)
+    return rescaled_sum(function(X, slice(None)))
+
+
+def row_totals(X: Rows) -> Array:
+    """The sum of each row."""
+    if isinstance(X, SparseRows):
+        totals: Array = X.marks @ X.values
+        return totals
+    out: Array = X.sum(axis=1, dtype=np.float64)
+    return out
+
+
 def rescaled_sum(parts: Array) -> Array:
     """Sums of rows over the entries that are not NaN, as if all had been there."""
     n_seen = np.count_nonzero(~np.isnan(parts), axis=1)
@@ -287,9 +320,10 @@ def rescaled_sum(parts: Array) -> Array:
     return out
 
 
-def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
+def refuse_no_counts(X: Rows, names: tuple[str, ...], family: str) -> None:
     """Raise at numbers that are no counts."""
-    bad = ~((X >= 0) & (np.floor(X) == X) & np.isfinite(X) | np.isnan(X))
+    x = values(X)
+    bad = ~((x >= 0) & (np.floor(x) == x) & np.isfinite(x) | np.isnan(x))
     why = (
         f"observations={family!r} takes counts, whole numbers from 0 on; use "
         "'diag_gaussian' or 'gaussian' for other numbers, or 'mixed' for both."
@@ -298,7 +332,7 @@ def refuse_no_counts(X: Array, names: tuple[str, ...], family: str) -> None:
 
 
 def count_means(
-    sample: Array, weights: Array | None, columns: Columns, family: str
+    sample: Rows, weights: Array | None, columns: Columns, family: str
 ) -> Array:
     """Means of columns that are checked to be counts.
 
@@ -311,8 +345,9 @@ def count_means(
     return out
 
 
-def log_factorials(X: Array) -> Array:
+def log_factorials(X: Rows) -> Array:
     """Σ log x! over the counts of each row that are not missing."""
-    counts = np.where(np.isnan(X), 0.0, X).astype(np.float64)
-    out: Array = gammaln(counts + 1.0).sum(axis=1)
+    counts = np.where(np.isnan(values(X)), 0.0, values(X)).astype(np.float64)
+    logs: Array = gammaln(counts + 1.0)
+    out: Array = X.marks @ logs if isinstance(X, SparseRows) else logs.sum(axis=1)
     return out

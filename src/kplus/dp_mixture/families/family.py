@@ -4,12 +4,16 @@ A component is known by two sums over its rows, N_k = Σ r_nk and S_k = Σ r_nk 
 Its posterior, its expected log-likelihood and its evidence are functions of these.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
+from kplus.dp_mixture.families.sparse_features import SparseFeatures
 from kplus.dp_mixture.kernels import add_features, score_candidates
 
 __all__ = [
@@ -98,7 +102,8 @@ class Family(Protocol):
     """A likelihood with a resolved prior; a frozen dataclass of arrays and scalars.
 
     Arrays over components have K rows. `X` is float32 or float64, may be read-only,
-    and holds NaN where a value is missing.
+    and holds NaN where a value is missing. Where the likelihood has `takes_sparse`,
+    the rows of a sparse table are `SparseRows`, and t(x) is `SparseFeatures`.
     """
 
     @property
@@ -233,23 +238,23 @@ class FeatureFamily:
     def hides(self, S: Array) -> bool:
         return False
 
-    def features(self, X: Array) -> Array:
+    def features(self, X: Any) -> Any:
         raise NotImplementedError
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Any) -> None:
         """Every number is allowed."""
 
-    def log_base(self, X: Array) -> Array:
+    def log_base(self, X: Any) -> Array:
         return np.zeros(len(X))
 
     def scores(
-        self, expected: Expected, X: Array, candidates: IntArray | None = None
+        self, expected: Expected, X: Any, candidates: IntArray | None = None
     ) -> Array:
         F = self.features(X)
-        if candidates is None:
+        if candidates is None or isinstance(F, SparseFeatures):
             out: Array = F @ expected.eta.T
             out += expected.bias
-            return out
+            return out if candidates is None else _chosen(out, candidates)
         out = np.empty(candidates.shape)
         score_candidates(F, candidates, expected.eta, expected.bias, out)
         return out
@@ -259,8 +264,10 @@ class FeatureFamily:
     ) -> IntArray | None:
         return None
 
-    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
+    def sums(self, X: Any, members: ByComponent, expected: Any = None) -> Array:
         F = self.features(X)
+        if isinstance(F, SparseFeatures):
+            return F.sums(members)
         out = np.zeros((len(members.starts) - 1, F.shape[1]))
         add_features(F, members.starts, members.rows, members.weights, out)
         return out
@@ -288,23 +295,60 @@ class FeatureFamily:
         return np.where(np.isnan(X), drawn, X)
 
 
+def _chosen(scores: Array, candidates: IntArray) -> Array:
+    """Those of the candidates; -inf where there is none."""
+    chosen = np.take_along_axis(scores, np.maximum(candidates, 0), axis=1)
+    return np.where(candidates >= 0, chosen, -np.inf)
+
+
 class ObservedFamily(FeatureFamily):
     """Columns on their own; t(x) = [observed, x, maybe more].
 
     Zeros stand where a value is missing. A subclass has the evidence of each column,
-    from which the predictive follows.
+    from which the predictive follows. Its arrays by column are those that `shapes`
+    names, and `guess`, which only learning needs.
     """
+
+    shapes: ClassVar[dict[str, str]]
 
     @property
     def n_stats(self) -> int:
         return 2 * self.n_columns
 
-    def features(self, X: Array) -> Array:
+    def features(self, X: Rows) -> Any:
+        if isinstance(X, SparseRows):
+            return self._sparse_features(X)
         D, seen = self.n_columns, ~np.isnan(X)
         F = np.empty((len(X), self.n_stats))
         F[:, :D] = seen
         F[:, D : 2 * D] = np.where(seen, X, 0.0)
         return F
+
+    def some(self, columns: Any) -> Self:
+        """The same of some columns, of which any may come several times."""
+        n = np.arange(self.n_columns)[columns].size
+        own = {name: getattr(self, name)[columns] for name in self.shapes}
+        return replace(self, names=("",) * n, guess=None, **own)  # type: ignore[type-var]
+
+    def _some_stats(self, S: Any, columns: Any) -> Any:
+        """Statistics as the family of `some` columns has them."""
+        n, D = len(S), self.n_columns
+        first, more = S[:, : 2 * D].reshape(n, 2, D), S[:, 2 * D :].reshape(n, D, -1)
+        parts = first[:, :, columns], more[:, columns]
+        return np.hstack([part.reshape(n, -1) for part in parts])
+
+    def _sparse_features(self, X: SparseRows) -> SparseFeatures:
+        """Each pair is a column of its own, in a single row."""
+        P, M, own = len(X.values), self.n_stats, self.some(X.columns)
+        change = own.features(X.values[None]) - own.features(np.zeros((1, P)))
+        pair = np.repeat(np.arange(P), M // self.n_columns - 2)
+        pair = np.concatenate([np.arange(P), np.arange(P), pair])
+        place = self._some_stats(np.arange(M)[None], X.columns)
+        kept = change[0] != 0.0
+        entries = change[0, kept], (pair[kept], place[0, kept])
+        changes = sp.coo_array(entries, shape=(P, M)).tocsr()
+        zero = self.features(np.zeros((1, self.n_columns)))[0]
+        return SparseFeatures(X, changes, zero)
 
     def _sums(self, S: Array) -> tuple[Array, Array]:
         """How many values each column has, and their sum; (K, D)."""
@@ -315,12 +359,22 @@ class ObservedFamily(FeatureFamily):
         """What each column adds to the evidence, (K, D)."""
         raise NotImplementedError
 
+    def _gains(self, S: Array, values: Array, columns: Any) -> Array:
+        """What one more value of each of some columns adds to the evidence."""
+        own, before = self.some(columns), self._some_stats(S, columns)
+        after = own.column_evidence(before + own.features(values[None]))
+        out: Array = (after - own.column_evidence(before))[0]
+        return out
+
     def evidence(self, N: Array, S: Array) -> Array:
         out: Array = self.column_evidence(S).sum(axis=1)
         return out
 
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+    def log_predictive(self, N: Array, S: Array, X: Rows) -> Array:
         """By how much one more value raises the evidence of its column."""
+        if isinstance(X, SparseRows):
+            gains = [X.sums(partial(self._gains, row[None])) for row in S]
+            return self.log_base(X)[:, None] + np.column_stack(gains)
         table, places = _distinct(X)
         F, before = self.features(table), self.column_evidence(S)
         out = np.repeat(self.log_base(X)[:, None], len(S), axis=1)

@@ -4,17 +4,23 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln
+import scipy.sparse as sp
+from scipy.special import digamma, gammaln, rel_entr
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.columns import (
     Setting,
     log_factorials,
+    observed_sums,
     per_column,
     refuse_categories,
     refuse_no_counts,
     refuse_values,
+    row_totals,
     row_weights,
+    sum_over_columns,
+    values,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 from kplus.dp_mixture.families.learning import (
@@ -23,11 +29,14 @@ from kplus.dp_mixture.families.learning import (
     dirichlet_step,
     higher,
 )
+from kplus.dp_mixture.families.sparse_features import SparseFeatures
 
 __all__ = ["Multinomial", "MultinomialFamily"]
 
 # Counts per column that the prior of multinomial proportions is worth.
 _PSEUDO_COUNT = 0.5
+
+_ROUNDING = 1e-12  # divergences up to that are none
 
 
 @dataclass(frozen=True)
@@ -61,18 +70,20 @@ class Multinomial:
     Multinomial(pseudo_counts=0.1, learn=True)
     """
 
+    takes_sparse: ClassVar[bool] = True
+
     pseudo_counts: Setting = None
     learn: bool = True
 
     def resolve(
-        self, sample: Array, weights: Array | None, columns: Columns
+        self, sample: Rows, weights: Array | None, columns: Columns
     ) -> "MultinomialFamily":
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         refuse_categories(columns, "multinomial")
         _refuse_no_counts(sample, columns.names)
         D = sample.shape[1]
         w = row_weights(sample, weights)
-        totals = w @ sample.astype(np.float64)
+        totals = observed_sums(sample, weights)[1]
         row_total = float(totals.sum() / w.sum())
         prior: Any = self.pseudo_counts
         if prior is None:
@@ -83,13 +94,13 @@ class Multinomial:
         return MultinomialFamily(columns.names, prior, row_total, guess)
 
 
-def _refuse_no_counts(X: Array, names: tuple[str, ...]) -> None:
+def _refuse_no_counts(X: Rows, names: tuple[str, ...]) -> None:
     why = (
         "a missing count leaves the total of its row unknown, which "
         "observations='multinomial' needs; use 'poisson', which takes columns one by "
         "one, or fill it in."
     )
-    refuse_values(X, np.isnan(X), names, why)
+    refuse_values(X, np.isnan(values(X)), names, why)
     refuse_no_counts(X, names, "multinomial")
 
 
@@ -111,15 +122,19 @@ class MultinomialFamily(FeatureFamily):
     def n_stats(self) -> int:
         return len(self.pseudo_counts)
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Rows) -> None:
         _refuse_no_counts(X, self.names)
 
-    def log_base(self, X: Array) -> Array:
-        totals = X.sum(axis=1, dtype=np.float64)
-        out: Array = gammaln(totals + 1.0) - log_factorials(X)
+    def log_base(self, X: Rows) -> Array:
+        out: Array = gammaln(row_totals(X) + 1.0) - log_factorials(X)
         return out
 
-    def features(self, X: Array) -> Array:
+    def features(self, X: Rows) -> Any:
+        if isinstance(X, SparseRows):
+            entries = X.values, X.columns, np.arange(len(X.values) + 1)
+            shape = len(X.values), self.n_stats
+            zero = np.zeros(self.n_stats)
+            return SparseFeatures(X, sp.csr_array(entries, shape=shape), zero)
         return np.ascontiguousarray(X, dtype=np.float64)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
@@ -151,7 +166,7 @@ class MultinomialFamily(FeatureFamily):
             prior = dirichlet_step(counts, totals, prior, prior.sum(), self.guess)
         return higher(replace(self, pseudo_counts=prior), self, N, S)
 
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+    def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.
 
         Twice, as a deviance is. To both one count is added, shared out as the counts
@@ -159,26 +174,26 @@ class MultinomialFamily(FeatureFamily):
         """
         counts, totals = self._posterior(S)
         share = counts[0] / totals[0]
-        X, seed = X.astype(np.float64), seed.astype(np.float64)
-        P = (X + share) / (X.sum(axis=1) + 1.0)[:, None]
-        p = (seed + share) / (seed.sum() + 1.0)
-        divergence = np.maximum((P * np.log(P / p)).sum(axis=1), 0.0)
-        out: Array = 2.0 * X.sum(axis=1) * divergence
-        return out
+        p, more = (seed + share) / (seed.sum() + 1.0), row_totals(X) + 1.0
 
-    def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
+        def divergence(x: Array, columns: Any) -> Array:
+            out: Array = rel_entr(x + share[columns], p[columns])
+            return out
+
+        # What a row is to itself is 0 but for rounding.
+        each = sum_over_columns(X, divergence) / more - np.log(more)
+        return np.where(each > _ROUNDING, 2.0 * (more - 1.0) * each, 0.0)
+
+    def log_predictive(self, N: Array, S: Array, X: Rows) -> Array:
         """A Dirichlet-multinomial; counts of 0 add nothing and are skipped."""
         counts, totals = self._posterior(S)
-        X = X.astype(np.float64)
-        length = X.sum(axis=1)[:, None]
-        rows, columns = np.nonzero(X)
-        x = X[rows, columns]
+        length = row_totals(X)[:, None]
+        pairs = X if isinstance(X, SparseRows) else SparseRows.of(X)
         out: Array = self.log_base(X)[:, None] + gammaln(totals)
         out = out - gammaln(totals + length)
         for k in range(len(S)):
-            a = counts[k, columns]
-            terms = gammaln(a + x) - gammaln(a)
-            out[:, k] += np.bincount(rows, terms, minlength=len(X))
+            a = counts[k, pairs.columns]
+            out[:, k] += pairs.marks @ (gammaln(a + pairs.values) - gammaln(a))
         return out
 
     def draw(

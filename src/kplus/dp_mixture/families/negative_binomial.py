@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import betaln, digamma, kl_div, softmax
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture.families.columns import (
     POISSON_STRENGTH,
     Setting,
@@ -20,8 +21,8 @@ from kplus.dp_mixture.families.columns import (
     draw_codes,
     per_column,
     refuse_no_counts,
-    rescaled_sum,
     setting,
+    sum_over_columns,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 from kplus.dp_mixture.families.learning import learn_two, log_normal
@@ -77,13 +78,15 @@ class NegativeBinomial:
     0.5
     """
 
+    takes_sparse: ClassVar[bool] = True
+
     dispersion: Setting = None
     mean: Setting = None
     mean_strength: Setting = None
     learn: bool = True
 
     def resolve(
-        self, sample: Array, weights: Array | None, columns: Columns
+        self, sample: Rows, weights: Array | None, columns: Columns
     ) -> "NegativeBinomialFamily":
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "negative_binomial")
@@ -126,11 +129,17 @@ class NegativeBinomialFamily(ObservedFamily):
     def n_stats(self) -> int:
         return 2 * self.n_columns + self.dispersions.size
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Rows) -> None:
         refuse_no_counts(X, self.names, "negative_binomial")
 
-    def features(self, X: Array) -> Array:
+    def features(self, X: Rows) -> Any:
         F, D = super().features(X), self.n_columns
+        if isinstance(X, SparseRows):
+            return F
+        if len(X) == 1:  # in which nothing comes often
+            x, r = F[0, D : 2 * D, None], 1.0 / self.dispersions
+            self._ways(F)[0] = F[0, :D, None] * (-np.log(x + r) - betaln(x + 1.0, r))
+            return F
         for d, r in enumerate(1.0 / self.dispersions):
             # Counts come often, and a beta function costs more than a look-up.
             x, places = np.unique(F[:, D + d], return_inverse=True)
@@ -174,12 +183,17 @@ class NegativeBinomialFamily(ObservedFamily):
     def learned(self, N: Array, S: Array) -> Self:
         return learn_two(self, N, S, "rows", "counts")
 
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+    def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Deviance of counts from the seed's, both with the prior's counts added."""
-        r = 1.0 / self.attributes(N, S)["dispersions_"]
-        x, y = X + self.counts, seed + self.counts
-        deviance = 2.0 * (kl_div(x, y) - kl_div(x + r, y + r))
-        return rescaled_sum(np.maximum(deviance, 0.0))
+        sizes = 1.0 / self.attributes(N, S)["dispersions_"][0]
+
+        def deviance(x: Array, columns: Any) -> Array:
+            a, r = self.counts[columns], sizes[columns]
+            x, y = x + a, seed[columns] + a
+            out: Array = 2.0 * (kl_div(x, y) - kl_div(x + r, y + r))
+            return np.maximum(out, 0.0)
+
+        return sum_over_columns(X, deviance)
 
     def draw(
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator

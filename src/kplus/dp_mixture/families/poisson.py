@@ -7,6 +7,7 @@ import numpy as np
 from scipy.special import digamma, gammaln, kl_div
 
 from kplus.core.types import Array, IntArray
+from kplus.data.sparse_rows import Rows
 from kplus.dp_mixture.families.columns import (
     POISSON_STRENGTH,
     Setting,
@@ -14,8 +15,8 @@ from kplus.dp_mixture.families.columns import (
     log_factorials,
     per_column,
     refuse_no_counts,
-    rescaled_sum,
     setting,
+    sum_over_columns,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 from kplus.dp_mixture.families.learning import learn_two, log_normal
@@ -56,12 +57,14 @@ class Poisson:
     Poisson(shape=1, rate=0.1, learn=True)
     """
 
+    takes_sparse: ClassVar[bool] = True
+
     shape: Setting = None
     rate: Setting = None
     learn: bool = True
 
     def resolve(
-        self, sample: Array, weights: Array | None, columns: Columns
+        self, sample: Rows, weights: Array | None, columns: Columns
     ) -> "PoissonFamily":
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "poisson")
@@ -92,10 +95,10 @@ class PoissonFamily(ObservedFamily):
         fine = self.guess is None or np.shape(self.guess) == both
         return fine and np.shape(self.shape) == both[1:]
 
-    def check(self, X: Array) -> None:
+    def check(self, X: Rows) -> None:
         refuse_no_counts(X, self.names, "poisson")
 
-    def log_base(self, X: Array) -> Array:
+    def log_base(self, X: Rows) -> Array:
         return -log_factorials(X)
 
     def _posterior(self, S: Array) -> tuple[Array, Array]:
@@ -120,9 +123,15 @@ class PoissonFamily(ObservedFamily):
     def learned(self, N: Array, S: Array) -> Self:
         return learn_two(self, N, S, "shape", "rate")
 
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
+    def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Deviance of counts from the seed's, both with the prior's counts added."""
-        return rescaled_sum(2.0 * kl_div(X + self.shape, seed + self.shape))
+
+        def deviance(x: Array, columns: Any) -> Array:
+            a = self.shape[columns]
+            out: Array = 2.0 * kl_div(x + a, seed[columns] + a)
+            return out
+
+        return sum_over_columns(X, deviance)
 
     def draw(
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
