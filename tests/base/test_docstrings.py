@@ -23,15 +23,17 @@ OWN = {
     "algorithm", "collapsed", "covariances_", "init", "objective_", "path_", "penalty",
     "prior",
 }  # fmt: skip
-# The same meaning, but: components of mixtures are no features, passes over a mean
-# field are cheap and many, gains of a pass are measured in other units, mixtures of
-# small tables have several starts.
+# The same meaning, but: components of mixtures and of CRAFT are no features and are
+# joined into clusters, passes over a mean field are cheap and many, gains of a pass are
+# measured in other units, mixtures of small tables have several starts.
 BUT = {
     ("DPMixture", "n_components"),
     ("DPMixture", "n_components_"),
     ("DPMixture", "max_components"),
     ("DPMixture", "n_clusters"),
     ("DPMixture", "n_init"),
+    ("CRAFT", "n_clusters"),
+    ("CRAFT", "n_components_"),
     ("IBPVariational", "max_iter"),
 }
 OTHER_DEFAULTS = {"tol"}

@@ -243,7 +243,7 @@ def test_numbers_in_place_of_categories(frame, data, tmp_path):
         numbers.predict(tmp_path / "two")
 
 
-@pytest.mark.parametrize("model", [DPMeans(), DPMixture(), kplus.KFeatures()])
+@pytest.mark.parametrize("model", [DPMeans(), DPMixture("gaussian"), kplus.KFeatures()])
 def test_models_of_numbers_name_the_column(data, tmp_path, model):
     kplus.convert(data, tmp_path / "rows", index="id")
     with pytest.raises(

@@ -12,7 +12,13 @@ import kplus
 from kplus import DPMixture
 from kplus.dp_mixture.families import NAMES
 from kplus.dp_mixture.families.family import Columns
-from kplus.observations import DiagGaussian, Gaussian, Mixed, SphericalGaussian
+from kplus.observations import (
+    DiagGaussian,
+    Gaussian,
+    Mixed,
+    SphericalGaussian,
+    Transformed,
+)
 
 
 def groups(n=300, seed=0, K=5, D=3):
@@ -104,6 +110,8 @@ def test_a_learned_prior_raises_the_bound(name, seed):
     settings = {"n_components": 4, "moves": (), "n_init": 1, "random_state": 0}
     if name == "mixed":
         fixed = Mixed(likelihood("diag_gaussian"), likelihood("categorical"))
+    elif name == "transformed":
+        fixed = Transformed(likelihood("gaussian"))
     else:
         fixed = likelihood(name)
     before = DPMixture(fixed, **settings).fit(X)

@@ -51,7 +51,7 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         met by a fit with as many components; or, where no valley is between some of
         these, by a cut of the tree of others.
     max_clusters : int or None, default=None
-        Largest number of clusters, and of components.
+        Largest number of clusters. There are no more components either.
     sharing : float, default=0.0
         How far clusters share features: 0, each has its own, to 1, all have the same.
         In between, a feature counts in a cluster with weight (1 − sharing) if chosen
@@ -110,9 +110,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     cluster_of_component_ : ndarray of shape (n_components_,)
         Cluster that each component belongs to.
     cluster_tree_ : ClusterTree
-        Tree of the components, as in `DPMixture`: ``cut(n)`` gives their clusters for
-        any number, ``clearness`` says how clear the automatic number is. Not with
-        ``n_clusters=None`` or ``variant="paper"``.
+        Tree of the pieces that clusters are joined from. As in `DPMixture`, ``cut(n)``
+        gives the clusters of the components for any number, ``clearness`` says how
+        clear the automatic number is. Not with ``n_clusters=None`` or
+        ``variant="paper"``.
     cluster_sizes_ : ndarray of shape (n_clusters_,)
         Summed weights of the rows of each cluster.
     selected_features_ : ndarray of bool, (n_clusters_, n_features_in_)

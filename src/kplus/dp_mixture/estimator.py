@@ -108,7 +108,7 @@ class DPMixture(Clusterer):
     n_components_ : int
         Number of components found. They, too, are numbered by falling size.
     component_labels_ : ndarray of shape (n_samples,)
-        Likeliest component of each row; -1 for noise.
+        Component of each row. The likeliest one; -1 for noise.
     cluster_of_component_ : ndarray of shape (n_components_,)
         Cluster that each component belongs to.
     cluster_tree_ : ClusterTree

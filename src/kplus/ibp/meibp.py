@@ -33,7 +33,7 @@ class MEIBP(IBPEstimator):
     Parameters
     ----------
     max_components : int or None, default=None
-        Never more features than that, nor than columns.
+        Never more features than that. There are never more than columns either.
     alpha : float or "infer", default="infer"
         Concentration of the prior: the expected number of features of a row.
     noise_scale : float or "infer", default="infer"
