@@ -19,12 +19,12 @@ Facts = dict[str, Any]
 THRESHOLDS = {"category_threshold", "variance_threshold"}  # instead of a fixed budget
 
 
-def timed(fit: Callable[[], Any]) -> tuple[Any, float]:
+def timed(fit: Callable[..., Any], *table: Any) -> tuple[Any, float]:
     """What a fit returns, and its CPU seconds; warnings are not of interest here."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         started = time.process_time()
-        found = fit()
+        found = fit(*table)
         return found, time.process_time() - started
 
 

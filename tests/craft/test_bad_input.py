@@ -219,6 +219,13 @@ def test_a_spike_is_warned_of():
     CRAFT(numeric="quantile", random_state=0).fit(X)
 
 
+def test_many_spikes_are_not_all_named():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 14)) * (rng.random((100, 14)) < 0.3)
+    with pytest.warns(UserWarning, match=r"'9', and 4 other columns\."):
+        CRAFT(random_state=0).fit(X)
+
+
 def test_rows_without_any_value_are_warned_of():
     X = GOOD.copy()
     X[[3, 8]] = np.nan

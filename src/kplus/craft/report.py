@@ -34,6 +34,7 @@ __all__ = [
 
 _HARDLY_BROADER = 2.0  # times as broad as the narrowest cluster
 _LOOK_AT = 2_000  # rows that are looked at for spikes
+_MOST_NAMED = 10  # columns in a warning
 _SPIKE = 0.5  # one value in so many of the rows
 _LIKE_AN_ID = 0.9  # so many categories per row
 _LEAST_ROWS = 20  # with fewer, columns look like that by chance
@@ -337,6 +338,9 @@ def _warn_of_spikes(result: CraftFit, names: Any, source: Blocks) -> None:
         if counts.max() >= _SPIKE * counts.sum():
             spikes.append(repr(str(names[column])))
     if spikes:
+        if len(spikes) > _MOST_NAMED:
+            more = len(spikes) - _MOST_NAMED
+            spikes = [*spikes[:_MOST_NAMED], f"and {more} other columns"]
         warn(
             f"More than half of the rows have the same number in {', '.join(spikes)}. "
             f"A Gaussian does not fit such a column, and clusters may come about by it "
