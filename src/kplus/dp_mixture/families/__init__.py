@@ -11,6 +11,7 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `wishart_learning.py`: how their prior is learned
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `student_t.py`: the same with heavy tails
+- `inner.py`: families that see rows in other units
 - `factor_axes.py`, `factor_gaussian.py`: many columns, a few factors
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns

@@ -2,17 +2,17 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import Scaling, refuse_categories, refuse_values
 from kplus.dp_mixture.families.factor_axes import Axes, principal_axes
-from kplus.dp_mixture.families.family import ByComponent, Columns, Family
+from kplus.dp_mixture.families.family import Columns, Family
 from kplus.dp_mixture.families.gaussian import Gaussian, GaussianFamily
+from kplus.dp_mixture.families.inner import InnerFamily
 from kplus.dp_mixture.families.normal_wishart import check_finite
-from kplus.dp_mixture.families.quadratic import Quadratic
 from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = ["FactorGaussian", "FactorGaussianFamily", "compared", "reduced"]
@@ -136,7 +136,7 @@ class FactorGaussian:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorGaussianFamily:
+class FactorGaussianFamily(InnerFamily):
     """See `FactorGaussian`; y = (x - origin) · inv has noise of variance 1.
 
     Attributes
@@ -169,14 +169,6 @@ class FactorGaussianFamily:
     def n_columns(self) -> int:
         return len(self.inv)
 
-    @property
-    def n_stats(self) -> int:
-        return self.inner.n_stats
-
-    @property
-    def n_free(self) -> int:
-        return self.inner.n_free
-
     @cached_property
     def _factors(self) -> Array:
         return np.ascontiguousarray(self.basis[:, : self.inner.n_columns])
@@ -208,6 +200,9 @@ class FactorGaussianFamily:
         out: Array = self._scaling.transform(X) @ self._factors
         return out
 
+    def _in(self, X: Array) -> Array:
+        return self.factor_scores(X)
+
     def check(self, X: Array) -> None:
         if not isinstance(X, ReducedRows):
             _check(X, self.names, self._scaling)
@@ -217,38 +212,6 @@ class FactorGaussianFamily:
         out: Array = np.array(self.reduced(X)[:, -1])
         out += self.inner.scaling.log_inv.sum()
         return out
-
-    def hides(self, S: Array) -> bool:
-        return self.inner.hides(S)
-
-    def features(self, X: Array) -> Array:
-        return self.inner.features(self.factor_scores(X))
-
-    def evidence(self, N: Array, S: Array) -> Array:
-        return self.inner.evidence(N, S)
-
-    def expect(self, N: Array, S: Array) -> Quadratic:
-        return self.inner.expect(N, S)
-
-    def scores(
-        self, expected: Quadratic, X: Array, candidates: IntArray | None = None
-    ) -> Array:
-        return self.inner.scores(expected, self.factor_scores(X), candidates)
-
-    def shortlist(
-        self, expected: Quadratic, X: Array, log_weights: Array, margin: float
-    ) -> IntArray | None:
-        rows = self.factor_scores(X)
-        return self.inner.shortlist(expected, rows, log_weights, margin)
-
-    def sums(
-        self, X: Array, members: ByComponent, expected: Quadratic | None = None
-    ) -> Array:
-        return self.inner.sums(self.factor_scores(X), members, expected)
-
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
-        row = self.factor_scores(seed[None])[0]
-        return self.inner.dissimilarity(self.factor_scores(X), row, N, S)
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         rows = self.reduced(X)
@@ -277,14 +240,6 @@ class FactorGaussianFamily:
     ) -> Array:
         """Nothing is missing in rows that `check` takes."""
         return X
-
-    @property
-    def log_hyperprior(self) -> float:
-        return self.inner.log_hyperprior
-
-    def learned(self, N: Array, S: Array) -> Self:
-        inner = self.inner.learned(N, S)
-        return self if inner is self.inner else replace(self, inner=inner)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
         """Means in the units of the data, and the covariances along factors only.

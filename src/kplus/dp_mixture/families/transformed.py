@@ -14,8 +14,9 @@ from scipy.special import expit, logit
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
 from kplus.dp_mixture.families.columns import label, refuse_categories, refuse_infinite
-from kplus.dp_mixture.families.family import ByComponent, Columns, Family, of_columns
+from kplus.dp_mixture.families.family import Columns, Family, of_columns
 from kplus.dp_mixture.families.gaussian import Gaussian
+from kplus.dp_mixture.families.inner import InnerFamily
 from kplus.dp_mixture.families.learning import resolutions
 
 __all__ = ["KINDS", "Transformed", "TransformedFamily", "recognised"]
@@ -220,7 +221,7 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class TransformedFamily:
+class TransformedFamily(InnerFamily):
     """See `Transformed`; everything but log h is that of `inner` in the new units."""
 
     kinds: IntArray
@@ -243,14 +244,6 @@ class TransformedFamily:
     def n_columns(self) -> int:
         return self.inner.n_columns
 
-    @property
-    def n_stats(self) -> int:
-        return self.inner.n_stats
-
-    @property
-    def n_free(self) -> int:
-        return self.inner.n_free
-
     def _in(self, X: Array) -> Array:
         return self.units.transform(X)
 
@@ -259,43 +252,6 @@ class TransformedFamily:
 
     def log_base(self, X: Array) -> Array:
         return self.inner.log_base(self._in(X)) + self.units.log_slopes(X)
-
-    def features(self, X: Array) -> Array:
-        return self.inner.features(self._in(X))
-
-    def hides(self, S: Array) -> bool:
-        return self.inner.hides(S)
-
-    def evidence(self, N: Array, S: Array) -> Array:
-        return self.inner.evidence(N, S)
-
-    def expect(self, N: Array, S: Array) -> Any:
-        return self.inner.expect(N, S)
-
-    @property
-    def log_hyperprior(self) -> float:
-        return self.inner.log_hyperprior
-
-    def learned(self, N: Array, S: Array) -> Self:
-        inner = self.inner.learned(N, S)
-        return self if inner is self.inner else replace(self, inner=inner)
-
-    def scores(
-        self, expected: Any, X: Array, candidates: IntArray | None = None
-    ) -> Array:
-        return self.inner.scores(expected, self._in(X), candidates)
-
-    def shortlist(
-        self, expected: Any, X: Array, log_weights: Array, margin: float
-    ) -> IntArray | None:
-        return self.inner.shortlist(expected, self._in(X), log_weights, margin)
-
-    def sums(self, X: Array, members: ByComponent, expected: Any = None) -> Array:
-        return self.inner.sums(self._in(X), members, expected)
-
-    def dissimilarity(self, X: Array, seed: Array, N: Array, S: Array) -> Array:
-        row = self._in(seed[None])[0]
-        return self.inner.dissimilarity(self._in(X), row, N, S)
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         out = self.inner.log_predictive(N, S, self._in(X))
