@@ -27,6 +27,7 @@ _HOMES = {
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
     "write_answers": "kplus.base.answers",
+    "describe": "kplus.base.description",
     "save": "kplus.persist",
     "load": "kplus.persist",
     "inspect": "kplus.persist",
@@ -56,6 +57,7 @@ __all__ = [
     "__version__",
     "convert",
     "datasets",
+    "describe",
     "inspect",
     "load",
     "observations",
@@ -71,6 +73,7 @@ __all__ = [
 if TYPE_CHECKING:
     from kplus import datasets, observations, plots
     from kplus.base.answers import write_answers
+    from kplus.base.description import describe
     from kplus.core.errors import (
         CheckpointError,
         DataError,

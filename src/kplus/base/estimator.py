@@ -23,6 +23,8 @@ from kplus.base.checks import (
     describe_not_finite,
     refuse_bools,
 )
+from kplus.base.described import Described
+from kplus.base.portrait import Belonging
 from kplus.base.progress import PassReporter, Watch, report_of
 from kplus.base.tables import open_table
 from kplus.core.errors import NotFiniteError
@@ -61,7 +63,7 @@ class Table:
     offset: Any = None
 
 
-class Estimator(CallbackSupportMixin, BaseEstimator):
+class Estimator(Described, CallbackSupportMixin, BaseEstimator):
     """The frame of a fit; subclasses fill in the steps.
 
     `_find` and `_find_more` return the result of a search: at least `history`, the
@@ -162,6 +164,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
         self._set_history(result.history)
         self.n_iter_ = len(result.history)
         self._store(result, table)
+        self._portray(table, weights)
         self._set_report(table.source, len(result.history), reporter)
         self._warn(result, table)
         reporter.close()
@@ -215,6 +218,7 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
             self._set_history(latest(self._history, result.history))
             self.n_iter_ += n_passes
             self._store_more(result, table)
+            self._portray(table, weights)
             self._set_report(table.source, n_passes, watch)
         self._warn_more(result, table)
         if watch.interrupt.requested:
@@ -260,6 +264,26 @@ class Estimator(CallbackSupportMixin, BaseEstimator):
 
 class Clusterer(ClusterMixin, Estimator):
     """What the estimators with clusters share."""
+
+    def _sureness(self, rows: Any, labels: Any) -> Any:
+        """How surely each row belongs to its cluster, 0 to 1."""
+        raise NotImplementedError
+
+    @property
+    def _n_groups(self) -> int:
+        return int(self.n_clusters_)
+
+    def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
+        labels = self.predict(rows) if labels is None else labels
+        sureness = self._sureness(rows, labels)
+        return Belonging.of_labels(labels, self._n_groups, sureness)
+
+    def _group_sizes(self, weights: Any) -> tuple[Any, float]:
+        inside = self.labels_ >= 0
+        counted = None if weights is None else weights[inside]
+        n_rows = len(inside) if weights is None else weights.sum()
+        sizes = np.bincount(self.labels_[inside], counted, self._n_groups)
+        return sizes.astype(float), float(n_rows)
 
     def _check_stream(self) -> None:
         """Refuse settings that streams have no place for."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,16 @@ from kplus.core.types import Array, IntArray
 from kplus.data.wrapped import WrappedBlocks
 
 if TYPE_CHECKING:
-    from kplus.craft.report import Trait
+    from kplus.base.description import Trait
 
 __all__ = ["Clusters", "DescribedClusters"]
 
 _MAX_PRINTED = 8  # features of a cluster, and columns with gaps
+
+_DESCRIPTION = {"cluster": "group", "rows": "size"} | {
+    name: name for name in ("share", "feature", "score", "here", "overall")
+}
+"""The columns of description.csv, and what they are of a trait."""
 
 _Columns = list[dict[str, Any]]
 _CLEAR = 0.65  # below that the cut might as well be another
@@ -264,14 +269,12 @@ class DescribedClusters(Results):
 
     def tables(self) -> dict[str, Any]:
         """The description, a line for each cluster and each of its features."""
-        from kplus.craft.report import Trait
-
         columns = {
-            "rows" if field.name == "size" else field.name: pa.array(
-                [getattr(trait, field.name) for trait in self._traits],
-                pa.string() if field.name == "feature" else None,
+            heading: pa.array(
+                [getattr(trait, name) for trait in self._traits],
+                pa.string() if name == "feature" else None,
             )
-            for field in fields(Trait)
+            for heading, name in _DESCRIPTION.items()
         }
         return {"description": pa.table(columns)}
 
@@ -355,8 +358,10 @@ class DescribedClusters(Results):
         records: dict[int, dict[str, Any]] = {}
         for trait in self._traits:
             told = asdict(trait)
-            start = {name: told.pop(name) for name in ("cluster", "size", "share")}
-            record = records.setdefault(trait.cluster, start | {"features": []})
+            del told["words"]
+            start = {"cluster": told.pop("group")}
+            start |= {name: told.pop(name) for name in ("size", "share")}
+            record = records.setdefault(trait.group, start | {"features": []})
             name, told["score"] = told.pop("feature"), finite(trait.score)
             if name is not None:
                 record["features"].append({"name": name} | told)

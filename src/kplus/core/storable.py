@@ -34,6 +34,7 @@ ESTIMATORS = {
 RECORDS = {
     "PenaltyPath": "kplus.dp_means.penalty_path",
     "FitReport": "kplus.base.progress",
+    "Portrait": "kplus.base.portrait",
     "ClusterTree": "kplus.tree.cluster_tree",
     "Coding": "kplus.data.categories",
     "Clusters": "kplus.craft.model",

@@ -4,6 +4,7 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -13,6 +14,7 @@ from kplus.base.checks import (
     refuse_fewer_rows,
     refuse_other_columns,
 )
+from kplus.base.description import Trait
 from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.imputation import impute
 from kplus.base.job import job_of
@@ -420,6 +422,12 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         scores = self._scores(X)
         return joining.scores_of(self.cluster_of_component_, scores)
 
+    def _sureness(self, rows: Any, labels: Any) -> Any:
+        if self._paper is not None:  # costs are no probabilities
+            return np.full(len(labels), np.nan)
+        shares = softmax(np.asarray(self.transform(rows)), axis=1)
+        return shares[np.arange(len(labels)), labels]
+
     def _scores(self, X: Any) -> Array:
         """The score of each row in each component."""
         check_is_fitted(self)
@@ -518,8 +526,10 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             Columns "cluster", "size", "share", "feature", "score", "here" and
             "overall". pandas, or polars or Arrow where there is no pandas.
         """
-        check_is_fitted(self)
-        return report.as_frame(report.describe(self))
+        return super().describe()
+
+    def _told(self) -> list[Trait]:
+        return report.describe(self)
 
     # -------------------------------------------------------------------- files
 

@@ -5,14 +5,13 @@ feature is unusually *absent* differs by it, too. A reported feature is one on w
 the rows of the cluster agree more than rows elsewhere do.
 """
 
-from dataclasses import asdict, dataclass
-from importlib.util import find_spec
+from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from kplus.base.description import Trait
 from kplus.base.estimator import warn
 from kplus.core.types import Array, Blocks
 from kplus.craft.joining import joined, wished
@@ -22,9 +21,7 @@ from kplus.craft.search import CraftFit
 
 __all__ = [
     "Profile",
-    "Trait",
     "agreeing_features",
-    "as_frame",
     "budgeted_features",
     "describe",
     "selected_features",
@@ -41,7 +38,6 @@ _LEAST_ROWS = 20  # with fewer, columns look like that by chance
 _N_LEADING = 3  # categories that are named
 _N_TOP = 3  # features of the highest scores that are told in any case
 _FIXED = 0.5  # of the code length of a category: saved where hardly another is left
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -206,19 +202,6 @@ def thresholded_features(
 # --------------------------------------------------------------------- description
 
 
-@dataclass(frozen=True)
-class Trait:
-    """One feature of one cluster; a cluster without any has one without a name."""
-
-    cluster: int
-    size: float
-    share: float
-    feature: str | None
-    score: float
-    here: str
-    overall: str
-
-
 def describe(craft: Any) -> list[Trait]:
     """The selected features of each cluster and those that say most, best first.
 
@@ -249,7 +232,9 @@ def describe(craft: Any) -> list[Trait]:
                 for part in (sums.sums[k], whole)
             )
             name = str(d) if names is None else str(names[d])
-            traits.append(Trait(k, size, share, name, float(scores[d]), here, overall))
+            words = f"{name} {here} (overall {overall})"
+            score = float(scores[d])
+            traits.append(Trait(k, size, share, name, score, here, overall, words))
         if not len(told):
             traits.append(Trait(k, size, share, None, 0.0, "", ""))
     return traits
@@ -270,16 +255,6 @@ def _say_column(layout: Layout, column: int, sums: Array, coding: Any) -> str:
     return ", ".join(
         f"{categories[t]} {100 * shares[t]:.0f} %" for t in first if shares[t] > 0.0
     )
-
-
-def as_frame(traits: list[Trait]) -> Any:
-    """A frame of whichever library is there."""
-    library: Any = next((name for name in _LIBRARIES if find_spec(name)), None)
-    if library is None:
-        raise ImportError("describe() needs pandas, polars or pyarrow; install one.")
-    records = [asdict(trait) for trait in traits]
-    columns = {name: [r[name] for r in records] for name in records[0]}
-    return nw.from_dict(columns, backend=library).to_native()
 
 
 # ------------------------------------------------------------------------- warnings

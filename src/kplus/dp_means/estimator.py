@@ -516,6 +516,17 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             raise self._explain(source)
         return distances
 
+    def _sureness(self, rows: Any, labels: Any) -> Any:
+        distances = np.asarray(self.transform(rows))
+        here = np.arange(len(labels)), labels
+        own = distances[here].copy()
+        if distances.shape[1] == 1:
+            return np.ones(len(own))
+        distances[here] = np.inf
+        nearest = distances.min(axis=1)
+        # Equal rows may have centres of their own: they belong as much to either.
+        return np.where(nearest > 0.0, 1.0 - own / np.where(nearest > 0, nearest, 1), 0)
+
     # -------------------------------------------------------------------- files
 
     def _to_state(self) -> dict[str, Any]:

@@ -458,6 +458,10 @@ class DPMixture(Clusterer):
             logs = search.log_responsibilities(source, self._params, self._noise)
             return np.concatenate([np.exp(part) @ member for part in logs])
 
+    def _sureness(self, rows: Any, labels: Any) -> Any:
+        shares = self.predict_proba(rows)
+        return shares[np.arange(len(labels)), labels]
+
     def predict_component_proba(self, X: Any) -> Any:
         """Return the share of each component in each row.
 

@@ -25,7 +25,9 @@ from kplus.base.checks import (
 )
 from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.base.job import answering, job_of
+from kplus.base.portrait import Belonging
 from kplus.base.progress import PassReporter, Watch
+from kplus.core.reading import read_all
 from kplus.core.types import Array, PassInfo
 from kplus.features import search
 from kplus.features.model import EXACT_FEATURES, FeatureSums
@@ -49,7 +51,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         "effort": [Interval(Real, 0, None, closed="left")],
         "sparse_output": ["boolean"],
     }
-    _groups = "features"
+    _groups, _group_noun = "features", "component"
     _result = "components_"
 
     def __sklearn_tags__(self):
@@ -226,6 +228,23 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             counts=self.feature_counts_.copy(),
         )
         self._sums.begin_pass()
+
+    # ------------------------------------------------------- what was found
+
+    @property
+    def _n_groups(self) -> int:
+        return self.n_components_
+
+    @property
+    def _addends(self) -> Array:
+        return self.components_
+
+    def _group_sizes(self, weights: Any) -> tuple[Array, float]:
+        return self.feature_counts_, self.n_samples_seen_
+
+    def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
+        Z = self._allocate(rows, None)[0].astype(np.float64)
+        return Belonging.of_features(Z, read_all(rows), self.components_, 0.0, 0.5)
 
     # -------------------------------------------------------------------- rows
 

@@ -22,6 +22,7 @@ from kplus.base.checks import (
     refuse_empty_columns,
 )
 from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
+from kplus.base.portrait import Belonging
 from kplus.base.tables import open_table
 from kplus.core.errors import DataError
 from kplus.core.reading import read_all
@@ -52,7 +53,7 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         "verbose": ["verbose"],
     }
     _measure = "lower bound"
-    _groups = "features"
+    _groups, _group_noun = "features", "component"
     _result = "components_"
     _none_found: ClassVar[tuple[str, str]]  # why there may be none, and what to do
 
@@ -68,6 +69,24 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _drawn(self, Z: Array, rng: np.random.RandomState) -> Array:
         """How much rows drawn have of the features that are theirs."""
         return Z
+
+    @property
+    def _n_groups(self) -> int:
+        return self.n_components_
+
+    @property
+    def _addends(self) -> Array:
+        return self.components_
+
+    def _group_sizes(self, weights: Any) -> tuple[Array, float]:
+        return self.feature_counts_, self.n_samples_seen_
+
+    def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
+        Z = np.asarray(self._expected_bits(self._open(rows, reset=False).source))
+        least = 0.5 if getattr(self, "weights", None) is None else 0.0
+        return Belonging.of_features(
+            Z, read_all(rows), self.components_, self.offset_, least
+        )
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -1,0 +1,94 @@
+"""What every fitted estimator tells of its groups: `summary` and `describe`."""
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils.validation import check_is_fitted
+
+from kplus.base.description import Trait, as_frame, summary, traits_of
+from kplus.base.portrait import Belonging, Portrait, portray_fit
+
+if TYPE_CHECKING:
+    from kplus.base.estimator import Table
+
+__all__ = ["Described"]
+
+
+class Described:
+    """Estimators whose groups have a portrait; subclasses say what belongs to each."""
+
+    _group_noun: ClassVar[str] = "cluster"
+    n_features_in_: int
+
+    def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
+        """Which groups rows belong to, and how surely; `labels` if these are known."""
+        raise NotImplementedError
+
+    def _group_sizes(self, weights: Any) -> tuple[Any, float]:
+        """Rows of each group, and all that there are; or their weights."""
+        raise NotImplementedError
+
+    @property
+    def _n_groups(self) -> int:
+        """How many groups were found."""
+        raise NotImplementedError
+
+    def _traits(self, portrait: Portrait) -> list[Trait]:
+        """What sets each group apart, by their portrait."""
+        names = getattr(self, "feature_names_in_", None)
+        coding = getattr(self, "_coding", None)
+        return traits_of(portrait, names, coding, self._addends)
+
+    def _told(self) -> list[Trait]:
+        """The same of the fit."""
+        return self._traits(self.portrait_)
+
+    @property
+    def _addends(self) -> Any:
+        """What features add to the columns of a row; None: groups are clusters."""
+        return None
+
+    def _portray(self, table: "Table", weights: Any) -> None:
+        self.portrait_ = portray_fit(self, table, *self._group_sizes(weights))
+
+    def describe(self) -> Any:
+        """Return a frame that says what each group is like, column by column.
+
+        A line for each group and each column that tells it from the whole table, the
+        most telling ones first; a group without any has a line all the same. Columns
+        are looked at in up to 10,000 rows of the fit, of a stream in those of its last
+        batch: `kplus.describe` looks at as many rows as you give it.
+
+        Returns
+        -------
+        description : DataFrame
+            Columns "cluster" (or "component", for features), "size", "share",
+            "feature", "score", "here" and "overall". The score is the divergence, in
+            nats per row, of the column in the cluster from that in all rows; of
+            features, what they add in standard deviations. pandas, or polars or Arrow
+            where there is no pandas.
+        """
+        check_is_fitted(self)
+        return as_frame(self, self._told())
+
+    def summary(self) -> Any:
+        """Return a frame with a line for each group: how large, how sure, what it is.
+
+        Returns
+        -------
+        summary : DataFrame
+            Columns "cluster" (or "component", for features); "size" in rows, or their
+            weights; "share"; "sureness", from 0 to 1; "set_apart", the columns that
+            tell it most from all rows, in words. Rows in no cluster have a line with
+            the number -1. pandas, or polars or Arrow where there is no pandas.
+
+        Notes
+        -----
+        Sureness is the mean over the rows of a cluster of the probability that they
+        belong there, in `DPMixture` and `CRAFT`; of 1 - a/b in `DPMeans`, with the
+        distances a to their own centre and b to the next, which is the simplified
+        silhouette; and for features by how much the squared error of the rows that
+        have it would rise without it: 1 - with/without. It is measured in up to 10,000
+        rows of the fit.
+        """
+        check_is_fitted(self)
+        return summary(self, self.portrait_, self._told())

@@ -1,0 +1,299 @@
+"""What is said of groups: what sets each one apart, as frames and in words."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from kplus.base.portrait import Portrait, portray
+from kplus.core.types import Array
+
+__all__ = ["Trait", "as_frame", "describe", "say_number", "summary", "traits_of"]
+
+_LIBRARIES = ("pandas", "polars", "pyarrow")
+_N_LEADING = 3  # categories that are named
+_N_TOLD = 3  # columns that a summary tells of a group
+_LEAST = 0.02  # nats per row: what says less is chance, or nothing to tell
+_APART = 0.3  # standard deviations from which a mean is called high or low
+_MOST_DECIMALS = 6
+_FLOOR = 1e-6  # of the variance of a column: a group where it is constant
+
+
+@dataclass(frozen=True)
+class Trait:
+    """One column of one group; a group without any has one without a name.
+
+    `score` says how much the column tells the rows of the group from all rows. `words`
+    is what a summary says.
+    """
+
+    group: int
+    size: float
+    share: float
+    feature: str | None
+    score: float
+    here: str
+    overall: str
+    words: str = ""
+
+
+def describe(model: Any, X: Any) -> Any:
+    """Say what the groups of a fitted model are like in the rows of X, all of them.
+
+    The same as ``model.describe()``, which knows some thousand rows of the fit, for
+    rows of your own: those of the fit, if all shall count, or new ones. They are read
+    block by block.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+        Rows as the model takes them.
+
+    Returns
+    -------
+    description : DataFrame
+        As ``model.describe()`` returns it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import kplus
+    >>> frame = pd.DataFrame({"age": [21, 22, 23, 61, 62, 63] * 20})
+    >>> frame["pet"] = (["cat"] * 3 + ["dog"] * 3) * 20
+    >>> model = kplus.DPMixture(random_state=0).fit(frame)
+    >>> told = kplus.describe(model, frame[:90])
+    >>> told[["cluster", "size", "feature", "here", "overall"]]
+       cluster  size feature      here           overall
+    0        0  45.0     age    22 ± 1           42 ± 20
+    1        0  45.0     pet  cat 100%  cat 50%, dog 50%
+    2        1  45.0     age    62 ± 1           42 ± 20
+    3        1  45.0     pet  dog 100%  cat 50%, dog 50%
+    """
+    if not hasattr(model, "describe") or not hasattr(model, "_belonging"):
+        raise TypeError(f"model must be a fitted estimator of kplus, not {model!r}.")
+    if not model.__sklearn_is_fitted__():
+        raise ValueError(f"This {type(model).__name__} is not fitted yet; call fit.")
+    return as_frame(model, model._traits(portray(model, X)))
+
+
+def as_frame(model: Any, traits: Sequence[Trait]) -> Any:
+    """A line for each trait, in a frame of whichever library is there."""
+    records = [asdict(trait) for trait in traits]
+    names = ("size", "share", "feature", "score", "here", "overall")
+    columns = {model._group_noun: [r["group"] for r in records]}
+    return _frame(columns | {name: [r[name] for r in records] for name in names})
+
+
+def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
+    """A line for each group, and one for the rows in none."""
+    told: dict[int, list[str]] = {}
+    for trait in traits:
+        if trait.words and len(told.setdefault(trait.group, [])) < _N_TOLD:
+            told[trait.group].append(trait.words)
+    sizes = list(map(float, portrait.sizes))
+    groups, sureness = list(range(portrait.K)), list(map(float, portrait.sureness))
+    apart = ["; ".join(told.get(k, ())) for k in groups]
+    outside = portrait.n_rows - sum(sizes)
+    if model._group_noun == "cluster" and outside > 1e-9 * portrait.n_rows:
+        groups, sizes = [*groups, -1], [*sizes, outside]
+        sureness, apart = [*sureness, math.nan], [*apart, "rows that belong nowhere"]
+    return _frame(
+        {
+            model._group_noun: groups,
+            "size": sizes,
+            "share": [size / portrait.n_rows for size in sizes],
+            "sureness": sureness,
+            "set_apart": apart,
+        }
+    )
+
+
+def _frame(columns: dict[str, list[Any]]) -> Any:
+    library: Any = next((name for name in _LIBRARIES if find_spec(name)), None)
+    if library is None:
+        raise ImportError(
+            "describe() and summary() need pandas, polars or pyarrow; install one."
+        )
+    return nw.from_dict(columns, backend=library).to_native()
+
+
+# -------------------------------------------------------------------------- traits
+
+
+def traits_of(
+    portrait: Portrait, names: Any, coding: Any, components: Any = None
+) -> list[Trait]:
+    """The columns of each group by what they tell of it, most first.
+
+    The score is the divergence, in nats per row, of the column in the group from that
+    in the whole table: of normal distributions for numbers, of shares for categories.
+    With `components`, groups are features, and it is what they add to a row, in
+    standard deviations of the column.
+    """
+    columns = _columns(portrait, coding, components)
+    if names is None:
+        names = range(len(columns))
+        called = [f"column {j}" for j in names]
+    else:
+        called = list(map(str, names))
+    out = []
+    for k, size in enumerate(map(float, portrait.sizes)):
+        share = size / portrait.n_rows if portrait.n_rows > 0.0 else 0.0
+        scores = {j: float(column.scores[k]) for j, column in columns.items()}
+        told = [
+            j for j in sorted(scores, key=lambda j: -scores[j]) if scores[j] >= _LEAST
+        ]
+        out += [
+            Trait(
+                k, size, share, str(names[j]), scores[j],
+                columns[j].say(k), columns[j].say(-1),
+                f"{called[j]} {columns[j].words(k)}",
+            )
+            for j in told
+        ] or [Trait(k, size, share, None, 0.0, "", "")]  # fmt: skip
+    return out
+
+
+def _columns(
+    portrait: Portrait, coding: Any, components: Any
+) -> "dict[int, _Number | _Addend | _Categories]":
+    """What is known of each column, in the order of the table."""
+    out: dict[int, _Number | _Addend | _Categories] = {}
+    for p, j in enumerate(portrait.numbers.tolist()):
+        mean, deviation = portrait.means[:, p], portrait.deviations[:, p]
+        if components is None:
+            out[j] = _Number(portrait.seen[:, p], mean, deviation)
+        else:
+            out[j] = _Addend(components[:, j], mean[-1], deviation[-1])
+    for j, shares in zip(portrait.coded, portrait.shares, strict=True):
+        out[j] = _Categories(coding.categories[j], shares)
+    return dict(sorted(out.items()))
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A column of numbers: mean and deviation in each group, and in all rows."""
+
+    seen: Array
+    mean: Array
+    deviation: Array
+
+    @property
+    def _apart(self) -> Array:
+        """Means of groups, in standard deviations of all rows."""
+        out: Array = (self.mean[:-1] - self.mean[-1]) / self.deviation[-1]
+        return out
+
+    @cached_property
+    def scores(self) -> Array:
+        if not self.deviation[-1] > 0.0:
+            return np.zeros(len(self.seen) - 1)
+        ratio = np.square(self.deviation[:-1] / self.deviation[-1])
+        ratio = np.maximum(ratio, _FLOOR)
+        scores = 0.5 * (ratio - 1.0 - np.log(ratio) + np.square(self._apart))
+        # One row has no spread, which says nothing.
+        scores = np.where(self.seen[:-1] > 1.0, scores, 0.5 * np.square(self._apart))
+        return np.where(self.seen[:-1] > 0.0, scores, 0.0)
+
+    def say(self, k: int) -> str:
+        """As in "12.30 ± 0.45"; -1 for all rows."""
+        if not self.seen[k] > 0.0:
+            return "missing"
+        scale = self.deviation[-1]
+        mean, deviation = self.mean[k], self.deviation[k]
+        return f"{say_number(mean, scale)} ± {say_number(deviation, scale)}"
+
+    def words(self, k: int) -> str:
+        scale, apart = self.deviation[-1], self._apart[k]
+        if abs(apart) < _APART:
+            alike = "alike" if self.deviation[k] < self.deviation[-1] else "scattered"
+            return f"{alike} ({self.say(k)}, overall {self.say(-1)})"
+        here, overall = (say_number(self.mean[i], scale) for i in (k, -1))
+        kind = "high" if apart > 0.0 else "low"
+        return f"{kind} ({here}, overall {overall})"
+
+
+@dataclass(frozen=True)
+class _Addend:
+    """What features add to a column of numbers."""
+
+    added: Array
+    mean: float
+    deviation: float
+
+    @cached_property
+    def scores(self) -> Array:
+        scale = self.deviation if self.deviation > 0.0 else 1.0
+        return np.abs(self.added) / scale
+
+    def say(self, k: int) -> str:
+        if k < 0:
+            scale = self.deviation
+            return f"{say_number(self.mean, scale)} ± {say_number(scale, scale)}"
+        return say_number(self.added[k], self.deviation, "+")
+
+    def words(self, k: int) -> str:
+        return self.say(k)
+
+
+@dataclass(frozen=True)
+class _Categories:
+    """A column of categories: their shares in each group, and in all rows."""
+
+    categories: Sequence[Any]
+    shares: Array
+
+    @cached_property
+    def _terms(self) -> Array:
+        """p log p/q of each category."""
+        p, q = self.shares[:-1], self.shares[-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms: Array = np.where(p > 0.0, p * np.log(p / q), 0.0)
+        return terms
+
+    @cached_property
+    def scores(self) -> Array:
+        return self._terms.sum(axis=1)
+
+    def say(self, k: int) -> str:
+        """As in "red 61%, blue 20%"; -1 for all rows."""
+        shares = self.shares[k]
+        if not np.nansum(shares) > 0.0:
+            return "missing"
+        first = np.argsort(-shares, kind="stable")[:_N_LEADING]
+        return ", ".join(
+            f"{self.categories[t]} {shares[t]:.0%}" for t in first if shares[t] > 0.0
+        )
+
+    def words(self, k: int) -> str:
+        c = int(np.argmax(np.abs(self._terms[k])))
+        here, overall = self.shares[k, c], self.shares[-1, c]
+        return f"{self.categories[c]} {here:.0%} (overall {overall:.0%})"
+
+
+def say_number(value: float, scale: float, sign: str = "") -> str:
+    """A number as people write it: so many decimals as matter beside a `scale`.
+
+    Examples
+    --------
+    >>> say_number(1115.7, 315.0), say_number(12.30433, 0.81)
+    ('1,116', '12.30')
+    >>> say_number(1.7e-9, 1e-9)
+    '1.7e-09'
+    """
+    if not math.isfinite(value):
+        return "missing"
+    reference = scale if scale > 0.0 else abs(value)
+    decimals = 1 - math.floor(math.log10(reference)) if reference > 0.0 else 0
+    if decimals > _MOST_DECIMALS:
+        return f"{value:{sign}.3g}"
+    if scale == 0.0 and float(value).is_integer():
+        decimals = 0
+    rounded = round(value, max(0, decimals)) + 0.0  # no minus before a zero
+    return f"{rounded:{sign},.{max(0, decimals)}f}"

@@ -1,0 +1,223 @@
+"""What the groups of a fit look like, column by column, beside the whole table.
+
+A fit keeps the portrait of some thousand of its rows, so that `summary` and `describe`
+need no data; `kplus.describe` makes one of any rows, all of them, block by block.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from kplus.core.reading import read_all
+from kplus.core.types import Array, IntArray
+from kplus.data.blocks import ArrayBlocks
+from kplus.data.categories import Coding
+from kplus.data.wrapped import RowRange, ShiftedBlocks
+
+if TYPE_CHECKING:
+    from kplus.base.estimator import Table
+
+__all__ = ["Belonging", "Portrait", "portray", "portray_fit"]
+
+_MOST_ROWS = 10_000  # that a fit looks at
+_MOST_BYTES = 16 * 2**20
+_DENSE = 2**20  # entries of members that need not be sparse
+_PART_ROWS, _PART_BYTES = 2**16, 64 * 2**20  # that are looked at at a time
+
+
+class Belonging(NamedTuple):
+    """Which groups rows belong to.
+
+    Attributes
+    ----------
+    members : array or sparse array of shape (K, n)
+        How much a row counts in a group: 0 or 1.
+    sureness : (K,)
+        Of each group, summed over its members.
+    """
+
+    members: Any
+    sureness: Array
+
+    @classmethod
+    def of_labels(cls, labels: IntArray, K: int, sureness: Array) -> "Belonging":
+        """Each row in one group; -1: in none."""
+        inside = np.flatnonzero(labels >= 0)
+        owners = labels[inside]
+        if K * len(labels) <= _DENSE:
+            members: Any = np.zeros((K, len(labels)))
+            members[owners, inside] = 1.0
+        else:
+            ones = np.ones(len(inside))
+            members = sp.csr_array((ones, (owners, inside)), (K, len(labels)))
+        sums: Array = np.bincount(owners, sureness[inside], K).astype(np.float64)
+        return cls(members, sums)
+
+    @classmethod
+    def of_features(
+        cls, Z: Array, X: Array, components: Array, offset: Any, least: float
+    ) -> "Belonging":
+        """Each row in all groups of which it has more than `least`.
+
+        How surely it has a feature is by how much its squared error would rise without
+        it: 1 - with/without, over the values that it has.
+        """
+        seen = ~np.isnan(X)
+        left = np.where(seen, X - Z @ components - offset, 0.0)
+        error = np.square(left).sum(axis=1, keepdims=True)
+        rise = 2.0 * Z * (left @ components.T)
+        rise += np.square(Z) * (seen.astype(float) @ np.square(components).T)
+        without = np.maximum(error + rise, np.finfo(float).tiny)
+        sureness = np.clip(rise / without, 0.0, 1.0)
+        has = np.greater(Z, least)
+        return cls(has.T.astype(float), (sureness * has).sum(axis=0))
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """Groups of rows, column by column; the last line of each array is the whole table.
+
+    Attributes
+    ----------
+    sizes : (K,)
+        Rows of each group, or their summed weights.
+    n_rows : float
+        The same of all rows, those in no group as well.
+    sureness : (K,)
+        How clearly the rows of a group belong there, 0 to 1; NaN without rows.
+    numbers : (P,)
+        Which columns are numbers.
+    seen, means, deviations : (K + 1, P)
+        Rows that have a value there, and mean and standard deviation of these.
+    coded : tuple of int
+        Which columns are categories ...
+    shares : tuple of (K + 1, n_categories)
+        ... and how the rows that have a value fall on these.
+    """
+
+    sizes: Array
+    n_rows: float
+    sureness: Array
+    numbers: IntArray
+    seen: Array
+    means: Array
+    deviations: Array
+    coded: tuple[int, ...]
+    shares: tuple[Array, ...]
+
+    @property
+    def K(self) -> int:
+        return len(self.sizes)
+
+
+class _Sums:
+    """The sums of a portrait, taken about the first row that is whole enough."""
+
+    def __init__(self, K: int, n_columns: int, coding: Coding | None) -> None:
+        known = (None,) * n_columns if coding is None else coding.categories
+        levels = [None if names is None else len(names) for names in known]
+        self.coded = tuple(j for j, n in enumerate(levels) if n is not None)
+        self.numbers = np.array([j for j, n in enumerate(levels) if n is None], int)
+        self.rows, self.sureness = np.zeros(K + 1), np.zeros(K)
+        self.origin: Array | None = None
+        self.seen, self.first, self.second = np.zeros((3, K + 1, len(self.numbers)))
+        self.counts = tuple(np.zeros((K + 1, levels[j] or 0)) for j in self.coded)
+
+    def add(self, X: Array, belonging: Belonging) -> None:
+        members = belonging.members
+        self.rows += np.append(members.sum(axis=1), len(X))
+        self.sureness += belonging.sureness
+        self._add_numbers(X[:, self.numbers].astype(np.float64), members)
+        for counts, j in zip(self.counts, self.coded, strict=True):
+            some = np.flatnonzero(~np.isnan(X[:, j]))
+            at = some, X[some, j].astype(np.int64)
+            codes = np.zeros((len(X), counts.shape[1]))
+            codes[at] = 1.0
+            _add(counts, members, codes)
+
+    def _add_numbers(self, Y: Array, members: Any) -> None:
+        seen = ~np.isnan(Y)
+        if self.origin is None:
+            n = np.maximum(seen.sum(axis=0), 1)
+            self.origin = np.where(seen, Y, 0.0).sum(axis=0) / n
+        Y = np.where(seen, Y - self.origin, 0.0)
+        if seen.all():
+            self.seen += np.append(members.sum(axis=1), len(Y))[:, None]
+        else:
+            _add(self.seen, members, seen.astype(np.float64))
+        _add(self.first, members, Y)
+        _add(self.second, members, np.square(Y))
+
+    def portrait(self) -> Portrait:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = self.first / self.seen
+            variances = self.second / self.seen - means**2
+            shares = tuple(c / c.sum(axis=1, keepdims=True) for c in self.counts)
+            sureness = self.sureness / self.rows[:-1]
+        origin = 0.0 if self.origin is None else self.origin
+        return Portrait(
+            sizes=self.rows[:-1],
+            n_rows=float(self.rows[-1]),
+            sureness=sureness,
+            numbers=self.numbers,
+            seen=self.seen,
+            means=means + origin,
+            deviations=np.sqrt(np.maximum(variances, 0.0)),
+            coded=self.coded,
+            shares=shares,
+        )
+
+
+def _add(sums: Array, members: Any, values: Array) -> None:
+    """Add up values by group, and of all rows in the last line."""
+    sums[:-1] += members @ values
+    sums[-1] += values.sum(axis=0)
+
+
+def portray(model: Any, X: Any, labels: IntArray | None = None) -> Portrait:
+    """The portrait of any rows, by the groups that a fitted model puts them in.
+
+    `labels` say which these are, if that is known.
+    """
+    table = model._open(X, reset=False)
+    source: Any = table.source
+    if table.offset is not None:  # back in the units of the table
+        source = ShiftedBlocks(source, -table.offset)
+    sums = _Sums(model._n_groups, source.n_features, table.coding)
+    for start, part in _parts(source, table.coding):
+        known = None if labels is None else labels[start : start + part.n_rows]
+        sums.add(read_all(part), model._belonging(part, known))
+    return sums.portrait()
+
+
+def portray_fit(model: Any, table: "Table", sizes: Array, n_rows: float) -> Portrait:
+    """That of a fit: by some of its rows, but for the sizes, which are known."""
+    source: Any = table.source
+    most = max(1, min(_MOST_ROWS, _MOST_BYTES // (8 * source.n_features)))
+    rows = np.arange(source.n_rows)
+    if len(rows) > most:
+        rng = np.random.default_rng(0)
+        rows = np.sort(rng.choice(source.n_rows, most, replace=False))
+    taken = source.take(rows)
+    if table.offset is not None:
+        taken = taken + table.offset
+    some: Any = ArrayBlocks(np.ascontiguousarray(taken))
+    some.coding = table.coding
+    names = getattr(source, "feature_names", None)
+    if names is not None:
+        some.feature_names = names
+    labels = getattr(model, "labels_", None)
+    found = vars(portray(model, some, None if labels is None else labels[rows]))
+    return Portrait(**found | {"sizes": sizes, "n_rows": float(n_rows)})
+
+
+def _parts(source: Any, coding: Coding | None) -> Iterator[tuple[int, RowRange]]:
+    """Whole blocks, as many as memory may hold of a table that is wide."""
+    most = min(_PART_ROWS, _PART_BYTES // (8 * source.n_features))
+    step = max(1, most // source.block_rows) * source.block_rows
+    for start in range(0, source.n_rows, step):
+        stop = min(start + step, source.n_rows)
+        yield start, RowRange(source, start, stop, coding)
