@@ -7,12 +7,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from every_estimator import mixed_rows
 
 pytest.importorskip("matplotlib")
 import matplotlib.pyplot as plt
 
-from kplus import DPMeans
+from kplus import CRAFT, DPMeans, DPMixture
 from kplus.plots import ClusterDisplay, PenaltyPathDisplay
 
 
@@ -45,9 +50,44 @@ class TestClusters:
         display = ClusterDisplay.from_estimator(model, frame)
         assert display.centers.shape == (3, 2)
         assert display.sizes.tolist() == np.bincount(model.labels_).tolist()
-        assert "principal component 1 (" in display.ax_.get_xlabel()
+        assert display.ax_.get_xlabel().startswith("axis 1: ")
         legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
         assert legend[0] == f"0: {display.sizes[0]} ({display.sizes[0] / 60:.0%})"
+
+    @pytest.mark.parametrize("cls", [DPMixture, CRAFT])
+    def test_frames_with_categories_and_gaps(self, cls):
+        frame, _ = mixed_rows(90)
+        frame.insert(0, "id", np.arange(90))
+        model = cls(random_state=0).fit(frame)
+        display = ClusterDisplay.from_estimator(model, frame)
+        display.figure_.canvas.draw()
+        assert np.isfinite(display.points).all()
+        assert "color = " in display.ax_.get_xlabel() + display.ax_.get_ylabel()
+
+    def test_pipeline(self):
+        X, _ = blobs(4)
+        pipe = make_pipeline(StandardScaler(), DPMeans(n_clusters=3)).fit(X)
+        assert ClusterDisplay.from_estimator(pipe, X).centers.shape == (3, 2)
+
+    @pytest.mark.parametrize("K", [2, 3])
+    def test_groups_that_differ_in_little_of_the_variance_lie_apart(self, K):
+        rng = np.random.default_rng(0)
+        labels = rng.integers(0, K, 300)
+        X = rng.normal(size=(300, 6)) * [1000.0, 300.0, 1.0, 1.0, 1.0, 1.0]
+        X[:, 4] += 9.0 * labels
+        display = ClusterDisplay.from_predictions(X, labels)
+        assert display.ax_.get_xlabel() == "axis 1: column 4"
+        nearest = cdist(display.points, display.centers).argmin(axis=1)
+        assert (nearest == labels).all()
+
+    def test_wide_tables_noise_and_constant_columns(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(50, 300))
+        X[:, :9] = 5.0
+        labels = np.repeat([-1, 0, 1], [10, 20, 20])
+        display = ClusterDisplay.from_predictions(X, labels)
+        assert np.isfinite(display.points).all()
+        assert display.n_noise == 10
 
     def test_blocks_without_take(self):
         X, _ = blobs(2)

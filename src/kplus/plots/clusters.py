@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kplus.data.open import open_numbers
+from kplus.plots.coordinates import Rows, discriminant
 from kplus.plots.display import Display, cluster_style
 
 __all__ = ["ClusterDisplay"]
@@ -18,9 +18,12 @@ _MAX_NUMBERED = 60
 class ClusterDisplay(Display):
     """Scatter plot of clustered rows, with the centres.
 
-    Two columns are drawn as they are, more by their first two principal components,
-    one column as a histogram. Every centre carries the number of its cluster as long
-    as there are no more than 60, and up to 12 clusters have a legend with their sizes.
+    Two columns are drawn as they are, one column as a histogram, and more in the two
+    coordinates that separate the clusters best: Fisher's discriminant axes, of columns
+    on one scale, named by the columns that count most. Categories take part, jittered,
+    and a missing value stands in the middle of its column. Every centre carries the
+    number of its cluster as long as there are no more than 60, and up to 12 clusters
+    have a legend with their sizes.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -93,9 +96,10 @@ class ClusterDisplay(Display):
         Parameters
         ----------
         estimator : fitted clusterer
-            Must have `predict` and `cluster_centers_`.
-        X : array-like of shape (n_samples, n_features)
-            The rows; they may be others than those of the fit.
+            Must have `predict`; a pipeline that ends in a clusterer is one, too.
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            The rows, with categories or without; they may be others than those of the
+            fit.
         ax : matplotlib Axes or None
             Where to draw; by default in a new figure.
         max_points : int
@@ -110,7 +114,7 @@ class ClusterDisplay(Display):
         return cls.from_predictions(
             X,
             estimator.predict(X),
-            centers=estimator.cluster_centers_,
+            centers=getattr(estimator, "cluster_centers_", None),
             feature_names=getattr(estimator, "feature_names_in_", None),
             ax=ax,
             max_points=max_points,
@@ -133,8 +137,8 @@ class ClusterDisplay(Display):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The rows.
+        X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
+            The rows, with categories or without.
         labels : array-like of shape (n_samples,)
             Cluster of each row, from 0; -1 for none.
         centers : array-like of shape (n_clusters, n_features) or None
@@ -149,19 +153,18 @@ class ClusterDisplay(Display):
         display : ClusterDisplay
         """
         labels = np.asarray(labels)
-        n_clusters = int(labels.max()) + 1
+        n_clusters = int(labels.max(initial=-1)) + 1
         if centers is not None:
             n_clusters = max(n_clusters, len(np.asarray(centers)))
         rows = _sample(len(labels), max_points, random_state)
-        X, names = _dense(X, rows)
+        X, names = Rows.of(X, rows)
+        if feature_names is not None and len(feature_names) == len(names):
+            names = [str(name) for name in feature_names]
         drawn = labels[rows]
         if centers is None:
             centers = _means(X, drawn, n_clusters)
         points, centers, axis_names = _flatten(
-            X,
-            np.asarray(centers, dtype=np.float64),
-            names if feature_names is None else [str(name) for name in feature_names],
-            random_state,
+            Rows(X, names), np.asarray(centers, dtype=np.float64), drawn
         )
         display = cls(
             points=points,
@@ -284,33 +287,23 @@ def _sample(n_rows: int, max_points: int, random_state: int) -> NDArray[Any]:
 
 
 def _means(X: NDArray[Any], labels: NDArray[Any], n_clusters: int) -> NDArray[Any]:
-    sums = np.zeros((n_clusters, X.shape[1]))
+    """Means of what is there; NaN in a cluster without rows."""
+    seen = ~np.isnan(X)
+    mean = np.where(seen, X, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
     kept = labels >= 0
-    np.add.at(sums, labels[kept], X[kept])
-    with np.errstate(invalid="ignore"):  # a cluster without rows has no mean: nan
+    sums = np.zeros((n_clusters, X.shape[1]))
+    np.add.at(sums, labels[kept], np.where(seen, X, mean)[kept])
+    with np.errstate(invalid="ignore"):
         return sums / np.bincount(labels[kept], minlength=n_clusters)[:, None]
 
 
 def _flatten(
-    X: NDArray[Any], centers: NDArray[Any], names: Sequence[str], random_state: int
+    rows: Rows, centers: NDArray[Any], labels: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     """Bring rows and centres to one or two dimensions, and name these."""
+    X, names = rows
     if X.shape[1] <= 2:
-        return X, centers, list(names)
-    if np.ptp(X, axis=0).max() == 0:  # no direction is more principal than another
-        return X[:, :2], centers[:, :2], list(names[:2])
-    from sklearn.decomposition import PCA
-
-    pca = PCA(2, random_state=random_state).fit(X)
-    axis_names = [
-        f"principal component {i + 1} ({share:.0%} of variance)"
-        for i, share in enumerate(pca.explained_variance_ratio_)
-    ]
-    return pca.transform(X), pca.transform(centers), axis_names
-
-
-def _dense(X: Any, rows: NDArray[Any]) -> tuple[NDArray[Any], list[str]]:
-    """Some rows of a table of any kind as floats, and the names of its columns."""
-    blocks = open_numbers(X)
-    numbers = [f"column {i}" for i in range(blocks.n_features)]
-    return blocks.take(rows), getattr(blocks, "feature_names", numbers)
+        return X, centers, names
+    flat = discriminant(rows, labels)
+    lost = np.isnan(centers).all(axis=1)
+    return flat(X), np.where(lost[:, None], np.nan, flat(centers)), flat.names
