@@ -105,7 +105,7 @@ def test_a_file_is_read_three_times(tmp_path, monkeypatch, small_parts):
 def test_a_file_that_goes_on_as_it_began_is_read_once(
     tmp_path, monkeypatch, small_parts
 ):
-    monkeypatch.delattr("kplus.data.csv._wider")
+    monkeypatch.delattr("kplus.data.csv._Copier._wider")
     open_files(write(tmp_path, "a,b", ["1,x", "2,"] * 100))
 
 

@@ -37,7 +37,7 @@ from kplus.cli.output import (
 from kplus.cli.resources import allowed
 from kplus.cli.results import Results
 from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
-from kplus.cli.tables import Choice, Table, read_table
+from kplus.cli.tables import Choice, Table, how_written, read_table
 
 __all__ = ["fit", "fit_model", "read_to_fit", "resume"]
 
@@ -120,6 +120,9 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{flag} {options.clusters} is more than the {n_rows} rows of "
             f"{options.data}."
         )
+    written = how_written(table)
+    if written is not None and not options.quiet:
+        note(written)
     hint = scale_hint(model, profile, table.column_names)
     if hint is not None and not (options.scale or options.quiet):
         note(hint)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Choice",
     "Table",
+    "how_written",
     "number_columns",
     "open_with_categories",
     "read_once",
@@ -92,6 +93,17 @@ class Table:
         # How pandas stores an index without a name.
         name = "" if column.startswith("__index_level_") else column
         return replace(self, index_name=name, index=partial(files.plain_parts, column))
+
+
+def how_written(table: Table) -> str | None:
+    """How a file of text is written, where that is not as usual."""
+    paths = getattr(table.data, "paths", ())
+    if not (paths and ".csv" in [suffix.lower() for suffix in paths[0].suffixes]):
+        return None
+    from kplus.data.dialect import Dialect
+
+    words = Dialect.of(paths[0]).words
+    return None if words is None else f"{paths[0].name} is read with {words}."
 
 
 def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:

@@ -9,11 +9,13 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from kplus.core.errors import DataError, MissingPackageError
 from kplus.data.arrow import UNNAMED
+from kplus.data.dialect import Dialect
 from kplus.engine.resources import resources_now
 
 try:
@@ -46,6 +48,8 @@ _TYPES = [
     *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
 ]
 _FIRST_ROWS = 1000
+# What people write in a column of numbers where there is none; in text they stay.
+_NO_NUMBERS = ["-", "--", "?", ".", "n.a.", "na", "none", "None", "unknown", "Unknown"]
 
 
 def are_small(paths: Sequence[Path]) -> bool:
@@ -76,7 +80,7 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
     Parameters
     ----------
     path : Path
-        The file: UTF-8, fields separated by commas.
+        The file, as a `Dialect` finds it to be written.
     text : sequence of str
         Columns to keep as they are written, such as identifiers with leading zeros.
         A first column without a name is always kept so.
@@ -91,11 +95,12 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
         The file is empty, has no data or no header, or a line of the wrong length.
     """
     with _named(path):
-        header = _header(path)
+        dialect, header = _header(path)
         try:
-            table = _read(path, **_options(_as_text(header, text)))
+            options = _options(dialect, _as_text(header, text))
+            table = _read(path, _read_options(dialect, header), **options)
         except pa.ArrowInvalid as error:
-            raise _explained(path, error) from error
+            raise _explained(path, dialect, error) from error
     if table.num_rows == 0:
         raise DataError(f"{path} has a header but no rows.")
     return table.rename_columns([name.strip() for name in header])
@@ -127,55 +132,67 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
         The file to write.
     """
     with _named(path):
-        header = _header(path)
+        dialect, header = _header(path)
         types = _as_text(header, text)
         try:
-            n_rows = _copy(path, copy, header, types)
+            n_rows = _Copier(path, dialect, header).copy(copy, types)
         except pa.ArrowInvalid as error:
-            raise _explained(path, error) from error
+            raise _explained(path, dialect, error) from error
     if n_rows == 0:
         raise DataError(f"{path} has a header but no rows.")
 
 
-def _copy(path: Path, copy: Path, header: Sequence[str], types: dict[str, Any]) -> int:
-    """Copy with types that take all values; returns the number of rows."""
-    while True:
-        try:
-            with _open_parts(path, types) as reader:
-                types = dict(zip(header, reader.schema.types, strict=True))
-                return _write(reader, copy)
-        except pa.ArrowInvalid:
-            wider = _wider(path, header, types)
-            if wider == types:  # something else is wrong
-                raise
-            types = wider
+class _Copier:
+    """Copies a file, a part at a time."""
+
+    def __init__(self, path: Path, dialect: Dialect, header: Sequence[str]) -> None:
+        self._path, self._dialect, self._header = path, dialect, header
+
+    def copy(self, copy: Path, types: dict[str, Any]) -> int:
+        """Copy with types that take all values; returns the number of rows."""
+        while True:
+            try:
+                with self._open_parts(types) as reader:
+                    types = dict(zip(self._header, reader.schema.types, strict=True))
+                    return _write(reader, copy)
+            except pa.ArrowInvalid:
+                wider = self._wider(types)
+                if wider == types:  # something else is wrong
+                    raise
+                types = wider
+
+    def _open_parts(self, types: dict[str, Any], **convert: Any) -> Any:
+        """A reader of parts; columns without a type get that of the first part."""
+        options = _read_options(self._dialect, self._header)
+        options.block_size = _PIECE_BYTES
+        return open_csv(
+            self._path, options, **_options(self._dialect, types, **convert)
+        )
+
+    def _wider(self, types: dict[str, Any]) -> dict[str, Any]:
+        """The types that columns need, found in a pass over their text.
+
+        A part whose values do not suit the type so far moves it to the next one of
+        those that suit the first rows. If parts in between do not suit it, the copy
+        fails.
+        """
+        header = self._header
+        left = [_TYPES[_TYPES.index(types.get(name, _TYPES[0])) :] for name in header]
+        as_text = dict.fromkeys(header, pa.string())
+        # Fields are written for Arrow's reader with commas in between.
+        dialect = replace(self._dialect, delimiter=",", encoding="utf-8")
+        with self._open_parts(as_text, strings_can_be_null=True) as reader:
+            for number, batch in enumerate(reader):
+                for j, column in enumerate(batch.columns):
+                    if number == 0:
+                        first = column[:_FIRST_ROWS]
+                        left[j] = [t for t in left[j] if _takes(t, first, dialect)]
+                    while not _takes(left[j][0], column, dialect):
+                        del left[j][0]
+        return {name: fitting[0] for name, fitting in zip(header, left, strict=True)}
 
 
-def _open_parts(path: Path, types: dict[str, Any], **convert: Any) -> Any:
-    """A reader of parts; columns without a type get that of the first part."""
-    read_options = ReadOptions(block_size=_PIECE_BYTES)
-    return open_csv(path, read_options, **_options(types, **convert))
-
-
-def _wider(path: Path, header: Sequence[str], types: dict[str, Any]) -> dict[str, Any]:
-    """The types that columns need, found in a pass over their text.
-
-    A part whose values do not suit the type so far moves it to the next one of those
-    that suit the first rows. If parts in between do not suit it, the copy fails.
-    """
-    left = [_TYPES[_TYPES.index(types.get(name, _TYPES[0])) :] for name in header]
-    as_text = dict.fromkeys(header, pa.string())
-    with _open_parts(path, as_text, strings_can_be_null=True) as reader:
-        for number, batch in enumerate(reader):
-            for j, column in enumerate(batch.columns):
-                if number == 0:
-                    left[j] = [t for t in left[j] if _takes(t, column[:_FIRST_ROWS])]
-                while not _takes(left[j][0], column):
-                    del left[j][0]
-    return {name: fitting[0] for name, fitting in zip(header, left, strict=True)}
-
-
-def _takes(dtype: Any, column: Any) -> bool:
+def _takes(dtype: Any, column: Any, dialect: Dialect) -> bool:
     """Whether the reader of CSV files makes values of a type of a column of text."""
     if dtype == pa.string():
         return True
@@ -188,7 +205,7 @@ def _takes(dtype: Any, column: Any) -> bool:
     file = pa.BufferOutputStream()
     write_csv(pa.table({"x": column}), file)
     try:
-        _read(pa.BufferReader(file.getvalue()), **_options({"x": dtype}))
+        _read(pa.BufferReader(file.getvalue()), **_options(dialect, {"x": dtype}))
     except pa.ArrowInvalid:
         return False
     return True
@@ -216,10 +233,16 @@ def blank_to_null(table: Any) -> Any:
     return table
 
 
-def _header(path: Path) -> list[str]:
-    header = _read_header(path)
+def _header(path: Path) -> tuple[Dialect, list[str]]:
+    """How the file is written, and the names of its columns."""
+    dialect = Dialect.of(path)
+    if dialect.n_unnamed:
+        return dialect, [f"column {i}" for i in range(dialect.n_unnamed)]
+    _, header = next(dialect.records(path), (0, None))
+    if header is None:
+        raise DataError(f"{path} is empty.")
     _check_header(path, header)
-    return header
+    return dialect, header
 
 
 def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
@@ -231,16 +254,32 @@ def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _options(types: dict[str, Any], **convert: Any) -> dict[str, Any]:
+def _read_options(dialect: Dialect, header: Sequence[str]) -> Any:
+    unnamed = list(header) if dialect.n_unnamed else None
+    encoding = "utf8" if dialect.encoding == "utf-8" else dialect.encoding
+    return ReadOptions(
+        encoding=encoding, skip_rows=dialect.titles, column_names=unnamed
+    )
+
+
+def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[str, Any]:
+    nulls = [*ConvertOptions().null_values, *_NO_NUMBERS]
     return {
         # Quoted line breaks are rare, but without this they tear a row.
-        "parse_options": ParseOptions(newlines_in_values=True),
-        "convert_options": ConvertOptions(column_types=types, **convert),
+        "parse_options": ParseOptions(
+            delimiter=dialect.delimiter, newlines_in_values=True
+        ),
+        "convert_options": ConvertOptions(
+            column_types=types,
+            decimal_point=dialect.decimal,
+            null_values=nulls,
+            **convert,
+        ),
     }
 
 
-def _explained(path: Path, error: Exception) -> DataError:
-    _explain(path)
+def _explained(path: Path, dialect: Dialect, error: Exception) -> DataError:
+    _explain(path, dialect)
     return DataError(f"{path} cannot be read as CSV ({error}).")
 
 
@@ -251,8 +290,8 @@ def _named(path: Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path} is not UTF-8 text ({error.reason} in byte {error.start}). "
-            f"Save it as UTF-8, e.g. with iconv -f latin1 -t utf-8."
+            f"{path} is not text as it seemed to be ({error.reason} in byte "
+            f"{error.start}). Save it as UTF-8."
         ) from error
     except (FileNotFoundError, PermissionError):
         raise
@@ -260,32 +299,8 @@ def _named(path: Path) -> Iterator[None]:
         raise DataError(f"{path} is damaged or cut short ({error}).") from error
 
 
-def _open_text(path: Path) -> TextIO:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return open(path, encoding="utf-8-sig", newline="")
-
-
-def _read_header(path: Path) -> list[str]:
-    with _open_text(path) as file:
-        for fields in csv.reader(file):
-            if fields:  # pyarrow, too, skips empty lines
-                return fields
-    raise DataError(f"{path} is empty.")
-
-
 def _check_header(path: Path, header: Sequence[str]) -> None:
     names = [name.strip() for name in header]
-    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and mark in header[0]:
-            raise DataError(
-                f"{path} separates its columns by {word}; kplus reads commas."
-            )
-    if all(map(_is_number, names)):
-        raise DataError(
-            f"Line 1 of {path} holds numbers; kplus expects the names of the columns "
-            f"there. Add a line with names."
-        )
     for name, count in Counter(names).items():
         if count > 1:
             raise DataError(f"{path} has {count} columns called {name!r}; rename them.")
@@ -293,28 +308,18 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
         raise DataError(f"Column {names.index(UNNAMED) + 1} of {path} has no name.")
 
 
-def _is_number(text: str) -> bool:
+def _explain(path: Path, dialect: Dialect) -> None:
+    """Raise an error that names the line which could not be read, if it is found."""
+    expected, number = 0, dialect.titles
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _explain(path: Path) -> None:
-    """Raise an error that names the line which pyarrow could not read, if found."""
-    with _open_text(path) as file:
-        reader = csv.reader(file)
-        expected = 0
-        try:
-            for fields in reader:
-                expected = expected or len(fields)
-                if fields and len(fields) != expected:
-                    raise DataError(
-                        f"Line {reader.line_num} of {path}: {expected} fields expected "
-                        f"as in the header, {len(fields)} found."
-                    )
-        except csv.Error as error:
-            raise DataError(f"Line {reader.line_num} of {path}: {error}.") from error
-        if reader.line_num <= 1:
-            raise DataError(f"{path} has a header but no rows.")
+        for number, fields in dialect.records(path):
+            expected = expected or len(fields)
+            if len(fields) != expected:
+                raise DataError(
+                    f"Line {number} of {path}: {expected} fields expected as in the "
+                    f"header, {len(fields)} found."
+                )
+    except csv.Error as error:
+        raise DataError(f"Line {number + 1} of {path}: {error}.") from error
+    if number <= dialect.titles + 1:
+        raise DataError(f"{path} has a header but no rows.")

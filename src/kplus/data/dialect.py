@@ -1,0 +1,197 @@
+"""How a CSV file is written: its separator, decimal mark, encoding, and first lines.
+
+Spreadsheets write what their country does: semicolons and decimal commas, tabs, UTF-16,
+Windows' Latin letters, a title above the names of the columns, or no names at all.
+"""
+
+import codecs
+import csv
+import gzip
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+__all__ = ["Dialect", "is_number"]
+
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
+_DECODED_BYTES = 2**25  # that are looked at for the encoding
+_PART_BYTES = 2**20
+_RECORDS = 200  # that are looked at for the separator
+_MOST_TITLES = 10  # lines before the names of the columns
+_FEWEST_BELOW = 3  # records that agree on the number of columns below a title
+_COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*$")
+_POINT = re.compile(r"\s*[-+]?\d*\.\d+\s*$")
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9]\d{0,2}(,\d{3})+\s*$")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file is written.
+
+    Attributes
+    ----------
+    delimiter : str
+    decimal : str
+    encoding : str
+        As Python calls it.
+    titles : int
+        Lines before the names of the columns.
+    n_unnamed : int
+        Number of columns of a file whose first line holds numbers already; 0 if there
+        is a line with names.
+    """
+
+    delimiter: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+    titles: int = 0
+    n_unnamed: int = 0
+
+    @classmethod
+    def of(cls, path: Path) -> "Dialect":
+        """Look at the first rows of a file, plain or gzipped."""
+        encoding = _encoding(path)
+        delimiter, lines, titles = ",", [], 0
+        best: tuple[bool, float, int] = (False, 0.0, 1)
+        for separator in _SEPARATORS:
+            found = _records(path, encoding, separator)
+            skipped, score = _shape([fields for _, fields in found])
+            if separator == "," or score > best:
+                best, delimiter, lines, titles = score, separator, found, skipped
+        below = [fields for _, fields in lines[titles:]]
+        n_unnamed = 0
+        if titles == 0 and len(below) > 1 and _holds_numbers(below[0]):
+            n_unnamed = len(below[0])
+        above = lines[titles - 1][0] if titles else 0
+        return cls(delimiter, _decimal(below, delimiter), encoding, above, n_unnamed)
+
+    def open(self, path: Path) -> TextIO:
+        """The text below the titles."""
+        # What begins with a byte order mark is UTF-8 all the same.
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        opened = gzip.open if path.suffix.lower() == ".gz" else open
+        file: TextIO = opened(path, "rt", encoding=encoding, newline="")
+        for _ in range(self.titles):
+            file.readline()
+        return file
+
+    def records(self, path: Path) -> Iterator[tuple[int, list[str]]]:
+        """Its lines as fields, with their numbers; empty ones are passed over."""
+        with self.open(path) as file:
+            reader = csv.reader(file, delimiter=self.delimiter)
+            for fields in reader:
+                if fields:
+                    yield reader.line_num + self.titles, fields
+
+    @property
+    def words(self) -> str | None:
+        """What a user should know of; None: it is as files usually are."""
+        told = []
+        if self.delimiter != ",":
+            told.append(f"{_SEPARATORS[self.delimiter]} between columns")
+        if self.decimal != ".":
+            told.append("decimal commas")
+        if self.encoding != "utf-8":
+            told.append(f"{self.encoding.upper()} letters")
+        if self.titles:
+            above = "line" if self.titles == 1 else f"{self.titles} lines"
+            told.append(f"the first {above} left out, above the names of the columns")
+        if self.n_unnamed:
+            told.append(f"names column 0 to {self.n_unnamed - 1}, as it has none")
+        return ", ".join(told) or None
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8 if it can be, UTF-16 by its mark, else what Windows writes in the West."""
+    opened = gzip.open if path.suffix.lower() == ".gz" else open
+    with opened(path, "rb") as file:
+        first = file.read(_PART_BYTES)
+        if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            left = _DECODED_BYTES
+            while first and left > 0:
+                decoder.decode(first)
+                left -= len(first)
+                first = file.read(_PART_BYTES)
+        except UnicodeDecodeError:
+            return "cp1252" if _is_text(first) else "utf-8"
+    return "utf-8"
+
+
+def _is_text(part: bytes) -> bool:
+    """Whether bytes look like text in an encoding of one byte a letter."""
+    if b"\0" in part:
+        return False
+    try:
+        part.decode("cp1252")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _records(path: Path, encoding: str, delimiter: str) -> list[tuple[int, list[str]]]:
+    """The first lines; of those that cannot be read, what comes before."""
+    out: list[tuple[int, list[str]]] = []
+    try:
+        for line in islice(Dialect(delimiter, ".", encoding).records(path), _RECORDS):
+            out.append(line)
+    except (UnicodeDecodeError, csv.Error):
+        pass
+    return out
+
+
+def _shape(records: Sequence[Sequence[str]]) -> tuple[int, tuple[bool, float, int]]:
+    """Titles before the names, and how well a separator suits, the higher the better.
+
+    It suits if there are names for just as many columns as most lines have.
+    """
+    lengths = list(map(len, records))
+    if not lengths:
+        return 0, (False, 0.0, 1)
+    body = lengths[1:] or lengths
+    width = Counter(body).most_common(1)[0][0]
+    share = body.count(width) / len(body)
+    if lengths[0] == width or width == 1:
+        return 0, (width > 1, share, width)
+    titles = next((i for i, n in enumerate(lengths) if n == width), 0)
+    below = lengths[titles:]
+    named = titles <= _MOST_TITLES and _are_names(records[titles])
+    short = all(n < width and n <= 2 for n in lengths[:titles])
+    if width > 2 and named and short and below.count(width) > _FEWEST_BELOW:
+        return titles, (True, below.count(width) / len(below), width)
+    return 0, (False, share, width)
+
+
+def _are_names(fields: Sequence[str]) -> bool:
+    names = [field.strip() for field in fields]
+    plain = not any(map(is_number, names)) and all(names)
+    return plain and len(set(names)) == len(names)
+
+
+def _holds_numbers(fields: Sequence[str]) -> bool:
+    return all(is_number(field.replace(",", ".")) for field in fields)
+
+
+def _decimal(records: Sequence[Sequence[str]], delimiter: str) -> str:
+    fields = [field for record in records for field in record]
+    commas = [field for field in fields if _COMMA.match(field)]
+    if not commas or any(map(_POINT.match, fields)):
+        return "."
+    # As in 1,234: where columns are separated by commas, that is a thousand.
+    if delimiter == "," and all(map(_THOUSANDS.match, commas)):
+        return "."
+    return ","
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
