@@ -83,9 +83,7 @@ def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Arr
         )
     if isinstance(family, TransformedFamily):
         return _coordinates(family.inner, family.units.transform(X), expected, owners)
-    if isinstance(family, FactorGaussianFamily):
-        return _coordinates(family.inner, family.factor_scores(X), expected, owners)
-    if isinstance(family, GaussianFamily):
+    if isinstance(family, FactorGaussianFamily | GaussianFamily):
         return family.filled(expected, X, owners)
     if isinstance(family, NormalGammaFamily):
         # Which are observed, and the values: the squares have no part in Fisher's axis.
