@@ -30,6 +30,7 @@ from kplus.dp_mixture.families.gaussian import Gaussian, GaussianFamily
 from kplus.dp_mixture.families.inner import InnerFamily
 from kplus.dp_mixture.families.normal_wishart import check_finite
 from kplus.dp_mixture.families.quadratic import pack
+from kplus.dp_mixture.families.spiked import SpikedFamily
 from kplus.engine.blas import SINGLE_THREAD
 
 __all__ = ["FactorGaussian", "FactorGaussianFamily", "compared", "reduced"]
@@ -529,5 +530,8 @@ def reduced(family: Family, X: Array) -> Array:
 
 
 def compared(family: Family) -> Family:
-    """The family of what tells components apart: of scores, or the family itself."""
-    return family.inner if isinstance(family, FactorGaussianFamily) else family
+    """The family of what tells components apart: of scores, of numbers beside bits, or
+    the family itself."""
+    if isinstance(family, FactorGaussianFamily | SpikedFamily):
+        return family.inner
+    return family
