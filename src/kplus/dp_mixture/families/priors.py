@@ -17,7 +17,8 @@ from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
 from kplus.dp_mixture.families.spiked import SpikedFamily
-from kplus.dp_mixture.families.transformed import KINDS, TransformedFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
+from kplus.dp_mixture.families.units import KINDS
 
 __all__ = ["Described", "prior_of", "prior_values"]
 

@@ -5,11 +5,10 @@ p(x) = p(y) Π |T'(x)|: bounds with and without such units compare.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 
 from kplus.core.errors import DataError
 from kplus.core.types import Array, IntArray
@@ -18,14 +17,17 @@ from kplus.dp_mixture.families.family import Columns, Family, of_columns
 from kplus.dp_mixture.families.gaussian import Gaussian
 from kplus.dp_mixture.families.inner import InnerFamily
 from kplus.dp_mixture.families.learning import resolutions
+from kplus.dp_mixture.families.units import (
+    KINDS,
+    LOG,
+    LOGIT,
+    NONE,
+    POWER,
+    Units,
+    suiting,
+)
 
-__all__ = ["KINDS", "Transformed", "TransformedFamily", "recognised"]
-
-KINDS = ("none", "log", "logit")
-_NONE, _LOG, _LOGIT = range(len(KINDS))
-_SKEWED = 0.3  # quantile skewness from which a column is skewed
-_DISTINCT = 0.25  # share of values that must differ: others are steps, not a curve
-_FEWEST = 20  # values
+__all__ = ["Transformed", "TransformedFamily"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,37 +70,33 @@ class Transformed:
     ) -> "TransformedFamily":
         refuse_categories(columns, "transformed")
         refuse_infinite(sample, columns.names)
-        kinds = recognised(sample)
+        given = None
         if not isinstance(self.transforms, str) or self.transforms != "auto":
-            kinds = _given(self.transforms, columns)
-        _refuse_outside(sample, kinds, columns.names)
-        units = Units.of(sample, kinds)
+            given = _given(self.transforms, columns)
+            _refuse_outside(sample, given, columns.names)
+            units = Units.of(sample, np.where(given == POWER, NONE, given))
+        if given is None or np.any(given == POWER):
+            # What fits rows to families is built upon them.
+            from kplus.dp_mixture.unit_choice import best_units
+
+            units = best_units(self, _options(sample, given), sample, weights, columns)
+        return self.in_units(units, sample, weights, columns)
+
+    def in_units(
+        self, units: Units, sample: Array, weights: Array | None, columns: Columns
+    ) -> "TransformedFamily":
+        """With units that are known."""
         inner = self.numbers.resolve(units.transform(sample), weights, columns)
         if np.any(getattr(inner, "resolution", 0.0)):
             # A step of x is one of T'(x) times that, which is not the same everywhere.
             steps = resolutions(sample) * units.mean_square_slopes(sample)
-            rounded = (kinds != _NONE) & _has_ties(sample)
-            own = inner.resolution * np.ones(len(kinds))
+            rounded = (units.kinds != NONE) & _has_ties(sample)
+            own = inner.resolution * np.ones(len(steps))
             resolution = np.where(rounded, steps * inner.inv**2, own)
             inner = replace(inner, resolution=resolution)
-        return TransformedFamily(units.kinds, units.low, units.high, inner)
-
-
-def recognised(sample: Array) -> IntArray:
-    """What the columns of a sample look like, by the numbers of `KINDS`."""
-    kinds = np.zeros(sample.shape[1], np.int64)
-    for d, x in enumerate(sample.T.astype(np.float64)):
-        x = x[~np.isnan(x)]
-        if len(x) < _FEWEST or x.min() <= 0.0:
-            continue
-        if len(np.unique(x)) < _DISTINCT * len(x):
-            continue
-        skew, log_skew = _skewness(x), _skewness(np.log(x))
-        if x.max() < 1.0 and abs(_skewness(logit(x))) < min(abs(skew), abs(log_skew)):
-            kinds[d] = _LOGIT if abs(skew) > _SKEWED else _NONE
-        elif skew > _SKEWED and abs(log_skew) < skew:
-            kinds[d] = _LOG
-    return kinds
+        return TransformedFamily(
+            units.kinds, units.low, units.high, units.powers, inner
+        )
 
 
 def _has_ties(sample: Array) -> NDArray[np.bool_]:
@@ -107,10 +105,15 @@ def _has_ties(sample: Array) -> NDArray[np.bool_]:
     return np.array([len(np.unique(x)) < len(x) for x in seen], np.bool_)
 
 
-def _skewness(x: Array) -> float:
-    """By quantiles, between -1 and 1."""
-    low, middle, high = np.quantile(x, [0.05, 0.5, 0.95])
-    return float((high + low - 2.0 * middle) / max(high - low, 1e-300))
+def _options(sample: Array, given: IntArray | None) -> list[list[Units]]:
+    """What each column may be measured in."""
+    out = [suiting(x) for x in sample.T]
+    for d, kind in enumerate(() if given is None else given):
+        of_kind = [units for units in out[d] if units.kinds[0] == kind]
+        column = sample[:, d : d + 1]
+        own = NONE if kind == POWER else kind  # of a column without a shape
+        out[d] = of_kind or [Units.of(column, np.array([own]))]
+    return out
 
 
 def _given(transforms: Any, columns: Columns) -> IntArray:
@@ -135,89 +138,14 @@ def _given(transforms: Any, columns: Columns) -> IntArray:
 
 
 def _refuse_outside(sample: Array, kinds: IntArray, names: tuple[str, ...]) -> None:
-    for d in np.flatnonzero(kinds):
+    for d in np.flatnonzero((kinds == LOG) | (kinds == LOGIT)):
         x = sample[:, d]
-        if np.any(x <= 0.0) or (kinds[d] == _LOGIT and np.any(x >= 1.0)):
-            where = "above 0" if kinds[d] == _LOG else "between 0 and 1"
+        if np.any(x <= 0.0) or (kinds[d] == LOGIT and np.any(x >= 1.0)):
+            where = "above 0" if kinds[d] == LOG else "between 0 and 1"
             raise DataError(
                 f"{label(names[d])} holds values that are not {where}, so that it "
                 f"cannot be transformed by {KINDS[kinds[d]]!r}; choose another."
             )
-
-
-@dataclass(frozen=True, eq=False)
-class Units:
-    """T of each column: curved from `low` to `high`, straight lines beyond."""
-
-    kinds: IntArray
-    low: Array
-    high: Array
-
-    @classmethod
-    def of(cls, sample: Array, kinds: IntArray) -> Self:
-        X = sample.astype(np.float64)
-        low, high = np.zeros(len(kinds)), np.ones(len(kinds))
-        if np.any(kinds != _NONE):
-            low = np.where(kinds == _NONE, 0.0, 0.5 * np.fmin.reduce(X, axis=0))
-            high = np.where(kinds == _LOGIT, 0.5 + 0.5 * np.fmax.reduce(X, axis=0), 1.0)
-        return cls(kinds, low, high)
-
-    def _curved(self) -> IntArray:
-        return np.flatnonzero(self.kinds != _NONE)
-
-    def _inside(self, x: Array, d: int) -> Array:
-        """Where values are, or the line that they are on begins."""
-        top = self.high[d] if self.kinds[d] == _LOGIT else np.inf
-        out: Array = np.clip(x, self.low[d], top)
-        return out
-
-    def transform(self, X: Array) -> Array:
-        """Rows in the new units; NaN stays NaN."""
-        out = np.array(X, dtype=np.float64, order="C")
-        for d in self._curved():
-            x = out[:, d]
-            at = self._inside(x, d)
-            curve = np.log(at) if self.kinds[d] == _LOG else logit(at)
-            out[:, d] = curve + (x - at) * self._slopes(at, d)
-        return out
-
-    def inverse_transform(self, Y: Array) -> Array:
-        out = np.array(Y, dtype=np.float64)
-        for d in self._curved():
-            y = out[..., d]
-            ends = np.array([self.low[d], self.high[d]])
-            if self.kinds[d] == _LOG:
-                bottom, top = float(np.log(ends[0])), np.inf
-            else:
-                bottom, top = (float(v) for v in logit(ends))
-            on = np.clip(y, bottom, top)
-            with np.errstate(over="ignore"):
-                x = np.exp(on) if self.kinds[d] == _LOG else expit(on)
-            out[..., d] = x + (y - on) / self._slopes(x, d)
-        return out
-
-    def _slopes(self, at: Array, d: int) -> Array:
-        """T'(x) of places on the curve."""
-        if self.kinds[d] == _LOG:
-            return 1.0 / at
-        return 1.0 / (at * (1.0 - at))
-
-    def log_slopes(self, X: Array) -> Array:
-        """Σ log T'(x) of each row, over the values that it has."""
-        out = np.zeros(len(X))
-        for d in self._curved():
-            at = self._inside(X[:, d].astype(np.float64), d)
-            out += np.where(np.isnan(at), 0.0, np.log(self._slopes(at, d)))
-        return out
-
-    def mean_square_slopes(self, X: Array) -> Array:
-        """Mean of T'(x)² by column."""
-        out = np.ones(len(self.kinds))
-        for d in self._curved():
-            x = X[:, d].astype(np.float64)
-            at = self._inside(x[~np.isnan(x)], d)
-            out[d] = np.mean(np.square(self._slopes(at, d)))
-        return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,18 +155,21 @@ class TransformedFamily(InnerFamily):
     kinds: IntArray
     low: Array
     high: Array
+    powers: Array
     inner: Family
 
     def consistent(self) -> bool:
         D = self.inner.n_columns
-        shapes = of_columns(D, self.kinds, self.low, self.high)
+        shapes = of_columns(D, self.kinds, self.low, self.high, self.powers)
         known = np.all((self.kinds >= 0) & (self.kinds < len(KINDS)))
-        lows = np.all((self.low > 0.0) | (self.kinds == _NONE))
+        bent = (self.kinds == LOG) | (self.kinds == LOGIT)
+        lows = np.all((self.low > 0.0) | ~bent)
+        lows &= np.all((self.high > 0.0) & (self.powers >= 0.0) & (self.powers <= 2.0))
         return bool(shapes and known and lows and len(self.kinds) == D)
 
     @property
     def units(self) -> Units:
-        return Units(self.kinds, self.low, self.high)
+        return Units(self.kinds, self.low, self.high, self.powers)
 
     @property
     def n_columns(self) -> int:
@@ -280,6 +211,7 @@ class TransformedFamily(InnerFamily):
         out = dict(self.inner.attributes(N, S))
         if "means_" in out:
             out["means_"] = self.units.inverse_transform(out["means_"])
-        for kind in (_LOG, _LOGIT):
+        for kind in (LOG, LOGIT, POWER):
             out[f"{KINDS[kind]}_columns_"] = np.flatnonzero(self.kinds == kind)
+        out["column_powers_"] = self.powers
         return out
