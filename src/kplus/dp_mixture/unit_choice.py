@@ -25,7 +25,7 @@ __all__ = ["best_units"]
 _ROWS = 1_000  # that are fitted
 _N_NEW, _N_ITER = 20, 8  # components that fits begin with, and their iterations
 _N_LEARN = 5  # steps of learning before a fit is judged
-_ROUNDS = 3  # of fits, from each start
+_ROUNDS = 2  # of fits, from each start
 _CLEAR = 0.02  # nats per row and changed column that other units must gain
 _GAIN = 0.01  # nats per row that a column must gain inside components
 
@@ -68,9 +68,8 @@ def best_units(
         return model.best_bound(stats) / heavy.sum(), params.K, R
 
     found = [(fit(plain), plain)]
-    for start in _starts(plain, options, X):
-        units = start
-        best = found[0] if units.same(plain) else (fit(units), units)
+    for units in _starts(plain, options, X, found[0][0][2]):
+        best = fit(units), units
         for _ in range(_ROUNDS):
             units = _likeliest(options, X, best[0][2])
             if units.same(best[1]):
@@ -87,14 +86,39 @@ def best_units(
     return units if clear and K_new <= K else plain
 
 
-def _starts(plain: Units, options: Sequence[Sequence[Units]], X: Array) -> list[Units]:
-    """The units of the data, and those that whole columns look like."""
+def _starts(
+    plain: Units, options: Sequence[Sequence[Units]], X: Array, R: Array
+) -> list[Units]:
+    """What other units may be: as whole columns look, and inside fewer components.
+
+    Gaussians that cut a tail in pieces have none inside. Those that overlap most are
+    put together, until half of them are left, then a quarter, at last one.
+    """
     looks = plain
     for d, kind in enumerate(recognised(X)):
         of_kind = [units for units in options[d] if units.kinds[0] == kind]
         if of_kind:
             looks = looks.changed(d, of_kind[0])
-    return [plain] if looks.same(plain) else [plain, looks]
+    starts = [_likeliest(options, X, R), looks]
+    while R.shape[1] > 1:
+        R = _joined(R, -(-R.shape[1] // 2))
+        starts.append(_likeliest(options, X, R))
+    new: list[Units] = []
+    for units in starts:
+        if not any(units.same(other) for other in (plain, *new)):
+            new.append(units)
+    return new
+
+
+def _joined(R: Array, K: int) -> Array:
+    """Shares in K groups of components, those together that overlap most."""
+    while R.shape[1] > K:
+        root = np.sqrt(np.maximum(R.sum(axis=0), 1e-300))
+        overlap = (R / root).T @ (R / root)
+        np.fill_diagonal(overlap, -np.inf)
+        a, b = np.unravel_index(np.argmax(overlap), overlap.shape)
+        R = np.column_stack([np.delete(R, [a, b], axis=1), R[:, a] + R[:, b]])
+    return R
 
 
 def _likeliest(options: Sequence[Sequence[Units]], X: Array, R: Array) -> Units:

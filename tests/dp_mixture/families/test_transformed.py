@@ -219,6 +219,8 @@ def test_two_groups_of_unlike_size_are_not_skewed():
 def test_a_power_that_is_asked_for_and_columns_that_are_spared():
     X, _ = skewed_groups()
     columns = Columns(tuple("abcd"), (None,) * 4)
+    spared = Transformed(transforms={"a": "auto", 2: "auto"}).resolve(X, None, columns)
+    np.testing.assert_array_equal(spared.kinds, [POWER, 0, 0, 0])
     family = Transformed(transforms={"b": "power"}).resolve(X, None, columns)
     np.testing.assert_array_equal(family.kinds, [0, POWER, 0, 0])
     assert family.powers[1] > 1.0  # a tail to the left
