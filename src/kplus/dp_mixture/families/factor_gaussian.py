@@ -79,6 +79,11 @@ class FactorGaussian:
     `kplus.dp_mixture.families.factor_axes`. What a single column says, and no other
     with it, counts as noise.
 
+    Missing values are hidden parts of their rows, exactly, for any pattern of gaps. Of
+    such a row there are a mean and a covariance of s, given what is observed, and each
+    component takes matrices of q × q for it; see `factor_gaps`. Axes and their number
+    are found on up to 2,000 rows, whose gaps are filled with draws.
+
     References
     ----------
     J. Baek, G. J. McLachlan and L. K. Flack, "Mixtures of factor analyzers with common

@@ -111,7 +111,7 @@ class Transformed:
             resolution = np.where(rounded, steps * inner.inv**2, own)
             inner = replace(inner, resolution=resolution)
         return TransformedFamily(
-            units.kinds, units.low, units.high, units.powers, inner
+            units.kinds, units.low, units.high, inner, units.powers
         )
 
 
@@ -175,8 +175,8 @@ class TransformedFamily(InnerFamily):
     kinds: IntArray
     low: Array
     high: Array
-    powers: Array
     inner: Family
+    powers: Array | float = 1.0
 
     def consistent(self) -> bool:
         D = self.inner.n_columns
@@ -184,12 +184,13 @@ class TransformedFamily(InnerFamily):
         known = np.all((self.kinds >= 0) & (self.kinds < len(KINDS)))
         bent = (self.kinds == LOG) | (self.kinds == LOGIT)
         lows = np.all((self.low > 0.0) | ~bent)
-        lows &= np.all((self.high > 0.0) & (self.powers >= 0.0) & (self.powers <= 2.0))
+        lows &= np.all((self.high > 0.0) & (np.abs(self.powers - 1.0) <= 1.0))
         return bool(shapes and known and lows and len(self.kinds) == D)
 
     @property
     def units(self) -> Units:
-        return Units(self.kinds, self.low, self.high, self.powers)
+        powers = self.powers * np.ones(len(self.kinds))
+        return Units(self.kinds, self.low, self.high, powers)
 
     @property
     def n_columns(self) -> int:
@@ -233,5 +234,5 @@ class TransformedFamily(InnerFamily):
             out["means_"] = self.units.inverse_transform(out["means_"])
         for kind in (LOG, LOGIT, POWER):
             out[f"{KINDS[kind]}_columns_"] = np.flatnonzero(self.kinds == kind)
-        out["column_powers_"] = self.powers
+        out["column_powers_"] = self.units.powers
         return out
