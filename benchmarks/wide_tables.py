@@ -168,9 +168,54 @@ def case_unseen(store: Store, sizes: Sizes) -> CaseResult:
     return CaseResult("Wide tables that were not", rows, _checks(rows))
 
 
+def case_gaps(store: Store, sizes: Sizes) -> CaseResult:
+    """A tenth of made cells removed: clusters, and what is filled in, in deviations."""
+    rows: list[Row] = []
+    for name, seed in (("seed 0, looked at", 0), ("seed 20", 20)):
+        X, y = (part[: sizes.most] for part in cells(seed))
+        if sizes.most is not None:
+            X = X[:, : sizes.most]
+        X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0.0, X.std(axis=0), 1.0)
+        gaps = np.random.default_rng(seed).random(X.shape) < 0.1
+        holes = np.where(gaps, np.nan, X)
+        row: Row = {"table": name, "rows": len(X), "columns": X.shape[1]}
+        for family in ("factor_gaussian", "diag_gaussian"):
+            model, seconds = timed(
+                lambda holes=holes, family=family: DPMixture(
+                    family, random_state=0, n_jobs=1
+                ).fit(holes)
+            )
+            error = np.sqrt(np.mean((model.impute(holes) - X)[gaps] ** 2))
+            row |= {
+                f"{family}: clusters": model.n_clusters_,
+                f"{family}: ARI": _ari(y, model.labels_),
+                f"{family}: RMSE": float(error),
+                f"{family}: CPU s": seconds,
+            }
+        whole = DPMixture("factor_gaussian", random_state=0, n_jobs=1).fit(X)
+        row["ARI without gaps"] = _ari(y, whole.labels_)
+        row["RMSE of means"] = float(np.sqrt(np.mean(X[gaps] ** 2)))
+        rows.append(row)
+        if sizes.tables is not None:
+            break
+    ours, whole_ones = (
+        np.mean([row[key] for row in rows])
+        for key in ("factor_gaussian: ARI", "ARI without gaps")
+    )
+    close = Check(
+        "mean ARI within .05 of that without gaps",
+        f"{ours:.2f}, {whole_ones:.2f}",
+        bool(ours >= whole_ones - 0.05),
+    )
+    slowest = max(row["factor_gaussian: CPU s"] for row in rows)
+    quick = Check("at most 30 CPU-s", f"{slowest:.1f}", slowest <= 30.0)
+    return CaseResult("Made cells, a tenth removed", rows, [close, quick])
+
+
 CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "seen": case_seen,
     "unseen": case_unseen,
+    "gaps": case_gaps,
 }
 
 if __name__ == "__main__":

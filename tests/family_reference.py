@@ -220,7 +220,18 @@ def _transformed(family, X, shares):
     return logs + np.log(slopes).sum(axis=1)[:, None], divergences
 
 
+def _spiked(family, X, shares):
+    """Numbers that are missing at the spikes, and bits that are so where X is."""
+    numbers, bits = X.copy(), np.zeros((len(X), len(family.where)))
+    for i, (d, value) in enumerate(zip(family.where, family.values, strict=True)):
+        for n, x in enumerate(X[:, d]):
+            bits[n, i] = np.nan if np.isnan(x) else x == value
+            numbers[n, d] = np.nan if x == value else x
+    return expectations(family.inner, np.hstack([numbers, bits]), shares)
+
+
 _BY_NAME = {
+    "SpikedFamily": _spiked,
     "TransformedFamily": _transformed,
     "GaussianFamily": _gaussian,
     "ZeroMeanGaussianFamily": _zero_mean_gaussian,
@@ -293,7 +304,7 @@ _LEARNED = {  # the parameters of the prior, in the order of their guess
 def log_hyperprior(family):
     """log density of what is learned; 0 where all of the prior is given."""
     name = type(family).__name__
-    if name == "TransformedFamily":
+    if name in ("TransformedFamily", "SpikedFamily"):
         return log_hyperprior(family.inner)
     if name == "MixedFamily":
         return sum(map(log_hyperprior, family.parts))

@@ -29,6 +29,7 @@ from kplus.observations import (
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    Spiked,
     Transformed,
     ZeroMeanGaussian,
 )
@@ -149,6 +150,12 @@ def _skewed(rng, n):
     return X
 
 
+def _spiked_numbers(rng, n):
+    X = _numbers(rng, n)
+    X[rng.random(n) < 0.4, 0] = 1.0
+    return X
+
+
 def _bits(rng, n):
     chances = np.array([[0.1, 0.5, 0.9], [0.8, 0.2, 0.9], [0.5, 0.9, 0.2]])
     return (rng.random((n, 3)) < chances[_group(rng, n)]).astype(float)
@@ -219,6 +226,7 @@ CASES = {
     "transformed-gaussian": Case(
         Transformed(Gaussian(), {0: "log", 2: "logit"}), _skewed, missing=False
     ),
+    "spiked": Case(Spiked(DiagGaussian(), {0: 1.0}), _spiked_numbers),
     "bernoulli": Case(Bernoulli(), _bits),
     "categorical": Case(Categorical(), _coded, LEVELS),
     "poisson": Case(Poisson(), _counts),

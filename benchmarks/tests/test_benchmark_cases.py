@@ -37,7 +37,8 @@ QUICK = {
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),
-    "wide_tables": (["craft_runs"], "seen unseen"),
+    "wide_tables": (["craft_runs"], "seen unseen gaps"),
+    "skewed_tables": ([], "skewed spiked"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kplus.dp_mixture.families.negative_binomial import NegativeBinomial
     from kplus.dp_mixture.families.poisson import Poisson
     from kplus.dp_mixture.families.spherical_gaussian import SphericalGaussian
+    from kplus.dp_mixture.families.spiked import Spiked
     from kplus.dp_mixture.families.student_t import StudentT
     from kplus.dp_mixture.families.transformed import Transformed
     from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
@@ -36,6 +37,7 @@ __all__ = [
     "NegativeBinomial",
     "Poisson",
     "SphericalGaussian",
+    "Spiked",
     "StudentT",
     "Transformed",
     "ZeroMeanGaussian",

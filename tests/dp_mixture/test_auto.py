@@ -56,7 +56,7 @@ CHOICES = {
     "few columns": (NARROW, "gaussian"),
     "many rows": (rows_of(2500, 18), "gaussian"),
     "wide, independent": (INDEPENDENT, "diag_gaussian"),
-    "too wide, with gaps": (np.where(WIDE > 11.0, np.nan, WIDE), "diag_gaussian"),
+    "too wide, with gaps": (np.where(WIDE > 11.0, np.nan, WIDE), "factor_gaussian"),
     "wide, correlated": (CORRELATED, "factor_gaussian"),
     "too wide": (WIDE, "factor_gaussian"),
     "categories": (MIXED[["color", "new"]], "categorical"),

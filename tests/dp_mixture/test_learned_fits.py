@@ -17,6 +17,7 @@ from kplus.observations import (
     Gaussian,
     Mixed,
     SphericalGaussian,
+    Spiked,
     Transformed,
 )
 
@@ -112,6 +113,8 @@ def test_a_learned_prior_raises_the_bound(name, seed):
         fixed = Mixed(likelihood("diag_gaussian"), likelihood("categorical"))
     elif name == "transformed":
         fixed = Transformed(likelihood("gaussian"))
+    elif name == "spiked":
+        fixed = Spiked(likelihood("gaussian"))
     else:
         fixed = likelihood(name)
     before = DPMixture(fixed, **settings).fit(X)

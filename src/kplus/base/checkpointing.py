@@ -154,9 +154,11 @@ def open_for(cls: type, path: str | os.PathLike[str]) -> Checkpoint:
     return checkpoint
 
 
-def resume_fit(estimator: Any, path: str | os.PathLike[str], X: Any) -> None:
+def resume_fit(
+    estimator: Any, path: str | os.PathLike[str], X: Any, sample_weight: Any = None
+) -> None:
     """Resume an interrupted fit in an estimator that has its parameters."""
-    estimator._resume(path, X)
+    estimator._resume(path, X, sample_weight)
 
 
 def _check_params(cls: Any, path: Any, params: dict[str, Any]) -> None:

@@ -86,7 +86,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
         table = scaled_table(table, profile.mean, profile.scale)
     with saved_command(options):
         with staged_folder(options.outdir, _OUTPUTS) as folder:
-            seconds, ended = fit_model(options, model, table.data, begun)
+            seconds, ended = fit_model(options, model, table, begun)
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
             module, name = MODELS[options.model].results.split(":")
@@ -105,7 +105,10 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     """The table, and what its columns hold; refuses what the model does not take."""
     categorical = tuple(options.categorical or ())
     choice = Choice(
-        **column_options(options), categorical=categorical, accepts=accepted(options)
+        **column_options(options),
+        categorical=categorical,
+        weights=options.weights,
+        accepts=accepted(options),
     )
     table = read_table(options.data, choice)
     remedy = ""
@@ -129,7 +132,9 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     return table, profile
 
 
-def fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float, bool]:
+def fit_model(
+    options: Options, model: Any, table: Table, begun: bool
+) -> tuple[float, bool]:
     """Fit; return the seconds that it took, and whether it came to its end."""
     clusters = MODELS[options.model].finds == "clusters"
     doing = "Clustering" if clusters else "Finding features"
@@ -139,7 +144,7 @@ def fit_model(options: Options, model: Any, X: Any, begun: bool) -> tuple[float,
             model.set_callbacks(PassProgress(show, doing))
         start = time.perf_counter()
         try:
-            fit_or_resume(model, X, options.checkpoint, begun)
+            fit_or_resume(model, table, options.checkpoint, begun)
         except KeyboardInterrupt as stop:
             if not model.__sklearn_is_fitted__():
                 raise interruption(options, None) from stop

@@ -35,7 +35,7 @@ from kplus.persist.save import load
 __all__ = ["impute"]
 
 _DRAW = "draw"  # the column that tells tables apart
-_OF_A_FIT = ("index", "columns", "drop", "categorical")
+_OF_A_FIT = ("index", "columns", "drop", "categorical", "weights")
 
 
 def impute(options: Options) -> None:
@@ -123,7 +123,7 @@ def _fitted(options: Options) -> "_Filling":
     model = make_model(of_fit)
     with status(f"Reading {path}", options.quiet):
         table, _ = read_to_fit(of_fit, model)
-    fit_model(of_fit, model, table.data, begun=False)
+    fit_model(of_fit, model, table, begun=False)
     options.data = path
     return _Filling(model, table, table.data, options)
 

@@ -9,6 +9,7 @@ from typing import Any
 from kplus.base.checkpointing import resume_fit
 from kplus.cli.console import CommandError, Interrupted, count
 from kplus.cli.options import OPTIONS, Options
+from kplus.cli.tables import Table
 from kplus.persist.atomic import atomic_file
 from kplus.persist.checkpoint import has_begun, read_fit, remove_unused, why_none
 
@@ -109,10 +110,11 @@ def _value(name: str, value: Any) -> Any:
     return Path(str(value)) if kind is Path else value
 
 
-def fit_or_resume(model: Any, X: Any, folder: Path | None, begun: bool) -> None:
+def fit_or_resume(model: Any, table: Table, folder: Path | None, begun: bool) -> None:
     """Fit, or continue from a checkpoint, if there is one already."""
+    weighted = {} if table.weights is None else {"sample_weight": table.weights}
     if folder is None or not begun or not has_begun(folder):
-        model.fit(X, checkpoint=folder)
+        model.fit(table.data, checkpoint=folder, **weighted)
         return
     then = read_fit(folder)["params"]
     for name, value in model.get_params(deep=False).items():
@@ -122,7 +124,7 @@ def fit_or_resume(model: Any, X: Any, folder: Path | None, begun: bool) -> None:
                 f"and {_FILE} in it says {value!r}. Give the kplus fit command again, "
                 f"with another --checkpoint."
             )
-    resume_fit(model, folder, X)
+    resume_fit(model, folder, table.data, **weighted)
 
 
 def interruption(options: Options, passes: int | None) -> Interrupted:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from inspect import signature
 from typing import Any, NamedTuple
 
 from kplus.base.parameters import allowed_values, parameter_docs
@@ -128,6 +129,7 @@ def make_model(options: Options) -> Any:
             f"There is no model {options.model!r}; there are {', '.join(MODELS)}."
         )
     model, given = MODELS[options.model], vars(options)
+    _check_weights(options)
     for one, other in _EXCLUSIVE:
         if given[one] is not None and given[other] is not None:
             raise CommandError(
@@ -155,6 +157,22 @@ def make_model(options: Options) -> Any:
         params["sampler"] = "uncollapsed"  # the others need Gaussian factors
     _check_columns(options, estimator.set_params(**params))
     return estimator
+
+
+def _check_weights(options: Options) -> None:
+    """Refuse weights of rows where the model does not take them."""
+    import kplus
+
+    if options.weights is None:
+        return
+    taken = [
+        name
+        for name, model in MODELS.items()
+        if "sample_weight" in signature(getattr(kplus, model.estimator).fit).parameters
+    ]
+    if options.model not in taken:
+        listed = f"{', '.join(taken[:-1])} or {taken[-1]}"
+        raise CommandError(f"--weights is for --model {listed}, not {options.model}.")
 
 
 def _parameter(estimator: Any, option: str) -> str | None:

@@ -158,6 +158,11 @@ OPTIONS = FITTED | {
         "COL",
         _COLUMNS,
     ),
+    "weights": _text(
+        "Column that says how much each row counts, from 0 on; it is no feature.",
+        "COL",
+        _COLUMNS,
+    ),
     "scale": _flag(
         "Give all columns mean 0 and standard deviation 1.",
         panel=_COLUMNS,
@@ -205,9 +210,9 @@ COMMANDS = {
         "fit",
         "Find clusters or features in a table; write what each row has, and the model.",
         "data outdir model observations penalty clusters max_clusters cells noise "
-        "index columns drop categorical scale numeric feature_fraction sharing prior "
-        "negative noise_scale sweeps burn_in seed restarts jobs max_iter checkpoint "
-        f"{_ALLOWED} format plot json quiet force",
+        "index columns drop categorical weights scale numeric feature_fraction "
+        "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
+        f"checkpoint {_ALLOWED} format plot json quiet force",
     ),
     "resume": Command(
         "fit",
@@ -223,7 +228,7 @@ COMMANDS = {
         "impute",
         "Fill the gaps of a table with what a model expects there, or with draws.",
         "model_or_data table output draws draw_seed index columns drop categorical "
-        f"{_ALLOWED} json quiet force",
+        f"weights {_ALLOWED} json quiet force",
     ),
     "convert": Command(
         "convert",

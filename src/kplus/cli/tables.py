@@ -45,6 +45,7 @@ class Choice:
     columns: Sequence[str] | None = None  # to use; None: all others
     drop: Sequence[str] = ()
     categorical: Sequence[str] = ()  # as text, whatever they look like
+    weights: str | None = None  # says how much rows count
     accepts: str = "numbers"  # or "mixed", or "categories", which numbers are then, too
     coding: Coding | None = None  # of the fit, if there was one
     unknown: str = "error"  # or "missing": what a value is that `coding` does not have
@@ -53,8 +54,8 @@ class Choice:
     @property
     def names(self) -> list[str]:
         """Every column that the user named."""
-        index = [] if self.index is None else [self.index]
-        return [*index, *(self.columns or ()), *self.drop, *self.categorical]
+        other = [name for name in (self.index, self.weights) if name is not None]
+        return [*other, *(self.columns or ()), *self.drop, *self.categorical]
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class Table:
     index_name: str = "row"
     index: Callable[[], Iterator[Any]] | None = None
     """Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers."""
+    weights: Array | None = None  # how much rows count; None: all the same
 
     @property
     def column_names(self) -> list[str]:
@@ -150,6 +152,11 @@ def read_table(path: Path, choice: Choice) -> Table:
 
 def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
     """A folder that ``kplus convert`` wrote, where all was chosen already."""
+    if choice.weights is not None:
+        raise CommandError(
+            f"{path} was converted, and holds columns to use only; give the files that "
+            f"it was made of for --weights {choice.weights!r}."
+        )
     if choice.names:
         raise CommandError(
             f"{path} was converted; choose {choice.names[0]!r} when converting, by "
@@ -172,10 +179,16 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
 def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
     from kplus.data.arrow import as_missing
 
+    others = () if choice.weights is None else (choice.weights,)
+    if choice.weights in (choice.index, *(choice.columns or ())) and others:
+        raise CommandError(
+            f"--weights names {choice.weights!r}, which --columns or --index has, too; "
+            f"weights are no feature."
+        )
     features, index = select_columns(
         files,
         columns=choice.columns,
-        drop=choice.drop,
+        drop=(*choice.drop, *others),
         index=choice.index,
         where=str(path),
     )
@@ -190,7 +203,34 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
     source, coding = _coded(chosen, choice)
     if coding is not None and choice.coding is None and choice.accepts == "mixed":
         refuse_row_names(chosen, coding, choice.categorical)
-    return Table(source, chosen, features, coding).indexed(files, index)
+    table = Table(source, chosen, features, coding).indexed(files, index)
+    return replace(table, weights=_row_weights(files, choice.weights))
+
+
+def _row_weights(files: "Columns", name: str | None) -> Array | None:
+    """A column that says how much rows count, checked."""
+    from kplus.data.arrow import is_number
+
+    if name is None:
+        return None
+    dtype = files.schema.field(name).type
+    if not is_number(dtype):
+        raise CommandError(f"--weights: column {name!r} holds {dtype}, not numbers.")
+    parts = [part.cast("float64") for part in files.plain_parts(name)]
+    weights = np.concatenate([part.to_numpy(zero_copy_only=False) for part in parts])
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0.0)))
+    if len(bad):
+        value = weights[bad[0]]
+        what = "no value" if np.isnan(value) else f"{value:g}"
+        raise CommandError(
+            f"--weights: column {name!r} has {what} in row {bad[0]}; give every row a "
+            f"finite number from 0 on."
+        )
+    if not weights.any():
+        raise CommandError(
+            f"--weights: column {name!r} is 0 in all rows; at least one must count."
+        )
+    return weights
 
 
 def _coded(table: Any, choice: Choice) -> tuple[Blocks, Coding | None]:

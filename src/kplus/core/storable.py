@@ -62,6 +62,8 @@ RECORDS = {
     "PoissonFamily": "kplus.dp_mixture.families.poisson",
     "SphericalGaussian": "kplus.dp_mixture.families.spherical_gaussian",
     "SphericalGaussianFamily": "kplus.dp_mixture.families.spherical_gaussian",
+    "Spiked": "kplus.dp_mixture.families.spiked",
+    "SpikedFamily": "kplus.dp_mixture.families.spiked",
     "Transformed": "kplus.dp_mixture.families.transformed",
     "TransformedFamily": "kplus.dp_mixture.families.transformed",
     "StudentT": "kplus.dp_mixture.families.student_t",

@@ -18,6 +18,7 @@ from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.gaussian import GaussianFamily
 from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
+from kplus.dp_mixture.families.spiked import SpikedFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.params import Components
 from kplus.tree.borders import Axes
@@ -83,9 +84,9 @@ def _coordinates(family: Family, X: Any, expected: Any, owners: IntArray) -> Arr
         )
     if isinstance(family, TransformedFamily):
         return _coordinates(family.inner, family.units.transform(X), expected, owners)
-    if isinstance(family, FactorGaussianFamily):
-        return _coordinates(family.inner, family.factor_scores(X), expected, owners)
-    if isinstance(family, GaussianFamily):
+    if isinstance(family, SpikedFamily):
+        return _coordinates(family.inner, family.expanded(X), expected, owners)
+    if isinstance(family, FactorGaussianFamily | GaussianFamily):
         return family.filled(expected, X, owners)
     if isinstance(family, NormalGammaFamily):
         # Which are observed, and the values: the squares have no part in Fisher's axis.

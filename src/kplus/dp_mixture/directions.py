@@ -20,6 +20,7 @@ from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
+from kplus.dp_mixture.families.spiked import SpikedFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
 
 __all__ = [
@@ -100,6 +101,8 @@ def as_numbers(family: Family, X: Array) -> Array:
         return np.hstack([as_numbers(part, X[:, j]) for part, j in pairs])
     if isinstance(family, TransformedFamily):
         return as_numbers(family.inner, family.units.transform(X))
+    if isinstance(family, SpikedFamily):
+        return as_numbers(family.inner, family.expanded(X))
     if isinstance(family, FactorGaussianFamily):
         return family.factor_scores(X)
     if isinstance(family, CategoricalFamily):

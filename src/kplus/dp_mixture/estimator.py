@@ -42,7 +42,7 @@ class DPMixture(Clusterer):
         What the rows of a component look like. "auto" chooses what suits the table, see
         Notes; or "gaussian" (full covariances), "student_t" (the same with heavy
         tails), "zero_mean_gaussian", "factor_gaussian" (many columns), "diag_gaussian",
-        "spherical_gaussian", "transformed" (skewed columns), "bernoulli",
+        "spherical_gaussian", "transformed" (skewed columns), "spiked", "bernoulli",
         "categorical", "poisson", "negative_binomial", "multinomial", or "mixed"
         (numbers, categories and counts of a data frame); an object such as
         ``Gaussian(covariance=0.5)`` sets the prior.

@@ -18,6 +18,7 @@ from kplus.observations import (
     NegativeBinomial,
     Poisson,
     SphericalGaussian,
+    Spiked,
     StudentT,
     Transformed,
     ZeroMeanGaussian,
@@ -34,6 +35,12 @@ def normal_rows(rng, n):
 def skewed_rows(rng, n):
     X = normal_rows(rng, n)
     X[:, 0], X[:, 2] = np.exp(0.5 * X[:, 0]), 1.0 / (1.0 + np.exp(-X[:, 2]))
+    return X
+
+
+def spiked_rows(rng, n):
+    X = normal_rows(rng, n)
+    X[rng.random(n) < 0.4, 0], X[rng.random(n) < 0.3, 2] = 0.0, 5.0
     return X
 
 
@@ -88,6 +95,7 @@ _FULL_SET = Gaussian(0.5, mean=[1, -2, 3.0], dof=6)
 _MIXED = (None, LEVELS[0], None, None, LEVELS[1], None)
 _FULL_MIXED = Mixed(Gaussian(), counts=(2, 5))
 _SKEWED = Transformed(DiagGaussian(), {0: "log", 2: "logit"})
+_SPIKED = Spiked(DiagGaussian(), {0: 0.0, "column 2": 5.0})
 CASES = [
     Case("gaussian", Gaussian(), normal_rows, missing=False),
     Case("gaussian-set", _FULL_SET, normal_rows, missing=False),
@@ -99,6 +107,7 @@ CASES = [
     Case("spherical_gaussian", SphericalGaussian(), normal_rows),
     Case("spherical_gaussian-set", SphericalGaussian(4.0, 0.7, 2.5, 3.0), normal_rows),
     Case("transformed", _SKEWED, skewed_rows),
+    Case("spiked", _SPIKED, spiked_rows),
     Case("bernoulli", Bernoulli(), bit_rows),
     Case("bernoulli-set", Bernoulli(0.5, [1, 2, 3]), bit_rows),
     Case("categorical", Categorical(), code_rows, LEVELS),
@@ -120,8 +129,9 @@ def case(request):
 
 
 _TAILS = [Case(f"tails-{t}", StudentT(tail_dof=t), normal_rows) for t in (None, 4.0)]
-# The first two take no missing values; "transformed" has means of other units.
-_OTHERS = "multinomial", "factor_gaussian", "transformed"
+# The first takes no missing values, "transformed" has means of other units, and the
+# last no density at its spikes.
+_OTHERS = "multinomial", "transformed", "spiked"
 _FILLED = [c for c in (*CASES, *_TAILS) if not c.name.startswith(_OTHERS)]
 
 

@@ -270,10 +270,3 @@ def test_numbers_of_factors_that_are_none(n_factors):
 def test_more_factors_than_columns():
     with pytest.raises(ValueError, match="n_factors=41 is more than the 40 columns"):
         resolved(FactorGaussian(41), WIDE)
-
-
-def test_missing_values_name_the_family_that_takes_them():
-    X = WIDE.copy()
-    X[3, 4] = np.nan
-    with pytest.raises(ValueError, match=r"Column 4 holds nan.*diag_gaussian"):
-        DPMixture("factor_gaussian").fit(X)

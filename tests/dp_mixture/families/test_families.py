@@ -7,7 +7,8 @@ import pytest
 
 from kplus.dp_mixture.families.family import Columns
 
-SHARED = ("factors_", "residual_variances_")  # by all components
+# By all components:
+SHARED = "factors_", "residual_variances_", "spike_values_", "column_powers_"
 
 
 def responsibilities(n, K, seed=3):

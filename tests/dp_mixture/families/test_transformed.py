@@ -10,7 +10,7 @@ import kplus
 from kplus import DPMixture
 from kplus.core.errors import DataError
 from kplus.dp_mixture.families.family import Columns
-from kplus.dp_mixture.families.transformed import KINDS, Units, recognised
+from kplus.dp_mixture.families.units import KINDS, POWER, Units, recognised
 from kplus.observations import DiagGaussian, Gaussian, Mixed, Transformed
 
 COLUMNS = Columns(("a", "b", "c"), (None, None, None))
@@ -102,7 +102,8 @@ def test_skewed_groups_are_found_and_told_in_units_of_the_data(tmp_path):
     table.loc[::9, "debt"] = np.nan
     model = DPMixture("transformed", random_state=0).fit(table)
     assert adjusted_rand_score(z, model.labels_) > 0.9
-    np.testing.assert_array_equal(model.log_columns_, [0, 1])
+    treated = np.concatenate([model.log_columns_, model.power_columns_])
+    np.testing.assert_array_equal(np.sort(treated), [0, 1])
     assert len(model.logit_columns_) == 0
     assert np.all(np.abs(np.log(model.means_[:, 0]).round() % 2.0) == 0.0)
     drawn, _ = model.sample(200)
@@ -165,3 +166,78 @@ def test_mistakes(transforms, words):
 def test_categories_are_refused():
     with pytest.raises(DataError, match="'mixed'"):
         Transformed().resolve(rows(), None, Columns(("a", "b", "c"), (None, 2, None)))
+
+
+# -------------------------------------------------------------- powers, and which
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0 / 3.0, 1.0, 5.0 / 3.0, 2.0])
+def test_powers_are_one_to_one_with_their_slopes(power):
+    units = Units(*(np.array([v]) for v in (POWER, 2.0, 0.5, power)))
+    X = np.unique(np.concatenate([np.linspace(-9, 9, 301), [2.0, 1e4, -1e4]]))[:, None]
+    Y = units.transform(X)
+    assert np.all(np.diff(Y, axis=0) > 0)
+    np.testing.assert_allclose(units.inverse_transform(Y), X, rtol=1e-9, atol=1e-9)
+    step = 1e-6 * (1.0 + np.abs(X))
+    slopes = (units.transform(X + step) - units.transform(X - step)) / (2.0 * step)
+    np.testing.assert_allclose(units.log_slopes(X), np.log(slopes[:, 0]), atol=1e-4)
+
+
+def skewed_groups(seed=0, n=300):
+    """To the right, to the left, positive, and not at all."""
+    rng = np.random.default_rng(seed)
+    z = np.arange(n) % 2
+    e = rng.gamma(1.5, 1.0, size=(n, 2))
+    columns = [e[:, 0] + 4.0 * z - 3.0, -e[:, 1] + 5.0 * z, rng.normal(size=n)]
+    return np.column_stack([*columns, np.exp(rng.normal(1.0 + 2.0 * z, 0.5))]), z
+
+
+def test_tails_on_either_side_are_taken_off():
+    X, z = skewed_groups()
+    model = DPMixture("transformed", random_state=0).fit(X)
+    plain = DPMixture("gaussian", random_state=0).fit(X)
+    assert adjusted_rand_score(z, model.labels_) > 0.95
+    assert model.n_components_ < plain.n_components_
+    assert model.lower_bound_ > plain.lower_bound_
+    treated = {*model.log_columns_, *model.power_columns_}
+    assert 2 not in treated
+    assert 3 in treated
+    powers = model.column_powers_
+    assert powers.shape == (4,)
+    assert powers[2] == 1.0
+
+
+def test_two_groups_of_unlike_size_are_not_skewed():
+    """The pooled column looks skewed; inside its components it is not."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) + 20.0
+    X[:60] += 12.0
+    assert recognised(X).all()
+    family = Transformed().resolve(X, None, Columns(("a", "b"), (None, None)))
+    assert not family.kinds.any()
+
+
+def test_a_power_that_is_asked_for_and_columns_that_are_spared():
+    X, _ = skewed_groups()
+    columns = Columns(tuple("abcd"), (None,) * 4)
+    spared = Transformed(transforms={"a": "auto", 2: "auto"}).resolve(X, None, columns)
+    np.testing.assert_array_equal(spared.kinds, [POWER, 0, 0, 0])
+    family = Transformed(transforms={"b": "power"}).resolve(X, None, columns)
+    np.testing.assert_array_equal(family.kinds, [0, POWER, 0, 0])
+    assert family.powers[1] > 1.0  # a tail to the left
+    flat = np.column_stack([np.zeros(30), np.arange(30.0)])
+    given = Transformed(transforms={0: "power"})
+    family = given.resolve(flat, None, Columns(("a", "b"), (None, None)))
+    assert not family.kinds.any()
+
+
+def test_a_density_in_powers_integrates_to_one():
+    x = skewed_groups()[0][:, :1]
+    family = Transformed(Gaussian(learn=False), {0: "power"}).resolve(
+        x, None, Columns(("x",), (None,))
+    )
+    assert family.kinds[0] == POWER
+    N, S = np.array([300.0]), family.features(x).sum(axis=0)[None]
+    at = np.linspace(-60.0, 400.0, 400_001)[:, None]
+    whole = np.exp(family.log_predictive(N, S, at)).sum() * (at[1, 0] - at[0, 0])
+    assert whole == pytest.approx(1.0, abs=2e-3)

@@ -12,10 +12,11 @@ for scikit-learn, model files, the command line, tests. In reading order:
 - `gaussian.py`, `zero_mean_gaussian.py`: full covariances
 - `student_t.py`: the same with heavy tails
 - `inner.py`: families that see rows in other units
-- `factor_axes.py`, `factor_gaussian.py`: many columns, a few factors
+- `factor_axes.py`, `factor_gaps.py`, `factor_gaussian.py`: many columns, a few factors
 - `normal_gamma.py`: what Gaussians with independent columns share
 - `diag_gaussian.py`, `spherical_gaussian.py`: independent columns
-- `transformed.py`: logarithms and logits of columns of any of these
+- `units.py`, `transformed.py`: logarithms, logits and powers of columns of any of these
+- `spiked.py`: a spike, such as at 0, in columns of any of these
 - `bernoulli.py`, `categorical.py`: bits and categories
 - `poisson.py`, `negative_binomial.py`, `multinomial.py`: counts
 - `mixed.py`: several families side by side, each with its columns
@@ -53,10 +54,11 @@ NAMES = {
     "gaussian": About("Gaussian", "numbers", missing=True),
     "zero_mean_gaussian": About("ZeroMeanGaussian", "numbers", missing=True),
     "student_t": About("StudentT", "numbers", missing=True),
-    "factor_gaussian": About("FactorGaussian", "numbers", missing=False),
+    "factor_gaussian": About("FactorGaussian", "numbers", missing=True),
     "diag_gaussian": About("DiagGaussian", "numbers", missing=True),
     "spherical_gaussian": About("SphericalGaussian", "numbers", missing=True),
     "transformed": About("Transformed", "numbers", missing=True),
+    "spiked": About("Spiked", "numbers", missing=True),
     "bernoulli": About("Bernoulli", "bits", missing=True),
     "categorical": About("Categorical", "categories", missing=True),
     "poisson": About("Poisson", "counts", missing=True),

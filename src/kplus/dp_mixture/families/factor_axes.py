@@ -7,12 +7,16 @@ from scipy.linalg import eigh
 
 from kplus.core.types import Array
 from kplus.dp_mixture.families.columns import column_moments, row_weights
+from kplus.dp_mixture.families.factor_gaps import Reference, hidden, parts_of
+from kplus.dp_mixture.families.gaps import normals_of_rows
 from kplus.dp_mixture.families.learning import resolutions
 
 __all__ = ["Axes", "principal_axes"]
 
 _VALUES = 4_000_000  # of a sample that axes are found on ...
 _LEAST_ROWS = 1_000  # ... and rows that it has at least
+_GAP_ROWS = 2_000  # rows at most, where values are missing ...
+_FILLS = 4  # ... and how often they are filled with what axes say
 _CHUNK = 2**21  # values in a chunk: copies of a wide table are never whole
 _NEGLIGIBLE = 1e-9  # variance along an axis that has none, as a share of the largest
 _FLOOR = 1e-4  # least noise, as a share of the columns' mean variance
@@ -58,9 +62,46 @@ def principal_axes(sample: Array, weights: Array | None, most: int) -> Axes:
     kurtosis: in units of its standard deviation it would count for as much as any
     other, and a single rare value for more than all of them.
     """
-    step = -(-len(sample) // max(_LEAST_ROWS, _VALUES // sample.shape[1]))
+    gaps = np.isnan(sample).any()
+    most_rows = _GAP_ROWS if gaps else max(_LEAST_ROWS, _VALUES // sample.shape[1])
+    step = -(-len(sample) // most_rows)
     rows = sample[::step]
     heavy = row_weights(rows, None if weights is None else weights[::step])
+    rounding = resolutions(rows[:_LEAST_ROWS])
+    if not gaps:
+        return _axes_of(rows, heavy, most, rounding)
+    missing = np.isnan(rows)
+    filled = np.where(missing, column_moments(rows, heavy)[0], rows)
+    for _ in range(_FILLS):
+        axes = _axes_of(filled, heavy, most, rounding)
+        filled[missing] = _likely(rows, axes)[missing]
+    return _axes_of(filled, heavy, most, rounding)
+
+
+def _likely(rows: Array, axes: Axes) -> Array:
+    """Rows whose gaps are filled with draws from one Gaussian of all of them.
+
+    A draw of the whole row, moved by what is observed, follows the values observed; and
+    so that these alone decide it, all columns have draws of their own.
+    """
+    deviations = np.sqrt(np.maximum(np.mean(axes.scores() ** 2, axis=0), 1e-300))
+    Y = (rows - axes.origin) * axes.inv
+    drawn = normals_of_rows(Y)
+    drawn += drawn @ axes.basis * (deviations - 1.0) @ axes.basis.T
+    reference = Reference(axes.basis, np.empty(0))
+    Y -= drawn
+    found = reference.reduce(Y)
+    pull = np.zeros((len(Y), len(deviations)))
+    for part in parts_of(len(Y), len(deviations)):
+        some = found.some(np.arange(len(Y))[part])
+        means = hidden(some, 0.0 * deviations, np.diag(1.0 / deviations)).means
+        pull[part] = means - means / deviations**2
+    drawn += reference.filled(Y, pull)
+    return drawn / axes.inv + axes.origin
+
+
+def _axes_of(rows: Array, heavy: Array, most: int, rounding: Array) -> Axes:
+    """Of rows without gaps; `rounding` is the variance of it in their columns."""
     share = heavy / heavy.sum()
     n, D = rows.shape
     origin, inv = np.empty(D), np.empty(D)
@@ -74,7 +115,7 @@ def principal_axes(sample: Array, weights: Array | None, most: int) -> Axes:
     different = len({row.tobytes() for row in rows[heavy > 0.0]})
     most = min(most, D if different >= 2 * D else max(1, different // 2))
     values, basis, total = _leading(rows, share, origin, inv, most)
-    resolution = resolutions(rows[:_LEAST_ROWS]) * inv**2
+    resolution = rounding * inv**2
     rest = (total - values.sum()) / max(D - len(values), 1)
     noise = max(rest, _FLOOR * total / D, float(resolution.mean()), 1e-300)
     noise = noise if total > 0.0 else 1.0

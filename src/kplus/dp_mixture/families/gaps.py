@@ -18,7 +18,15 @@ from kplus.dp_mixture.families.family import ByComponent
 from kplus.dp_mixture.kernels import count_beyond, gather_pairs
 from kplus.dp_mixture.kernels_gaps import fill_gaps, gap_distances, gap_outer
 
-__all__ = ["LOG_2PI", "Gaps", "fill_at_random", "fill_with_means", "mean_fill"]
+__all__ = [
+    "LOG_2PI",
+    "Gaps",
+    "fill_at_random",
+    "fill_with_means",
+    "mean_fill",
+    "normals_of_rows",
+    "some_members",
+]
 
 LOG_2PI = float(np.log(2.0 * np.pi))
 
@@ -55,8 +63,8 @@ class Gaps(NamedTuple):
         known = self.rows < len(place)
         place[self.rows[known]] = np.flatnonzero(known)
         where = place[members.rows]
-        whole = _some(members, where < 0, members.rows)
-        return whole, _some(members, where >= 0, where)
+        whole = some_members(members, where < 0, members.rows)
+        return whole, some_members(members, where >= 0, where)
 
     def distances(
         self, starts: IntArray, rows: IntArray, means: Array, precisions: Array
@@ -84,7 +92,9 @@ class Gaps(NamedTuple):
         gap_outer(self.Y, *members, scales, means, precisions, offset, out)
 
 
-def _some(members: ByComponent, kept: NDArray[np.bool_], rows: IntArray) -> ByComponent:
+def some_members(
+    members: ByComponent, kept: NDArray[np.bool_], rows: IntArray
+) -> ByComponent:
     before = np.concatenate([[0], np.cumsum(kept)])
     return ByComponent(before[members.starts], rows[kept], members.weights[kept])
 
@@ -114,6 +124,16 @@ def mean_fill(Y: Array, members: ByComponent) -> tuple[Array, Array, ByComponent
     return filled, short, alone
 
 
+def normals_of_rows(Y: Array) -> Array:
+    """Normal numbers, as many as values, that what is observed in a row decides."""
+    seeds = (np.nansum(Y, axis=1) + 0.0).view(np.int64)
+    normals, uniform = np.empty(Y.shape), np.empty(len(Y))
+    for d in range(Y.shape[1]):
+        uniform_of_rows(seeds, d, uniform)
+        normals[:, d] = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    return normals
+
+
 def fill_at_random(Y: Array, owners: IntArray, means: Array, precisions: Array) -> None:
     """Draw what is missing in rows, given their components.
 
@@ -123,11 +143,7 @@ def fill_at_random(Y: Array, owners: IntArray, means: Array, precisions: Array) 
     if not len(rows):
         return
     gaps = np.ascontiguousarray(Y[rows])
-    seeds = (np.nansum(gaps, axis=1) + 0.0).view(np.int64)
-    normals, uniform = np.empty(gaps.shape), np.empty(len(rows))
-    for d in range(Y.shape[1]):
-        uniform_of_rows(seeds, d, uniform)
-        normals[:, d] = ndtri(np.clip(uniform, 1e-12, 1.0 - 1e-12))
+    normals = normals_of_rows(gaps)
     owned = np.ascontiguousarray(owners[rows], dtype=np.int64)
     fill_gaps(gaps, owned, means, precisions, normals)
     Y[rows] = gaps

@@ -16,7 +16,9 @@ from kplus.dp_mixture.families.negative_binomial import NegativeBinomialFamily
 from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.poisson import PoissonFamily
-from kplus.dp_mixture.families.transformed import KINDS, TransformedFamily
+from kplus.dp_mixture.families.spiked import SpikedFamily
+from kplus.dp_mixture.families.transformed import TransformedFamily
+from kplus.dp_mixture.families.units import KINDS
 
 __all__ = ["Described", "prior_of", "prior_values"]
 
@@ -46,6 +48,9 @@ def prior_values(family: Family, names: Sequence[str]) -> Described:
         units = ", ".join(f"{KINDS[kind]} of {name}" for name, kind in named if kind)
         told = prior_values(family.inner, names)
         return {"units": units or "those of the data", **told}
+    if isinstance(family, SpikedFamily):
+        spiked = [f"spike of {names[d]}" for d in family.where]
+        return prior_values(family.inner, [*names, *spiked])
     if isinstance(family, FactorGaussianFamily):
         factors = [f"factor {j}" for j in range(family.inner.n_columns)]
         return {"factors": float(len(factors)), **_of_gaussian(family.inner, factors)}
