@@ -22,8 +22,10 @@ F = TypeVar("F", bound=Any)
 __all__ = [
     "DIRICHLET_STEPS",
     "EMPTY",
+    "STRENGTH_STEPS",
     "dirichlet_hyperprior",
     "dirichlet_step",
+    "log_strength",
     "higher",
     "learn_two",
     "log_normal",
@@ -38,6 +40,7 @@ _GRID = np.geomspace(1.0, 1e5, 12)  # where a scale is looked for, from its leas
 _FINE = np.linspace(-0.75, 0.75, 7)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)
+STRENGTH_STEPS = (4.0, 1.0, 0.25, 0.05)  # in the logarithm of a shared strength
 _DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
 _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
@@ -134,6 +137,16 @@ def log_normal(values: Array, medians: Array | None) -> float:
     if medians is None:
         return 0.0
     return -0.5 * float(np.square(np.log(values / medians)).sum())
+
+
+def log_strength(ratio: float) -> float:
+    """log density of the logarithm of a strength that columns share, but for constants.
+
+    One over its root has half a t distribution with 2 degrees of freedom. That is
+    nearly flat where it is small, so that nothing keeps components from being alike.
+    `ratio` is that of the strength to the one guessed.
+    """
+    return -0.5 * float(np.log(ratio)) - 1.5 * float(np.log1p(0.5 / ratio))
 
 
 def dirichlet_hyperprior(pseudo_counts: Array, mode: Array | None) -> float:

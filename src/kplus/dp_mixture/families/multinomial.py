@@ -25,9 +25,12 @@ from kplus.dp_mixture.families.columns import (
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 from kplus.dp_mixture.families.learning import (
     DIRICHLET_STEPS,
-    dirichlet_hyperprior,
-    dirichlet_step,
+    EMPTY,
+    STRENGTH_STEPS,
     higher,
+    log_strength,
+    rises,
+    worth,
 )
 from kplus.dp_mixture.families.sparse_features import SparseFeatures
 
@@ -155,16 +158,43 @@ class MultinomialFamily(FeatureFamily):
 
     @property
     def log_hyperprior(self) -> float:
-        return dirichlet_hyperprior(self.pseudo_counts, self.guess)
+        """Of the profile a Dirichlet density; of the strength see `log_strength`."""
+        if self.guess is None:
+            return 0.0
+        strength, usual = self.pseudo_counts.sum(), self.guess.sum()
+        ratios = self.pseudo_counts / strength * (usual / self.guess)
+        return float(self.guess @ np.log(ratios)) + log_strength(strength / usual)
 
     def learned(self, N: Array, S: Array) -> Self:
         if self.guess is None:
             return self
-        counts, prior = np.maximum(S, 0.0), self.pseudo_counts
-        totals = counts.sum(axis=1, keepdims=True)
+        N, S = N[N > EMPTY], S[N > EMPTY]
+        best = self._other_profile(np.maximum(S, 0.0))._other_strength(N, S)
+        return higher(best, self, N, S)
+
+    def _other_profile(self, counts: Array) -> Self:
+        """A better profile, of the same strength (Minka's fixed point).
+
+        A bound from below of the evidence is linear in the logarithms of pseudo-counts.
+        """
+        prior = self.pseudo_counts
         for _ in range(DIRICHLET_STEPS):
-            prior = dirichlet_step(counts, totals, prior, prior.sum(), self.guess)
-        return higher(replace(self, pseudo_counts=prior), self, N, S)
+            up = (digamma(counts + prior) - digamma(prior)).sum(axis=0)
+            share = prior * up + self.guess
+            prior = share * (prior.sum() / share.sum())
+        return replace(self, pseudo_counts=prior)
+
+    def _other_strength(self, N: Array, S: Array) -> Self:
+        """A better strength, with the same profile: by steps of its logarithm."""
+        best, top = self, worth(self, N, S)
+        for step in STRENGTH_STEPS:
+            for way in (step, -step):
+                trial = replace(best, pseudo_counts=best.pseudo_counts * np.exp(way))
+                reached = worth(trial, N, S)
+                if rises(reached, top):
+                    best, top = trial, reached
+                    break
+        return best
 
     def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.
