@@ -23,15 +23,17 @@ __all__ = [
     "DIRICHLET_STEPS",
     "EMPTY",
     "STRENGTH_STEPS",
+    "about_shared",
+    "best_step",
     "dirichlet_hyperprior",
     "dirichlet_step",
     "log_strength",
     "higher",
     "learn_two",
-    "log_normal",
     "resolutions",
     "rises",
     "search_scale",
+    "strength_slope",
     "worth",
 ]
 
@@ -41,6 +43,8 @@ _FINE = np.linspace(-0.75, 0.75, 7)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
 _LOG_STEPS = (0.7, 0.2, 0.05)
 STRENGTH_STEPS = (4.0, 1.0, 0.25, 0.05)  # in the logarithm of a shared strength
+_STRIDE = 0.5  # in that logarithm: a first step uphill ...
+_FARTHEST = 4.0  # ... and the most
 _DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
 _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
@@ -106,20 +110,22 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
 def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
     """Raise the bound by two parameters of each column, by steps of their logarithms.
 
-    Both together, which keeps their ratio, and each alone. The family has the evidence
-    of each column, and `guess`, the medians of the hyperpriors.
+    Both together, which keeps their ratio, and each alone; at last those of all columns
+    together. The family has the evidence of each column, and `guess`, of which see
+    `about_shared`.
     """
     if family.guess is None:
         return family
-    S = S[N > EMPTY]
+    N, S = N[N > EMPTY], S[N > EMPTY]
     best = np.stack([getattr(family, first), getattr(family, second)])
+    middle = family.guess * np.exp(np.log(best / family.guess).mean())
 
     def changed(values: Array) -> F:
         return replace(family, **{first: values[0], second: values[1]})
 
     def worth(values: Array) -> Array:
         evidence: Array = changed(values).column_evidence(S).sum(axis=0)
-        evidence -= 0.5 * np.square(np.log(values / family.guess)).sum(axis=0)
+        evidence -= 0.5 * np.square(np.log(values / middle)).sum(axis=0)
         return evidence
 
     top = worth(best)
@@ -129,14 +135,36 @@ def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
             reached = worth(trial)
             better = reached > top
             best, top = np.where(better, trial, best), np.where(better, reached, top)
-    return higher(changed(best), family, N[N > EMPTY], S)
+    new = changed(best)
+    return higher(_stronger(new, N, S, first, second), family, N, S)
 
 
-def log_normal(values: Array, medians: Array | None) -> float:
-    """log density of positive numbers whose logarithms have variance 1."""
-    if medians is None:
+def _stronger(family: F, N: Array, S: Array, first: str, second: str) -> F:
+    """The same with what columns share raised or lowered."""
+    best, top = family, worth(family, N, S)
+    for step in STRENGTH_STEPS:
+        for way in (step, -step):
+            factor = float(np.exp(way))
+            pair = {name: factor * getattr(best, name) for name in (first, second)}
+            trial = replace(best, **pair)
+            reached = worth(trial, N, S)
+            if rises(reached, top):
+                best, top = trial, reached
+                break
+    return best
+
+
+def about_shared(values: Array, guess: Array | None) -> float:
+    """log density of positive numbers of columns about what is guessed of them.
+
+    Their logarithms have variance 1 about those guessed and one number more, which all
+    share; this is at its best, with the density that `log_strength` gives it.
+    """
+    if guess is None:
         return 0.0
-    return -0.5 * float(np.square(np.log(values / medians)).sum())
+    logs = np.log(values / guess)
+    apart = -0.5 * float(np.square(logs - logs.mean()).sum())
+    return apart + log_strength(float(np.exp(logs.mean())))
 
 
 def log_strength(ratio: float) -> float:
@@ -147,6 +175,26 @@ def log_strength(ratio: float) -> float:
     `ratio` is that of the strength to the one guessed.
     """
     return -0.5 * float(np.log(ratio)) - 1.5 * float(np.log1p(0.5 / ratio))
+
+
+def strength_slope(ratio: float) -> float:
+    """What `log_strength` changes by with the logarithm of the ratio."""
+    return 1.5 / (1.0 + 2.0 * ratio) - 0.5
+
+
+def best_step(value: Callable[[float], float], slope: float) -> float:
+    """A step that raises a function, whose slope at 0 is known; 0 if none is found.
+
+    One step uphill, and from there to the top of the parabola through what is known.
+    """
+    first = float(np.copysign(_STRIDE, slope))
+    before, reached = value(0.0), value(first)
+    bend = (slope * first - (reached - before)) / first**2
+    top = slope / (2.0 * bend) if bend > 0.0 else _FARTHEST * first
+    top = float(np.clip(top, -_FARTHEST, _FARTHEST))
+    further = value(top)
+    step, best = (top, further) if further > reached else (first, reached)
+    return step if rises(best, before) else 0.0
 
 
 def dirichlet_hyperprior(pseudo_counts: Array, mode: Array | None) -> float:

@@ -24,20 +24,22 @@ from kplus.dp_mixture.families.columns import (
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 from kplus.dp_mixture.families.learning import (
-    DIRICHLET_STEPS,
     EMPTY,
-    STRENGTH_STEPS,
+    best_step,
     higher,
     log_strength,
-    rises,
+    strength_slope,
     worth,
 )
 from kplus.dp_mixture.families.sparse_features import SparseFeatures
+from kplus.dp_mixture.kernels_counts import log_gains
 
 __all__ = ["Multinomial", "MultinomialFamily"]
 
 # Counts per column that the prior of multinomial proportions is worth.
 _PSEUDO_COUNT = 0.5
+
+_PROFILE_STEPS = 2
 
 _ROUNDING = 1e-12  # divergences up to that are none
 
@@ -107,6 +109,12 @@ def _refuse_no_counts(X: Rows, names: tuple[str, ...]) -> None:
     refuse_no_counts(X, names, "multinomial")
 
 
+def _more(prior: Array, counts: Array) -> Array:
+    """ψ(a + n) - ψ(a)."""
+    out: Array = digamma(prior + counts) - digamma(prior)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class MultinomialFamily(FeatureFamily):
     """See `Multinomial`. t(x) = x."""
@@ -146,9 +154,10 @@ class MultinomialFamily(FeatureFamily):
         return self.pseudo_counts + counts, self.pseudo_counts.sum() + counts.sum(1)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        counts, totals = self._posterior(S)
-        out: Array = (gammaln(counts) - gammaln(self.pseudo_counts)).sum(axis=1)
-        out -= gammaln(totals) - gammaln(self.pseudo_counts.sum())
+        counts = np.maximum(S, 0.0)
+        strength, totals = self.pseudo_counts.sum(), counts.sum(axis=1)
+        out: Array = log_gains(self.pseudo_counts, counts).sum(axis=1)
+        out -= gammaln(strength + totals) - gammaln(strength)
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:
@@ -178,23 +187,27 @@ class MultinomialFamily(FeatureFamily):
         A bound from below of the evidence is linear in the logarithms of pseudo-counts.
         """
         prior = self.pseudo_counts
-        for _ in range(DIRICHLET_STEPS):
-            up = (digamma(counts + prior) - digamma(prior)).sum(axis=0)
-            share = prior * up + self.guess
+        for _ in range(_PROFILE_STEPS):
+            share = prior * _more(prior, counts).sum(axis=0) + self.guess
             prior = share * (prior.sum() / share.sum())
         return replace(self, pseudo_counts=prior)
 
     def _other_strength(self, N: Array, S: Array) -> Self:
-        """A better strength, with the same profile: by steps of its logarithm."""
-        best, top = self, worth(self, N, S)
-        for step in STRENGTH_STEPS:
-            for way in (step, -step):
-                trial = replace(best, pseudo_counts=best.pseudo_counts * np.exp(way))
-                reached = worth(trial, N, S)
-                if rises(reached, top):
-                    best, top = trial, reached
-                    break
-        return best
+        """A strength at which the same profile is not worse.
+
+        A step of its logarithm, and from there to the top of a parabola.
+        """
+        counts, prior = np.maximum(S, 0.0), self.pseudo_counts
+        slope = float(_more(prior, counts).sum(axis=0) @ prior)
+        strength, totals = prior.sum(), counts.sum(axis=1)
+        slope -= strength * float(_more(strength, totals).sum())
+        slope += strength_slope(strength / self.guess.sum())
+
+        def at(step: float) -> Self:
+            return replace(self, pseudo_counts=prior * np.exp(step))
+
+        step = best_step(lambda x: worth(at(x), N, S), slope)
+        return at(step) if step else self
 
     def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.
