@@ -208,7 +208,7 @@ def dispersion_expectations(
     rows: cy.const[cy.double][::1],
     counts: cy.const[cy.double][::1],
 ) -> tuple:
-    """E[r log p], E[log(1 - p)] and the shares of sizes r; (K, D), (K, D), (K, D, G)."""
+    """E[r log p], E[log(1 - p)], (K, D) both, and the shares of sizes, (K, D, G)."""
     K, D, G = ways.shape[0], ways.shape[1], ways.shape[2]
     stop_: cy.double[:, ::1] = (stop := np.zeros((K, D)))
     more_: cy.double[:, ::1] = (more := np.zeros((K, D)))

@@ -22,14 +22,13 @@ F = TypeVar("F", bound=Any)
 __all__ = [
     "DIRICHLET_STEPS",
     "EMPTY",
-    "STRENGTH_STEPS",
     "about_shared",
     "best_step",
     "dirichlet_hyperprior",
     "dirichlet_step",
-    "log_strength",
     "higher",
     "learn_two",
+    "log_strength",
     "resolutions",
     "rises",
     "search_scale",
@@ -41,11 +40,11 @@ EMPTY = 1e-9  # a component of lower count says nothing of the prior
 _GRID = np.geomspace(1.0, 1e5, 12)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-0.75, 0.75, 7)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
-_LOG_STEPS = (0.7, 0.2, 0.05)
-STRENGTH_STEPS = (4.0, 1.0, 0.25, 0.05)  # in the logarithm of a shared strength
-_STRIDE = 0.5  # in that logarithm: a first step uphill ...
+_STEP = 0.3  # in the logarithms of two parameters of a column ...
+_MOST_STEP = 1.5  # ... and the most
+_STRIDE = 0.5  # in the logarithm of a shared strength: a first step uphill ...
 _FARTHEST = 4.0  # ... and the most
-_DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
+_DIRECTIONS = np.array([[1, 1], [0, 1]], float)
 _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
 
@@ -129,29 +128,48 @@ def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
         return evidence
 
     top = worth(best)
-    for step in _LOG_STEPS:
-        for direction in _DIRECTIONS:
-            trial = best * np.exp(step * direction)[:, None]
-            reached = worth(trial)
-            better = reached > top
-            best, top = np.where(better, trial, best), np.where(better, reached, top)
+    for way in _DIRECTIONS:
+        best, top = _best_of_columns(worth, best, top, way[:, None])
     new = changed(best)
     return higher(_stronger(new, N, S, first, second), family, N, S)
 
 
+def _best_of_columns(
+    worth: Callable[[Array], Array], best: Array, top: Array, way: Array
+) -> tuple[Array, Array]:
+    """The best of two steps of each column and of the top of the parabola by them."""
+    now, before = best, top
+    steps = [np.full(len(top), step) for step in (_STEP, -_STEP)]
+    up, down = (worth(now * np.exp(step * way)) for step in steps)
+    bend = np.maximum(2.0 * before - up - down, 1e-300)
+    vertex = np.clip(0.5 * _STEP * (up - down) / bend, -_MOST_STEP, _MOST_STEP)
+    tried = [(steps[0], up), (steps[1], down)]
+    tried.append((vertex, worth(now * np.exp(vertex * way))))
+    for step, reached in tried:
+        better = reached > top
+        best = np.where(better, now * np.exp(step * way), best)
+        top = np.where(better, reached, top)
+    return best, top
+
+
 def _stronger(family: F, N: Array, S: Array, first: str, second: str) -> F:
     """The same with what columns share raised or lowered."""
-    best, top = family, worth(family, N, S)
-    for step in STRENGTH_STEPS:
-        for way in (step, -step):
-            factor = float(np.exp(way))
-            pair = {name: factor * getattr(best, name) for name in (first, second)}
-            trial = replace(best, **pair)
-            reached = worth(trial, N, S)
-            if rises(reached, top):
-                best, top = trial, reached
-                break
-    return best
+
+    def at(step: float) -> F:
+        factor = float(np.exp(step))
+        return replace(
+            family,
+            **{name: factor * getattr(family, name) for name in (first, second)},
+        )
+
+    def value(step: float) -> float:
+        return worth(at(step), N, S)
+
+    few = 1e-3
+    before = value(0.0)
+    slope = (value(few) - before) / few
+    step = best_step(value, slope)
+    return at(step) if step else family
 
 
 def about_shared(values: Array, guess: Array | None) -> float:

@@ -40,6 +40,10 @@ __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 _N_DISPERSIONS = 16
 _DISPERSION_MOST = 4.0
 
+# Sparse tables have so many columns that fewer must do, and counts so low that they do.
+_MANY_COLUMNS = 500
+_FEWER_DISPERSIONS = 6
+
 # What the smallest of them adds to a Poisson's variance, as a share of it, where the
 # mean is that of the column and at least 1; yet no dispersion is below the other.
 _EXCESS_LEAST = 0.05
@@ -96,7 +100,9 @@ class NegativeBinomial:
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "negative_binomial")
         least = np.maximum(_EXCESS_LEAST / np.maximum(means, 1.0), _DISPERSION_LEAST)
-        grid: Array = np.geomspace(_DISPERSION_MOST, least, _N_DISPERSIONS, axis=1)
+        few = len(means) > _MANY_COLUMNS
+        n_grid = _FEWER_DISPERSIONS if few else _N_DISPERSIONS
+        grid: Array = np.geomspace(_DISPERSION_MOST, least, n_grid, axis=1)
         if self.dispersion is not None:
             grid = per_column("dispersion", self.dispersion, len(means))[:, None]
         means = setting("mean", self.mean, means)
