@@ -38,6 +38,7 @@ QUICK = {
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),
     "wide_tables": (["craft_runs"], "seen unseen"),
+    "sparse_counts": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

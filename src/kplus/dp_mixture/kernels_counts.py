@@ -34,7 +34,8 @@ _NEAR = cy.declare(cy.double, 12.0)  # counts between two that are summed one by
 def _series(x: cy.double) -> cy.double:
     """log Γ(x) less (x - ½) log x - x + ½ log 2π."""
     y = 1.0 / (x * x)
-    return (1 / 12.0 - y * (1 / 360.0 - y * (1 / 1260.0 - y / 1680.0))) / x
+    rest = 1 / 1260.0 - y * (1 / 1680.0 - y / 1188.0)
+    return (1 / 12.0 - y * (1 / 360.0 - y * rest)) / x
 
 
 @cy.ccall
@@ -87,7 +88,8 @@ def psi(x: cy.double) -> cy.double:
         out -= 1.0 / x
         x += 1.0
     y = 1.0 / (x * x)
-    series = y * (1 / 12.0 - y * (1 / 120.0 - y * (1 / 252.0 - y / 240.0)))
+    rest = 1 / 252.0 - y * (1 / 240.0 - y / 132.0)
+    series = y * (1 / 12.0 - y * (1 / 120.0 - y * rest))
     return out + log(x) - 0.5 / x - series
 
 

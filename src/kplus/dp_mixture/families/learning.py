@@ -22,12 +22,12 @@ F = TypeVar("F", bound=Any)
 __all__ = [
     "DIRICHLET_STEPS",
     "EMPTY",
-    "about_shared",
     "best_step",
     "dirichlet_hyperprior",
     "dirichlet_step",
     "higher",
     "learn_two",
+    "log_normal",
     "log_strength",
     "resolutions",
     "rises",
@@ -109,29 +109,26 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
 def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
     """Raise the bound by two parameters of each column, by steps of their logarithms.
 
-    Both together, which keeps their ratio, and each alone; at last those of all columns
-    together. The family has the evidence of each column, and `guess`, of which see
-    `about_shared`.
+    Both together, which keeps their ratio, and one alone. The family has the evidence
+    of each column, and `guess`, the medians of the hyperpriors.
     """
     if family.guess is None:
         return family
-    N, S = N[N > EMPTY], S[N > EMPTY]
+    S = S[N > EMPTY]
     best = np.stack([getattr(family, first), getattr(family, second)])
-    middle = family.guess * np.exp(np.log(best / family.guess).mean())
 
     def changed(values: Array) -> F:
         return replace(family, **{first: values[0], second: values[1]})
 
     def worth(values: Array) -> Array:
         evidence: Array = changed(values).column_evidence(S).sum(axis=0)
-        evidence -= 0.5 * np.square(np.log(values / middle)).sum(axis=0)
+        evidence -= 0.5 * np.square(np.log(values / family.guess)).sum(axis=0)
         return evidence
 
     top = worth(best)
     for way in _DIRECTIONS:
         best, top = _best_of_columns(worth, best, top, way[:, None])
-    new = changed(best)
-    return higher(_stronger(new, N, S, first, second), family, N, S)
+    return higher(changed(best), family, N[N > EMPTY], S)
 
 
 def _best_of_columns(
@@ -152,37 +149,11 @@ def _best_of_columns(
     return best, top
 
 
-def _stronger(family: F, N: Array, S: Array, first: str, second: str) -> F:
-    """The same with what columns share raised or lowered."""
-
-    def at(step: float) -> F:
-        factor = float(np.exp(step))
-        return replace(
-            family,
-            **{name: factor * getattr(family, name) for name in (first, second)},
-        )
-
-    def value(step: float) -> float:
-        return worth(at(step), N, S)
-
-    few = 1e-3
-    before = value(0.0)
-    slope = (value(few) - before) / few
-    step = best_step(value, slope)
-    return at(step) if step else family
-
-
-def about_shared(values: Array, guess: Array | None) -> float:
-    """log density of positive numbers of columns about what is guessed of them.
-
-    Their logarithms have variance 1 about those guessed and one number more, which all
-    share; this is at its best, with the density that `log_strength` gives it.
-    """
-    if guess is None:
+def log_normal(values: Array, medians: Array | None) -> float:
+    """log density of positive numbers whose logarithms have variance 1."""
+    if medians is None:
         return 0.0
-    logs = np.log(values / guess)
-    apart = -0.5 * float(np.square(logs - logs.mean()).sum())
-    return apart + log_strength(float(np.exp(logs.mean())))
+    return -0.5 * float(np.square(np.log(values / medians)).sum())
 
 
 def log_strength(ratio: float) -> float:

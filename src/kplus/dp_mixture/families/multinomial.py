@@ -60,7 +60,9 @@ class Multinomial:
         per column, but in all no more than a row holds on average, in proportion to
         the counts of the data (after half a count more for each column).
     learn : bool, default=True
-        Learn pseudo-counts that are not given from the data, as `Categorical` does.
+        Learn pseudo-counts that are not given from the data: a profile of the columns,
+        and a strength that all of them share. Nothing holds the strength back, so that
+        components may be alike in nearly all columns.
 
     Notes
     -----

@@ -25,7 +25,7 @@ from kplus.dp_mixture.families.columns import (
     sum_over_columns,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
-from kplus.dp_mixture.families.learning import about_shared, learn_two
+from kplus.dp_mixture.families.learning import learn_two, log_normal
 from kplus.dp_mixture.kernels_counts import (
     dispersion_evidence,
     dispersion_expectations,
@@ -62,10 +62,10 @@ class NegativeBinomial:
     ----------
     dispersion : float, array of shape (n_features,) or None
         α of all components. By default each column of each component has its own, one
-        of 16 values between 4 (a standard deviation of twice the mean) and what adds
-        5 % to a Poisson's variance. So a column that varies less than a Poisson's, or
-        not at all, is described as if it varied by about as much, and what varies yet
-        more than with 4 is cut into several components.
+        of 16 values (6 beyond 500 columns) between 4 (a standard deviation of twice the
+        mean) and what adds 5 % to a Poisson's variance. So a column that varies less
+        than a Poisson's, or not at all, is described as if it varied by about as much,
+        and what varies yet more than with 4 is cut into several components.
     mean : float, array of shape (n_features,) or None
         Prior mean; by default that of the column (after one more row with half a
         count, so that it is not 0).
@@ -187,7 +187,7 @@ class NegativeBinomialFamily(ObservedFamily):
 
     @property
     def log_hyperprior(self) -> float:
-        return about_shared(np.stack([self.rows, self.counts]), self.guess)
+        return log_normal(np.stack([self.rows, self.counts]), self.guess)
 
     def learned(self, N: Array, S: Array) -> Self:
         return learn_two(self, N, S, "rows", "counts")

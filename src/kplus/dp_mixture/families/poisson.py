@@ -19,7 +19,7 @@ from kplus.dp_mixture.families.columns import (
     sum_over_columns,
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
-from kplus.dp_mixture.families.learning import about_shared, learn_two
+from kplus.dp_mixture.families.learning import learn_two, log_normal
 from kplus.dp_mixture.kernels_counts import log_gains
 
 __all__ = ["Poisson", "PoissonFamily"]
@@ -119,7 +119,7 @@ class PoissonFamily(ObservedFamily):
 
     @property
     def log_hyperprior(self) -> float:
-        return about_shared(np.stack([self.shape, self.rate]), self.guess)
+        return log_normal(np.stack([self.shape, self.rate]), self.guess)
 
     def learned(self, N: Array, S: Array) -> Self:
         return learn_two(self, N, S, "shape", "rate")
