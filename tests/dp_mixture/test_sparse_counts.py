@@ -160,7 +160,7 @@ def test_sparse_counts_are_not_made_dense_by_auto(kind, monkeypatch):
 
     monkeypatch.setattr(SparseBlocks, "read", refuse)
     monkeypatch.setattr(SparseBlocks, "take", refuse)
-    model = DPMixture(random_state=0).fit(X)
+    model = DPMixture(n_components=2, moves=(), random_state=0).fit(X)
     assert "multinomial" in model.choice_
     assert "80 rows" in model.choice_
     assert len(model.predict(X[:5])) == 5
@@ -169,6 +169,6 @@ def test_sparse_counts_are_not_made_dense_by_auto(kind, monkeypatch):
 
 def test_what_auto_chose_for_numbers_takes_whole_ones_later():
     X = np.random.default_rng(0).normal(size=(60, 3))
-    model = DPMixture(random_state=0).fit(sp.csr_array(X))
+    model = DPMixture(n_components=2, moves=(), random_state=0).fit(sp.csr_array(X))
     whole = sp.csr_array(np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]]))
     np.testing.assert_array_equal(model.predict(whole), model.predict(whole.toarray()))

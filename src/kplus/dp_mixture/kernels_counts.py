@@ -8,9 +8,9 @@ import cython as cy
 import numpy as np
 
 if cy.compiled:
-    from cython.cimports.libc.math import exp, log, log1p
+    from cython.cimports.libc.math import exp, log, log1p, sqrt
 else:
-    from numpy import exp, log, log1p
+    from numpy import exp, log, log1p, sqrt
 
 __all__ = [
     "dispersion_evidence",
@@ -25,6 +25,7 @@ __all__ = [
 _HALF_LOG_2_PI = cy.declare(cy.double, 0.9189385332046727)
 _LARGE = cy.declare(cy.double, 10.0)
 _MOST = cy.declare(cy.double, 1e20)  # sizes with whose powers one can count
+_HUGE = cy.declare(cy.double, 1e300)
 _NEAR = cy.declare(cy.double, 12.0)  # counts between two that are summed one by one
 
 
@@ -61,20 +62,19 @@ def log_gain(a: cy.double, n: cy.double) -> cy.double:
 @cy.exceptval(check=False)
 def log_beta(a: cy.double, b: cy.double) -> cy.double:
     """log Γ(a) Γ(b) / Γ(a + b) for a, b > 0."""
-    out: cy.double = 0.0
-    shift: cy.double = 1.0
-    if a < _LARGE:
-        while a < _LARGE:
-            shift *= 1.0 + b / a
-            a += 1.0
-        out = log(shift)
-    shift = 1.0
-    if b < _LARGE:
-        while b < _LARGE:
-            shift *= 1.0 + a / b
-            b += 1.0
-        out += log(shift)
-    out += _HALF_LOG_2_PI - 0.5 * log(b) - (a - 0.5) * log1p(b / a) - b * log1p(a / b)
+    first: cy.double = 1.0
+    second: cy.double = 1.0
+    while a < _LARGE:
+        first *= 1.0 + b / a
+        a += 1.0
+    while b < _LARGE:
+        second *= 1.0 + a / b
+        b += 1.0
+    if first * second < _HUGE:
+        out = log(first * second / sqrt(b))
+    else:
+        out = log(first) + log(second) - 0.5 * log(b)
+    out += _HALF_LOG_2_PI - (a - 0.5) * log1p(b / a) - b * log1p(a / b)
     return out + _series(a) + _series(b) - _series(a + b)
 
 
