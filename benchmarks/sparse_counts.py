@@ -156,7 +156,6 @@ def _compared(tables: Tables, sizes: Sizes, families: tuple[str, ...]) -> list[R
                     "CPU s": seconds,
                     "MB, more": memory,
                     "MB of data": megabytes,
-                    "choice": model.choice_ or "",
                 }
             )
         peers = {"axes, k-means": _axes} | ({} if large else {"LDA": _topics})

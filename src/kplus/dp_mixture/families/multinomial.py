@@ -180,7 +180,9 @@ class MultinomialFamily(FeatureFamily):
         if self.guess is None:
             return self
         N, S = N[N > EMPTY], S[N > EMPTY]
-        best = self._other_profile(np.maximum(S, 0.0))._other_strength(N, S)
+        best = self._other_profile(np.maximum(S, 0.0))._other_strength(
+            N, S, self.guess.sum()
+        )
         return higher(best, self, N, S)
 
     def _other_profile(self, counts: Array) -> Self:
@@ -194,7 +196,7 @@ class MultinomialFamily(FeatureFamily):
             prior = share * (prior.sum() / share.sum())
         return replace(self, pseudo_counts=prior)
 
-    def _other_strength(self, N: Array, S: Array) -> Self:
+    def _other_strength(self, N: Array, S: Array, usual: float) -> Self:
         """A strength at which the same profile is not worse.
 
         A step of its logarithm, and from there to the top of a parabola.
@@ -203,13 +205,14 @@ class MultinomialFamily(FeatureFamily):
         slope = float(_more(prior, counts).sum(axis=0) @ prior)
         strength, totals = prior.sum(), counts.sum(axis=1)
         slope -= strength * float(_more(strength, totals).sum())
-        slope += strength_slope(strength / self.guess.sum())
+        slope += strength_slope(strength / usual)
 
-        def at(step: float) -> Self:
+        def at(step: float) -> Any:
             return replace(self, pseudo_counts=prior * np.exp(step))
 
         step = best_step(lambda x: worth(at(x), N, S), slope)
-        return at(step) if step else self
+        best: Self = at(step) if step else self
+        return best
 
     def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.
