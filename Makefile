@@ -79,7 +79,7 @@ test-bounds: $(VENV)/.test ## run the tests of compiled code with bounds checked
 # Compiled lines cannot be seen: kernels are counted where small fits and their own tests
 # run uncompiled. C does not warn of what a division by 0 gives.
 UNCOMPILED := tests/test_small_fits.py tests/craft/test_paper_kernels.py \
-	tests/dp_mixture/test_kernels.py \
+	tests/dp_mixture/test_kernels.py tests/dp_mixture/test_kernels_counts.py \
 	$(patsubst %,tests/ibp/test_kernels_%.py, factors rows submodular)
 coverage: $(VENV)/.test $(VENV)/.coverage ## count the lines that tests execute, kernels included
 	$(BIN)/coverage erase
@@ -143,6 +143,7 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/imputation.py
 	$(BIN)/python benchmarks/wide_tables.py
 	$(BIN)/python benchmarks/skewed_tables.py
+	$(BIN)/python benchmarks/sparse_counts.py
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/craft.py
 	$(BIN)/python benchmarks/ibp.py

@@ -39,6 +39,7 @@ QUICK = {
     "imputation": (["craft_runs"], "numbers categories"),
     "wide_tables": (["craft_runs"], "seen unseen gaps"),
     "skewed_tables": ([], "skewed spiked"),
+    "sparse_counts": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
 
 from kplus import DPMixture
 from kplus.core.errors import DataError
+from kplus.data.blocks import SparseBlocks
 from kplus.data.sparse_rows import SparseRows
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.drawn_rows import drawn_rows
@@ -135,3 +137,38 @@ def test_draws_of_many_columns_are_sparse():
     model = DPMixture("poisson", n_components=2, moves=(), random_state=0).fit(X)
     along = PairAxes.of(model._params, np.array([[0, 1]]))
     assert along.coefficients.shape == (1, 2)
+
+
+def test_kinds_that_differ_in_few_of_many_columns_are_found():
+    """Cells of three kinds: nearly all columns are those of all of them."""
+    rng = np.random.default_rng(4)
+    kinds = np.tile(rng.lognormal(0.0, 1.5, 2000), (3, 1))
+    kinds[rng.random(kinds.shape) < 0.03] *= 4.0
+    z = rng.integers(0, 3, 240)
+    depth = 800.0 * rng.lognormal(0.0, 0.4, (240, 1))
+    X = rng.poisson(depth * kinds[z] / kinds[z].sum(axis=1, keepdims=True))
+    model = DPMixture("multinomial", random_state=0).fit(sp.csr_array(X))
+    assert adjusted_rand_score(z, model.labels_) > 0.95
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.float32])
+def test_sparse_counts_are_not_made_dense_by_auto(kind, monkeypatch):
+    X = sp.csr_array(counts("poisson", 80), dtype=kind)
+
+    def refuse(*_):
+        pytest.fail("rows were made dense")
+
+    monkeypatch.setattr(SparseBlocks, "read", refuse)
+    monkeypatch.setattr(SparseBlocks, "take", refuse)
+    model = DPMixture(n_components=2, moves=(), random_state=0).fit(X)
+    assert "multinomial" in model.choice_
+    assert "80 rows" in model.choice_
+    assert len(model.predict(X[:5])) == 5
+    model.partial_fit(X)
+
+
+def test_what_auto_chose_for_numbers_takes_whole_ones_later():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    model = DPMixture(n_components=2, moves=(), random_state=0).fit(sp.csr_array(X))
+    whole = sp.csr_array(np.array([[0.0, 1.0, 2.0], [3.0, 0.0, 0.0]]))
+    np.testing.assert_array_equal(model.predict(whole), model.predict(whole.toarray()))

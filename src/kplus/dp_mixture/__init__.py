@@ -19,6 +19,7 @@
 - `files.py`: what model files keep
 - `kernels_responsibilities.py`: the responsibilities of rows
 - `kernels.py`: who takes part: rows by component, candidates; scores and sums from t(x)
+- `kernels_counts.py`: gamma and beta functions of counts
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
 - `kernels_gaps.py`: Gaussian rows of which values are missing
 - `families/`: what rows of a component look like, one file each

@@ -16,10 +16,11 @@ import numpy as np
 
 from kplus.base.estimator import Table
 from kplus.core.job import Job, Sample
-from kplus.core.types import Array, Blocks
-from kplus.data.blocks import SparseBlocks
+from kplus.core.types import Blocks
+from kplus.data.sparse_rows import Rows, SparseRows
 from kplus.dp_mixture import search, settings
 from kplus.dp_mixture.families import AUTO, NAMES, by_name
+from kplus.dp_mixture.families.columns import values
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
 from kplus.dp_mixture.families.mixed import Mixed
 
@@ -30,6 +31,8 @@ _PLENTY = 1.0  # rows for each number of a component
 _JUDGED_ROWS = 2_000  # that candidates are fitted to ...
 _JUDGED_PASSES = 20  # ... and most passes over them ...
 _JUDGED_TOL = 1e-2  # ... as long as these gain so many nats per row
+_SPARSE_ROWS = 500  # sparse rows that candidates are fitted to, ...
+_SPARSE_COMPONENTS = 4  # ... with so many components from seeds, and no moves
 
 
 class Candidate(NamedTuple):
@@ -109,7 +112,8 @@ def choose(
         options = [Mixed(numbers=option) for option in options]
     best = 0
     if len(options) > 1:
-        judged = sample.some(_JUDGED_ROWS)
+        sparse = isinstance(sample.rows, SparseRows)
+        judged = sample.some(_SPARSE_ROWS if sparse else _JUDGED_ROWS)
         bounds = [_bound(job, judged, columns, each, spec_of) for each in options]
         best = int(np.argmax(bounds))
         why = _words(candidates, bounds, judged.n_rows)
@@ -118,19 +122,18 @@ def choose(
 
 
 def _candidates(
-    X: Array, source: Blocks, mixed: bool
+    X: Rows, source: Blocks, mixed: bool
 ) -> tuple[Sequence[Candidate], str]:
     """What columns of numbers may be; if that is one thing only, why.
 
     Beside categories there is no rule of thumb: what varies together by the categories
     is independent inside a component.
     """
-    seen = ~np.isnan(X)
-    if np.all((X == 0.0) | (X == 1.0) | ~seen):
+    x = values(X)
+    seen = ~np.isnan(x)
+    if np.all((x == 0.0) | (x == 1.0) | ~seen):
         return BITS, ""
-    listed: tuple[Candidate, ...] = NUMBERS
-    if isinstance(source, SparseBlocks) and np.all((X >= 0.0) & (np.floor(X) == X)):
-        listed = COUNTS
+    listed = COUNTS if isinstance(X, SparseRows) else NUMBERS
     D = X.shape[1]
     likely = [each for each in listed if each.suits(D, not seen.all())] or listed[-1:]
     if D == 1:
@@ -156,7 +159,11 @@ def _bound(
     # Random numbers of its own: those of the fit are the same as with a family given.
     rng = np.random.default_rng(0)
     quick = replace(job, rng=rng, max_iter=_JUDGED_PASSES, tol=_JUDGED_TOL)
-    fit = search.fit_sample(quick, spec_of(family), sample)
+    spec = spec_of(family)
+    if isinstance(sample.rows, SparseRows):
+        few = min(_SPARSE_COMPONENTS, sample.n_rows)
+        spec = replace(spec, kinds=(), n_components=few)
+    fit = search.fit_sample(quick, spec, sample)
     return float(fit.history[-1] / sample.weight().sum())
 
 

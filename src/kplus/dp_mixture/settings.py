@@ -19,9 +19,15 @@ from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
 from kplus.dp_mixture.families import AUTO, by_name
 from kplus.dp_mixture.families.categorical import Categorical
-from kplus.dp_mixture.families.family import Columns, Family, Likelihood
+from kplus.dp_mixture.families.family import (
+    Columns,
+    Family,
+    Likelihood,
+    ObservedFamily,
+)
 from kplus.dp_mixture.families.gaussian import Gaussian
 from kplus.dp_mixture.families.mixed import Mixed
+from kplus.dp_mixture.families.multinomial import MultinomialFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussian
 from kplus.dp_mixture.model import DPMixtureModel, StochasticModel
 from kplus.dp_mixture.moves import MoveRecord
@@ -169,11 +175,23 @@ def open_rows(
             raise DataError(
                 f"{error} Or give observations='mixed', which takes categories."
             ) from None
-    if isinstance(source, SparseBlocks) and getattr(likelihood, "takes_sparse", False):
+    if isinstance(source, SparseBlocks) and _stays_sparse(source, likelihood, last):
         source = SparseRowBlocks.of(source)
     if last is not None:
         refuse_other_columns(source.n_features, last.family.n_columns)
     return Table(X, source, coding)
+
+
+def _stays_sparse(
+    source: SparseBlocks, likelihood: Likelihood | None, last: LastFit | None
+) -> bool:
+    """Whether the family takes sparse rows; left open, if all values are counts."""
+    if likelihood is not None:
+        return bool(getattr(likelihood, "takes_sparse", False))
+    if last is not None:
+        return isinstance(last.family, ObservedFamily | MultinomialFamily)
+    x = source.matrix.data
+    return bool(np.all((x >= 0) & (np.floor(x) == x) & np.isfinite(x)))
 
 
 def with_zeros(table: Table) -> Table:

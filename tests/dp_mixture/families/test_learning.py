@@ -4,9 +4,15 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+import scipy.stats as st
 
 import mixture_reference as mixture
 from kplus.dp_mixture.families.family import Columns
+from kplus.dp_mixture.families.learning import (
+    best_step,
+    log_strength,
+    strength_slope,
+)
 from kplus.observations import (
     Bernoulli,
     Categorical,
@@ -115,6 +121,48 @@ def test_what_is_learned_does_not_depend_on_empty_components(name):
     assert worth(family.learned(*none), *none) == pytest.approx(
         max(worth(family, *none), worth(family.learned(*none), *none))
     )
+
+
+def alike(apart, K=5, D=400, total=20_000):
+    """Sums of components that share a profile, but for a factor in some columns."""
+    rng = np.random.default_rng(3)
+    usual = rng.lognormal(0.0, 1.0, D)
+    kinds = usual * np.where(rng.random((K, D)) < 0.05, apart, 1.0)
+    kinds /= kinds.sum(axis=1, keepdims=True)
+    S = rng.poisson(total * kinds).astype(float)
+    return resolved(Multinomial(), rng.poisson(40 * kinds).astype(float)), S
+
+
+@pytest.mark.parametrize(("apart", "least", "most"), [(1, 1e5, 1e9), (50, 1, 1e4)])
+def test_components_that_are_alike_have_a_strong_prior(apart, least, most):
+    family, S = alike(apart)
+    end = converged(family, np.full(5, 500.0), S)
+    assert least < end.pseudo_counts.sum() < most
+    share = end.pseudo_counts / end.pseudo_counts.sum()
+    pooled = (S / S.sum(axis=1, keepdims=True)).mean(axis=0)
+    if apart == 1:
+        np.testing.assert_allclose(share, pooled, rtol=0.1, atol=2e-4)
+
+
+def test_a_shared_strength_is_half_a_t_of_its_root():
+    """The density of log c where 1 / √c is half a t with 2 degrees of freedom."""
+    for ratio in (0.01, 1.0, 300.0):
+        scale = ratio**-0.5
+        density = np.log(scale) + st.t.logpdf(scale, 2)
+        usual = st.t.logpdf(1.0, 2) - log_strength(1.0)
+        assert log_strength(ratio) == pytest.approx(density - usual)
+        step = 1e-5 * ratio
+        rise = log_strength(ratio + step) - log_strength(ratio - step)
+        assert strength_slope(ratio) == pytest.approx(rise / 2e-5, abs=1e-6)
+
+
+def test_a_step_uphill_is_never_a_step_down():
+    for top in (-30.0, -1.0, 0.1, 2.0, 30.0):
+        step = best_step(lambda x, top=top: -((x - top) ** 2), 2.0 * top)
+        assert -((step - top) ** 2) > -(top**2) or step == 0.0
+        if abs(top) < 4.0:
+            assert step == pytest.approx(top)
+    assert best_step(lambda x: -abs(x), 1.0) == 0.0
 
 
 # ---------------------------------------------------------------- what is given

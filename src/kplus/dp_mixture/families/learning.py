@@ -22,14 +22,17 @@ F = TypeVar("F", bound=Any)
 __all__ = [
     "DIRICHLET_STEPS",
     "EMPTY",
+    "best_step",
     "dirichlet_hyperprior",
     "dirichlet_step",
     "higher",
     "learn_two",
     "log_normal",
+    "log_strength",
     "resolutions",
     "rises",
     "search_scale",
+    "strength_slope",
     "worth",
 ]
 
@@ -37,8 +40,11 @@ EMPTY = 1e-9  # a component of lower count says nothing of the prior
 _GRID = np.geomspace(1.0, 1e5, 12)  # where a scale is looked for, from its least value
 _FINE = np.linspace(-0.75, 0.75, 7)  # steps between two points of the grid
 DIRICHLET_STEPS = 4
-_LOG_STEPS = (0.7, 0.2, 0.05)
-_DIRECTIONS = np.array([[1, 1], [-1, -1], [1, 0], [-1, 0], [0, 1], [0, -1]], float)
+_STEP = 0.3  # in the logarithms of two parameters of a column ...
+_MOST_STEP = 1.5  # ... and the most
+_STRIDE = 0.5  # in the logarithm of a shared strength: a first step uphill ...
+_FARTHEST = 4.0  # ... and the most
+_DIRECTIONS = np.array([[1, 1], [0, 1]], float)
 _ROUNDING = 1e-10
 _SAME = 1e-7  # values closer than that share of their range are the same
 
@@ -103,7 +109,7 @@ def search_scale(value: Callable[[Array], Array], least: float, now: Array) -> A
 def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
     """Raise the bound by two parameters of each column, by steps of their logarithms.
 
-    Both together, which keeps their ratio, and each alone. The family has the evidence
+    Both together, which keeps their ratio, and one alone. The family has the evidence
     of each column, and `guess`, the medians of the hyperpriors.
     """
     if family.guess is None:
@@ -120,13 +126,27 @@ def learn_two(family: F, N: Array, S: Array, first: str, second: str) -> F:
         return evidence
 
     top = worth(best)
-    for step in _LOG_STEPS:
-        for direction in _DIRECTIONS:
-            trial = best * np.exp(step * direction)[:, None]
-            reached = worth(trial)
-            better = reached > top
-            best, top = np.where(better, trial, best), np.where(better, reached, top)
+    for way in _DIRECTIONS:
+        best, top = _best_of_columns(worth, best, top, way[:, None])
     return higher(changed(best), family, N[N > EMPTY], S)
+
+
+def _best_of_columns(
+    worth: Callable[[Array], Array], best: Array, top: Array, way: Array
+) -> tuple[Array, Array]:
+    """The best of two steps of each column and of the top of the parabola by them."""
+    now, before = best, top
+    steps = [np.full(len(top), step) for step in (_STEP, -_STEP)]
+    up, down = (worth(now * np.exp(step * way)) for step in steps)
+    bend = np.maximum(2.0 * before - up - down, 1e-300)
+    vertex = np.clip(0.5 * _STEP * (up - down) / bend, -_MOST_STEP, _MOST_STEP)
+    tried = [(steps[0], up), (steps[1], down)]
+    tried.append((vertex, worth(now * np.exp(vertex * way))))
+    for step, reached in tried:
+        better = reached > top
+        best = np.where(better, now * np.exp(step * way), best)
+        top = np.where(better, reached, top)
+    return best, top
 
 
 def log_normal(values: Array, medians: Array | None) -> float:
@@ -134,6 +154,36 @@ def log_normal(values: Array, medians: Array | None) -> float:
     if medians is None:
         return 0.0
     return -0.5 * float(np.square(np.log(values / medians)).sum())
+
+
+def log_strength(ratio: float) -> float:
+    """log density of the logarithm of a strength that columns share, but for constants.
+
+    One over its root has half a t distribution with 2 degrees of freedom. That is
+    nearly flat where it is small, so that nothing keeps components from being alike.
+    `ratio` is that of the strength to the one guessed.
+    """
+    return -0.5 * float(np.log(ratio)) - 1.5 * float(np.log1p(0.5 / ratio))
+
+
+def strength_slope(ratio: float) -> float:
+    """What `log_strength` changes by with the logarithm of the ratio."""
+    return 1.5 / (1.0 + 2.0 * ratio) - 0.5
+
+
+def best_step(value: Callable[[float], float], slope: float) -> float:
+    """A step that raises a function, whose slope at 0 is known; 0 if none is found.
+
+    One step uphill, and from there to the top of the parabola through what is known.
+    """
+    first = float(np.copysign(_STRIDE, slope))
+    before, reached = value(0.0), value(first)
+    bend = (slope * first - (reached - before)) / first**2
+    top = slope / (2.0 * bend) if bend > 0.0 else _FARTHEST * first
+    top = float(np.clip(top, -_FARTHEST, _FARTHEST))
+    further = value(top)
+    step, best = (top, further) if further > reached else (first, reached)
+    return step if rises(best, before) else 0.0
 
 
 def dirichlet_hyperprior(pseudo_counts: Array, mode: Array | None) -> float:

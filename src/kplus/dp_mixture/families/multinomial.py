@@ -24,17 +24,22 @@ from kplus.dp_mixture.families.columns import (
 )
 from kplus.dp_mixture.families.family import Columns, Expected, FeatureFamily
 from kplus.dp_mixture.families.learning import (
-    DIRICHLET_STEPS,
-    dirichlet_hyperprior,
-    dirichlet_step,
+    EMPTY,
+    best_step,
     higher,
+    log_strength,
+    strength_slope,
+    worth,
 )
 from kplus.dp_mixture.families.sparse_features import SparseFeatures
+from kplus.dp_mixture.kernels_counts import log_gains
 
 __all__ = ["Multinomial", "MultinomialFamily"]
 
 # Counts per column that the prior of multinomial proportions is worth.
 _PSEUDO_COUNT = 0.5
+
+_PROFILE_STEPS = 2
 
 _ROUNDING = 1e-12  # divergences up to that are none
 
@@ -55,7 +60,9 @@ class Multinomial:
         per column, but in all no more than a row holds on average, in proportion to
         the counts of the data (after half a count more for each column).
     learn : bool, default=True
-        Learn pseudo-counts that are not given from the data, as `Categorical` does.
+        Learn pseudo-counts that are not given from the data: a profile of the columns,
+        and a strength that all of them share. Nothing holds the strength back, so that
+        components may be alike in nearly all columns.
 
     Notes
     -----
@@ -104,6 +111,12 @@ def _refuse_no_counts(X: Rows, names: tuple[str, ...]) -> None:
     refuse_no_counts(X, names, "multinomial")
 
 
+def _more(prior: Array, counts: Array) -> Array:
+    """ψ(a + n) - ψ(a)."""
+    out: Array = digamma(prior + counts) - digamma(prior)
+    return out
+
+
 @dataclass(frozen=True, eq=False)
 class MultinomialFamily(FeatureFamily):
     """See `Multinomial`. t(x) = x."""
@@ -143,9 +156,10 @@ class MultinomialFamily(FeatureFamily):
         return self.pseudo_counts + counts, self.pseudo_counts.sum() + counts.sum(1)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        counts, totals = self._posterior(S)
-        out: Array = (gammaln(counts) - gammaln(self.pseudo_counts)).sum(axis=1)
-        out -= gammaln(totals) - gammaln(self.pseudo_counts.sum())
+        counts = np.maximum(S, 0.0)
+        strength, totals = self.pseudo_counts.sum(), counts.sum(axis=1)
+        out: Array = log_gains(self.pseudo_counts, counts).sum(axis=1)
+        out -= gammaln(strength + totals) - gammaln(strength)
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:
@@ -155,16 +169,50 @@ class MultinomialFamily(FeatureFamily):
 
     @property
     def log_hyperprior(self) -> float:
-        return dirichlet_hyperprior(self.pseudo_counts, self.guess)
+        """Of the profile a Dirichlet density; of the strength see `log_strength`."""
+        if self.guess is None:
+            return 0.0
+        strength, usual = self.pseudo_counts.sum(), self.guess.sum()
+        ratios = self.pseudo_counts / strength * (usual / self.guess)
+        return float(self.guess @ np.log(ratios)) + log_strength(strength / usual)
 
     def learned(self, N: Array, S: Array) -> Self:
         if self.guess is None:
             return self
+        N, S = N[N > EMPTY], S[N > EMPTY]
+        best = self._other_profile(np.maximum(S, 0.0))._other_strength(
+            N, S, self.guess.sum()
+        )
+        return higher(best, self, N, S)
+
+    def _other_profile(self, counts: Array) -> Self:
+        """A better profile, of the same strength (Minka's fixed point).
+
+        A bound from below of the evidence is linear in the logarithms of pseudo-counts.
+        """
+        prior = self.pseudo_counts
+        for _ in range(_PROFILE_STEPS):
+            share = prior * _more(prior, counts).sum(axis=0) + self.guess
+            prior = share * (prior.sum() / share.sum())
+        return replace(self, pseudo_counts=prior)
+
+    def _other_strength(self, N: Array, S: Array, usual: float) -> Self:
+        """A strength at which the same profile is not worse.
+
+        A step of its logarithm, and from there to the top of a parabola.
+        """
         counts, prior = np.maximum(S, 0.0), self.pseudo_counts
-        totals = counts.sum(axis=1, keepdims=True)
-        for _ in range(DIRICHLET_STEPS):
-            prior = dirichlet_step(counts, totals, prior, prior.sum(), self.guess)
-        return higher(replace(self, pseudo_counts=prior), self, N, S)
+        slope = float(_more(prior, counts).sum(axis=0) @ prior)
+        strength, totals = prior.sum(), counts.sum(axis=1)
+        slope -= strength * float(_more(strength, totals).sum())
+        slope += strength_slope(strength / usual)
+
+        def at(step: float) -> Any:
+            return replace(self, pseudo_counts=prior * np.exp(step))
+
+        step = best_step(lambda x: worth(at(x), N, S), slope)
+        best: Self = at(step) if step else self
+        return best
 
     def dissimilarity(self, X: Rows, seed: Array, N: Array, S: Array) -> Array:
         """Divergence of the proportions from the seed's, times the counts of the row.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betaln, digamma, kl_div, softmax
+from scipy.special import kl_div
 
 from kplus.core.types import Array, IntArray
 from kplus.data.sparse_rows import Rows, SparseRows
@@ -26,6 +26,11 @@ from kplus.dp_mixture.families.columns import (
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 from kplus.dp_mixture.families.learning import learn_two, log_normal
+from kplus.dp_mixture.kernels_counts import (
+    dispersion_evidence,
+    dispersion_expectations,
+    log_ways,
+)
 
 __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 
@@ -34,6 +39,10 @@ __all__ = ["NegativeBinomial", "NegativeBinomialFamily"]
 # more components than there are, since none of the few fits.
 _N_DISPERSIONS = 16
 _DISPERSION_MOST = 4.0
+
+# Sparse tables have so many columns that fewer must do, and counts so low that they do.
+_MANY_COLUMNS = 500
+_FEWER_DISPERSIONS = 6
 
 # What the smallest of them adds to a Poisson's variance, as a share of it, where the
 # mean is that of the column and at least 1; yet no dispersion is below the other.
@@ -53,10 +62,10 @@ class NegativeBinomial:
     ----------
     dispersion : float, array of shape (n_features,) or None
         α of all components. By default each column of each component has its own, one
-        of 16 values between 4 (a standard deviation of twice the mean) and what adds
-        5 % to a Poisson's variance. So a column that varies less than a Poisson's, or
-        not at all, is described as if it varied by about as much, and what varies yet
-        more than with 4 is cut into several components.
+        of 16 values (6 beyond 500 columns) between 4 (a standard deviation of twice the
+        mean) and what adds 5 % to a Poisson's variance. So a column that varies less
+        than a Poisson's, or not at all, is described as if it varied by about as much,
+        and what varies yet more than with 4 is cut into several components.
     mean : float, array of shape (n_features,) or None
         Prior mean; by default that of the column (after one more row with half a
         count, so that it is not 0).
@@ -91,7 +100,9 @@ class NegativeBinomial:
         """Resolve the prior; see `kplus.dp_mixture.families.family.Likelihood`."""
         means = count_means(sample, weights, columns, "negative_binomial")
         least = np.maximum(_EXCESS_LEAST / np.maximum(means, 1.0), _DISPERSION_LEAST)
-        grid: Array = np.geomspace(_DISPERSION_MOST, least, _N_DISPERSIONS, axis=1)
+        few = len(means) > _MANY_COLUMNS
+        n_grid = _FEWER_DISPERSIONS if few else _N_DISPERSIONS
+        grid: Array = np.geomspace(_DISPERSION_MOST, least, n_grid, axis=1)
         if self.dispersion is not None:
             grid = per_column("dispersion", self.dispersion, len(means))[:, None]
         means = setting("mean", self.mean, means)
@@ -137,42 +148,40 @@ class NegativeBinomialFamily(ObservedFamily):
         if isinstance(X, SparseRows):
             return F
         if len(X) == 1:  # in which nothing comes often
-            x, r = F[0, D : 2 * D, None], 1.0 / self.dispersions
-            self._ways(F)[0] = F[0, :D, None] * (-np.log(x + r) - betaln(x + 1.0, r))
+            self._ways(F)[0] = log_ways(F[0, D : 2 * D], np.arange(D), self._sizes)
             return F
-        for d, r in enumerate(1.0 / self.dispersions):
-            # Counts come often, and a beta function costs more than a look-up.
+        for d in range(D):  # counts come often
             x, places = np.unique(F[:, D + d], return_inverse=True)
-            logs = -np.log(x[:, None] + r) - betaln(x[:, None] + 1.0, r)
-            np.multiply(logs[places], F[:, d, None], out=self._ways(F)[:, d])
+            column = np.full(len(x), d)
+            self._ways(F)[:, d] = log_ways(x, column, self._sizes)[places]
         return F
+
+    @property
+    def _sizes(self) -> Array:
+        """r = 1 / α, (D, G)."""
+        return np.ascontiguousarray(1.0 / self.dispersions)
 
     def _ways(self, S: Array) -> Array:
         """The part of statistics that belongs to the dispersions, (n, D, G)."""
         return S[:, 2 * self.n_columns :].reshape(-1, *self.dispersions.shape)
 
-    def _beta(self, rows: Array, counts: Array) -> tuple[Array, Array]:
-        """The distribution of p given each r, (..., D, G) or (..., D, 1)."""
-        return 1.0 + rows[..., None] / self.dispersions, counts[..., None]
-
-    def _posterior(self, S: Array) -> tuple[Array, Array, Array]:
-        """The distribution of p, and the log evidence, given each r; (K, D, G)."""
+    def _known(self, S: Array) -> tuple[Array, Array, Array, Array, Array, Array]:
+        """What the kernels take: sums and prior."""
         n, total = self._sums(S)
-        a, b = self._beta(self.rows + n, self.counts + total)
-        prior = betaln(*self._beta(self.rows, self.counts))
-        return a, b, self._ways(S) + (betaln(a, b) - prior)
+        ways = np.ascontiguousarray(self._ways(S))
+        return n, total, ways, self._sizes, self.rows, self.counts
+
+    def _shares(self, S: Array) -> Array:
+        """The posterior of the dispersions, (K, D, G)."""
+        out: Array = dispersion_expectations(*self._known(S))[2]
+        return out
 
     def column_evidence(self, S: Array) -> Array:
-        logs = self._posterior(S)[2]
-        top = logs.max(axis=-1)
-        out: Array = top + np.log(np.exp(logs - top[..., None]).mean(axis=-1))
+        out: Array = dispersion_evidence(*self._known(S))
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:
-        a, b, logs = self._posterior(S)
-        shares, both = softmax(logs, axis=-1), digamma(a + b)
-        stop = (shares * (digamma(a) - both) / self.dispersions).sum(axis=-1)
-        more = (shares * (digamma(b) - both)).sum(axis=-1)
+        stop, more, shares = dispersion_expectations(*self._known(S))
         eta = np.concatenate([stop, more, shares.reshape(len(S), -1)], axis=1)
         return Expected(eta, np.zeros(len(S)))
 
@@ -198,12 +207,13 @@ class NegativeBinomialFamily(ObservedFamily):
     def draw(
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
     ) -> Array:
-        a, b, logs = self._posterior(S)
-        k, shares = np.repeat(np.arange(len(S)), counts), softmax(logs, axis=-1)
+        n, total = self._sums(S)
+        rows, b = self.rows + n, self.counts + total
+        k, shares = np.repeat(np.arange(len(S)), counts), self._shares(S)
         out = np.empty((len(k), self.n_columns))
         for d, r in enumerate(1.0 / self.dispersions):
             g = draw_codes(shares[k, d], rng)
-            odds = rng.gamma(b[k, d, 0]) / rng.gamma(a[k, d, g])
+            odds = rng.gamma(b[k, d]) / rng.gamma(1.0 + r[g] * rows[k, d])
             # numpy draws no more than that
             out[:, d] = rng.poisson(np.minimum(rng.gamma(r[g]) * odds, 1e18))
         return out
@@ -215,7 +225,7 @@ class NegativeBinomialFamily(ObservedFamily):
         return out
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        shares = softmax(self._posterior(S)[2], axis=-1)
+        shares = self._shares(S)
         return {
             "means_": self.column_means(N, S),
             "dispersions_": (shares * self.dispersions).sum(axis=-1),

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import digamma, gammaln, kl_div
+from scipy.special import digamma, kl_div
 
 from kplus.core.types import Array, IntArray
 from kplus.data.sparse_rows import Rows
@@ -20,6 +20,7 @@ from kplus.dp_mixture.families.columns import (
 )
 from kplus.dp_mixture.families.family import Columns, Expected, ObservedFamily
 from kplus.dp_mixture.families.learning import learn_two, log_normal
+from kplus.dp_mixture.kernels_counts import log_gains
 
 __all__ = ["Poisson", "PoissonFamily"]
 
@@ -106,9 +107,9 @@ class PoissonFamily(ObservedFamily):
         return self.shape + total, self.rate + n
 
     def column_evidence(self, S: Array) -> Array:
-        shape, rate = self._posterior(S)
-        out: Array = gammaln(shape) - gammaln(self.shape)
-        out += self.shape * np.log(self.rate) - shape * np.log(rate)
+        n, total = self._sums(S)
+        out: Array = log_gains(self.shape, total)
+        out -= self.shape * np.log1p(n / self.rate) + total * np.log(self.rate + n)
         return out
 
     def expect(self, N: Array, S: Array) -> Expected:
