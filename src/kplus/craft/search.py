@@ -52,8 +52,9 @@ __all__ = [
 
 _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
-_SAMPLE_VALUES = 2**22  # of wide tables fewer rows are searched
+_SAMPLE_VALUES = 2**21  # of wide tables fewer rows are searched
 _FEWEST_SAMPLE_ROWS = 2_000
+_LARGE = 2**22  # numbers in encoded rows: of more, splits and merges must do
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
 _N_TRIES = 3  # pairs to merge, and clusters to split, of which a swap tries all
@@ -249,7 +250,10 @@ class Search:
 
     def grow(self) -> Partition:
         """From one cluster: split, merge and swap as long as the objective falls."""
-        at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
+        one = self._note(self.table.converge(self._one_cluster(), 1))
+        if len(self.table.rows) * self.table.model.layout.n_sums > _LARGE:
+            return self._grown(one)
+        at = self._improved(one)
         if at.K == 1:
             return at
         # Another way to as many clusters: often it ends lower, and may go on.
