@@ -181,6 +181,9 @@ def case_open(store: Store, sizes: Sizes) -> CaseResult:
     return CaseResult("Tables with categories, K not given", rows, checks)
 
 
+TWO_CLUSTERS = ("CRAFT, K = 2", "CRAFT, quantiles, K = 2", "CRAFT, its tree cut at 2")
+
+
 def case_numbers(store: Store, sizes: Sizes) -> CaseResult:
     """Purity and NMI rise with the number of clusters, also that of the paper's."""
     rows: list[Row] = []
@@ -201,12 +204,18 @@ def case_numbers(store: Store, sizes: Sizes) -> CaseResult:
             n_clusters=2, numeric="quantile", random_state=0
         )
         fits["CRAFT"] = CRAFT(random_state=0)
-        for title, craft in fits.items():
-            labels = timed(craft.fit, table.frame)[0].labels_
+        found = {
+            title: timed(craft.fit, table.frame)[0].labels_
+            for title, craft in fits.items()
+        }
+        auto = fits["CRAFT"]
+        if auto.n_components_ > 1:
+            pieces = auto.cluster_tree_.cut(2)
+            found["CRAFT, its tree cut at 2"] = pieces[auto.component_labels_]
+        for title, labels in found.items():
             scores = {f.__name__: f(y, labels) for f in (purity, nmi, ari)}
-            rows.append(
-                {"data": name, "fit": title, "K found": craft.n_clusters_} | scores
-            )
+            K = len(np.unique(labels))
+            rows.append({"data": name, "fit": title, "K found": K} | scores)
     by_fit = {(row["data"], row["fit"]): row for row in rows}
     checks = []
     for name in loaders:
@@ -215,8 +224,7 @@ def case_numbers(store: Store, sizes: Sizes) -> CaseResult:
             key=lambda row: row["ari"],
         )
         ours = max(
-            by_fit[name, fit]["ari"]
-            for fit in ("CRAFT, K = 2", "CRAFT, quantiles, K = 2")
+            by_fit[name, fit]["ari"] for fit in TWO_CLUSTERS if (name, fit) in by_fit
         )
         target = f"{name}: two clusters, ARI at least that of the paper's best run"
         told = f"{ours:.2f} against {best['ari']:.2f} with {best['K found']} clusters"

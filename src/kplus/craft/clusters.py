@@ -20,7 +20,7 @@ from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.craft.axes import PairAxes, least_steps, n_numbers
 from kplus.craft.kernels_rows import score_rows
-from kplus.craft.layout import Layout, Rows
+from kplus.craft.layout import Layout, Rows, sample_size
 from kplus.craft.model import Clusters, ClusterSums, CraftModel
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.tree.borders import N_BINS, Borders
@@ -36,8 +36,6 @@ __all__ = [
 ]
 
 _SAMPLE_ROWS = 20_000  # that say where the axes lie
-_SAMPLE_VALUES = 2**21  # of wide tables fewer rows do so
-_FEWEST_SAMPLE_ROWS = 2_000
 _LEAST_OVERLAP = 0.004  # of two components that are looked at
 _NEIGHBOURS = 3  # that are looked at with less overlap than that
 _TRACE = 3e-5  # of overlap that these have: slices of one group have more
@@ -127,9 +125,9 @@ def look_between(
     alike = same_categories(model, sums)
     if not alike.any():
         return None
-    few = max(_SAMPLE_VALUES // job.source.n_features, _FEWEST_SAMPLE_ROWS)
+    size = sample_size(_SAMPLE_ROWS, job.source.n_features)
     with SINGLE_THREAD:
-        sample = draw(job.source, job.weights, min(_SAMPLE_ROWS, few), job.rng)
+        sample = draw(job.source, job.weights, size, job.rng)
         X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
         rows = layout.encode(X, sample.weight())
         labels, _ = _shares(clusters, rows)
