@@ -7,7 +7,7 @@ labels that a library returns against the classes of the data.
 from collections.abc import Callable
 
 from command import main
-from craft_correlated import case_correlated, case_numbers, case_wide
+from craft_correlated import case_correlated, case_numbers, case_open, case_wide
 from craft_data import write_mixed_rows
 from craft_made import case_budget, case_fixed, case_structureless, case_synthetic
 from craft_order import case_farthest, case_orders
@@ -91,6 +91,7 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "scaling": case_scaling,
     "correlated": case_correlated,
     "wide": case_wide,
+    "open": case_open,
     "numbers": case_numbers,
 }
 

@@ -24,7 +24,7 @@ QUICK = {
     "craft": (
         ["craft", "craft_runs", "craft_made", "craft_peers"],
         "synthetic structureless fixed budget tables orders farthest many "
-        "correlated wide numbers",
+        "correlated wide open numbers",
     ),
     "ibp": (
         [

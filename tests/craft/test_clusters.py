@@ -158,6 +158,32 @@ def test_components_of_other_categories_stay_apart():
     assert adjusted_rand_score(truth, craft.labels_) > 0.8
 
 
+def test_components_that_share_no_row_stay_apart():
+    """A dozen rows each in 90 columns: no axis shows a valley; every row is sure."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 12, 150)
+    X = 0.9 * rng.normal(size=(12, 90))[y] + rng.normal(size=(150, 90))
+    craft = CRAFT(random_state=0).fit(X)
+    assert craft.n_clusters_ == craft.n_components_ == 12
+    assert adjusted_rand_score(y, craft.labels_) == 1.0
+    assert craft.cluster_tree_.consistent()
+    np.testing.assert_array_equal(craft.predict(X), craft.labels_)
+
+
+def test_few_rows_among_categories_stay_apart():
+    """They are too few to show a valley; without categories they belong nowhere."""
+    X, _ = cigars(n=300)
+    frame = pd.DataFrame(X).add_prefix("x").assign(kind=["a", "b"] * 150)
+    craft = CRAFT(random_state=0).fit(frame)
+    sums = craft._sums
+    alike = same_categories(craft._model, sums)
+    few = sums.counts < 20
+    assert few.any()
+    assert not alike[few].any()
+    numbers = CRAFT(random_state=0).fit(X)
+    assert same_categories(numbers._model, numbers._sums)[0, 1]
+
+
 def test_columns_of_categories_alone():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 3, 400)

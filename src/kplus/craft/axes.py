@@ -17,7 +17,7 @@ from kplus.craft.layout import Layout, Rows
 from kplus.craft.model import ClusterSums
 from kplus.tree.borders import Axes
 
-__all__ = ["PairAxes", "n_numbers"]
+__all__ = ["PairAxes", "least_steps", "n_numbers"]
 
 _MOST_DIMENSIONS = 64  # principal axes in which Fisher's are looked for
 _ROWS_EACH = 8  # of a mean component, for each of these: else all lie apart by chance
@@ -72,7 +72,7 @@ class PairAxes:
         means = _means(layout, sums)
         Y = _numbers(layout, rows, labels, means)
         basis = _principal_axes(Y, rows.weights, sums.K)
-        steps = _least_steps(layout, rows)
+        steps = least_steps(layout, rows)
         covariances = _covariances(Y, rows.weights, labels, means, basis)
         covariances += np.diag((basis**2).T @ (steps**2 / 12.0))
         a, b = pairs.T
@@ -174,7 +174,7 @@ def _covariances(
     return out
 
 
-def _least_steps(layout: Layout, rows: Rows) -> Array:
+def least_steps(layout: Layout, rows: Rows) -> Array:
     """The least step between two values of each column, 0 where it is rounding."""
     S, P = n_numbers(layout), layout.P
     out = np.zeros(S)

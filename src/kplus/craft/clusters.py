@@ -18,9 +18,9 @@ from kplus.base.checks import check_shapes
 from kplus.core.job import Job, draw
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
-from kplus.craft.axes import PairAxes, n_numbers
+from kplus.craft.axes import PairAxes, least_steps, n_numbers
 from kplus.craft.kernels_rows import score_rows
-from kplus.craft.layout import Rows
+from kplus.craft.layout import Layout, Rows, sample_size
 from kplus.craft.model import Clusters, ClusterSums, CraftModel
 from kplus.engine.blas import SINGLE_THREAD
 from kplus.tree.borders import N_BINS, Borders
@@ -37,10 +37,12 @@ __all__ = [
 
 _SAMPLE_ROWS = 20_000  # that say where the axes lie
 _LEAST_OVERLAP = 0.004  # of two components that are looked at
-_NEIGHBOURS = 3  # that are looked at, however little they overlap
+_NEIGHBOURS = 3  # that are looked at with less overlap than that
+_TRACE = 3e-5  # of overlap that these have: slices of one group have more
 _SPREAD = 8  # parts in which a row of rounded values is counted
 _NARROW = 0.25  # of a bin: rows that are spread less are counted at one place
 _FEWEST_ROWS = 5.0  # of a cluster, where there are no categories
+_FEWEST_SHOWN = 20.0  # in which a valley would show, where there are categories
 _DEPTH = 0.25  # nats per dimension by which what connects two clusters may be thinner
 _SHARE = 0.65  # of a border that must not be thinner
 
@@ -123,15 +125,36 @@ def look_between(
     alike = same_categories(model, sums)
     if not alike.any():
         return None
+    size = sample_size(_SAMPLE_ROWS, job.source.n_features)
     with SINGLE_THREAD:
-        sample = draw(job.source, job.weights, _SAMPLE_ROWS, job.rng)
+        sample = draw(job.source, job.weights, size, job.rng)
         X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
         rows = layout.encode(X, sample.weight())
-        labels, shares = _shares(clusters, rows)
-        overlap = _overlap(labels, shares, rows.weights)
+        labels, _ = _shares(clusters, rows)
+        blurred = model.of(_with_rounding(layout, sums, rows))
+        overlap = _overlap(*_shares(blurred, rows), rows.weights)
         pairs = _neighbours(clusters, sums, alike, overlap)
-        along = PairAxes.of(layout, sums, rows, labels, pairs)
+        along = PairAxes.none(layout, sums.K)
+        if len(pairs):
+            along = PairAxes.of(layout, sums, rows, labels, pairs)
     return Between(along, borders_of(job, model, clusters, along))
+
+
+def _with_rounding(layout: Layout, sums: ClusterSums, rows: Rows) -> ClusterSums:
+    """Sums of values that stand for intervals: δ²/12 more variance for grades.
+
+    Else components at neighbouring grades would never share a row. Grades are a few
+    values at even steps, of which not nearly all rows have the same.
+    """
+    S, P, out = n_numbers(layout), layout.P, sums.copy()
+    steps = least_steps(layout, rows)
+    low, first, third, high = np.quantile(
+        rows.numbers[:, P : P + S], [0.0, 0.25, 0.75, 1.0], axis=0
+    )
+    grades = (high - low < N_BINS * steps) & (third - first >= 0.5 * steps)
+    rounding = np.where(grades, steps**2 / 12.0, 0.0)
+    out.sums[:, 2 * P : 2 * P + S] += sums.sums[:, :S] * rounding
+    return out
 
 
 def borders_of(
@@ -147,7 +170,8 @@ def same_categories(model: CraftModel, sums: ClusterSums) -> NDArray[np.bool_]:
     """Which components differ in numbers only, (K, K).
 
     Two differ in a column of categories if one description for each is worth the cost
-    of a further one: G_a + G_b − G_ab > ½ p log N.
+    of a further one: G_a + G_b − G_ab > ½ p log N. Where there are categories, a few
+    rows may well be of their own kind, though too few to show a valley.
     """
     layout, K = model.layout, sums.K
     real = [layout.levels[column] is not None for column in layout.categories]
@@ -155,6 +179,7 @@ def same_categories(model: CraftModel, sums: ClusterSums) -> NDArray[np.bool_]:
     alike: NDArray[np.bool_] = ~np.eye(K, dtype=np.bool_)
     if not len(features):
         return alike
+    alike[sums.counts < _FEWEST_SHOWN] = False
     penalties = model.penalties(sums.sums.sum(axis=0), float(sums.counts.sum()))
     costs, alone = penalties.costs[features], model.alone
     own = alone.clusters(sums.sums, sums.counts, penalties).gains[:, features]
@@ -170,14 +195,20 @@ def same_categories(model: CraftModel, sums: ClusterSums) -> NDArray[np.bool_]:
 def _neighbours(
     clusters: Clusters, sums: ClusterSums, alike: NDArray[np.bool_], overlap: Array
 ) -> IntArray:
-    """Pairs that may belong together: those that overlap, and the nearest of each."""
+    """Pairs that may belong together: those that overlap, and the nearest of each.
+
+    Not those without a trace of overlap. In many columns two groups may lie side by
+    side on one axis, by which no valley is to be seen, and still share no row: there
+    every row is sure of its component. Between slices of one group some are not.
+    """
     K, mass = sums.K, np.maximum(overlap.sum(axis=1), 1e-300)
     relative = np.sqrt(overlap * overlap.T / np.multiply.outer(mass, mass))
     far = np.where(alike, _distances(clusters, sums), np.inf)
     nearest = np.argsort(far, axis=1, kind="stable")[:, :_NEIGHBOURS]
     near = np.zeros((K, K), np.bool_)
     np.put_along_axis(near, nearest, True, axis=1)
-    chosen = alike & (near | near.T | (relative >= _LEAST_OVERLAP))
+    near = (near | near.T) & (relative >= _TRACE)
+    chosen = alike & (near | (relative >= _LEAST_OVERLAP))
     return np.argwhere(np.triu(chosen, 1))
 
 

@@ -11,9 +11,11 @@ from kplus.core.types import Array, IntArray
 from kplus.craft.kernels import Columns, Encoded
 from kplus.craft.kernels_encode import Categories, Numbers, encode_rows, yeo_johnson
 
-__all__ = ["Layout", "Rows"]
+__all__ = ["Layout", "Rows", "sample_size"]
 
 _N_BINS = 6
+_SAMPLE_VALUES = 2**21
+_FEWEST_SAMPLE_ROWS = 2_000
 
 
 @dataclass(frozen=True)
@@ -209,6 +211,11 @@ class Layout:
         coded = Categories(self.categories, self.starts, self.widths, self.edges)
         encode_rows(X, plain, coded, numbers, codes)
         return Rows(numbers, codes, np.ones(len(X)) if weights is None else weights)
+
+
+def sample_size(most: int, n_features: int) -> int:
+    """How many rows are taken into memory: of wide tables fewer."""
+    return min(most, max(_SAMPLE_VALUES // n_features, _FEWEST_SAMPLE_ROWS))
 
 
 def _units(x: Array, weights: Array) -> tuple[float, float]:

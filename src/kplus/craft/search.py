@@ -18,7 +18,7 @@ from kplus.core.runs import gathered, run_job
 from kplus.core.types import Array, Blocks, IntArray, Move, PassInfo
 from kplus.craft.clusters import Between
 from kplus.craft.kernels_rows import add_up, score_rows
-from kplus.craft.layout import Layout
+from kplus.craft.layout import Layout, sample_size
 from kplus.craft.model import (
     Clusters,
     ClusterSums,
@@ -52,8 +52,7 @@ __all__ = [
 
 _SAMPLE_ROWS = 5_000
 _OPEN_SAMPLE_ROWS = 20_000  # where K is open, so that small clusters have rows
-_SAMPLE_VALUES = 2**22  # of wide tables fewer rows are searched
-_FEWEST_SAMPLE_ROWS = 2_000
+_LARGE = 2**22  # numbers in encoded rows: of more, splits and merges must do
 _STEP = np.dtype([("n_clusters", np.int64), ("objective", np.float64)])
 _N_STARTS = 2
 _N_TRIES = 3  # pairs to merge, and clusters to split, of which a swap tries all
@@ -130,8 +129,7 @@ def fit_as_published(job: Job, spec: PaperSpec, n_init: int) -> CraftFit:
 
 def _draw_table(job: Job, spec: CraftSpec) -> Table:
     size = _OPEN_SAMPLE_ROWS if spec.n_clusters is None else _SAMPLE_ROWS
-    few = max(_SAMPLE_VALUES // job.source.n_features, _FEWEST_SAMPLE_ROWS)
-    size = min(size, few)
+    size = sample_size(size, job.source.n_features)
     sample = draw(job.source, job.weights, size, job.rng)
     X: Array = np.ascontiguousarray(sample.rows, dtype=np.float64)
     if np.isinf(X).any():
@@ -249,7 +247,10 @@ class Search:
 
     def grow(self) -> Partition:
         """From one cluster: split, merge and swap as long as the objective falls."""
-        at = self._improved(self._note(self.table.converge(self._one_cluster(), 1)))
+        one = self._note(self.table.converge(self._one_cluster(), 1))
+        if len(self.table.rows) * self.table.model.layout.n_sums > _LARGE:
+            return self._grown(one)
+        at = self._improved(one)
         if at.K == 1:
             return at
         # Another way to as many clusters: often it ends lower, and may go on.
