@@ -28,7 +28,7 @@ from kplus.dp_mixture.families.quadratic import (
 )
 from kplus.dp_mixture.families.wishart_learning import factor
 from kplus.dp_mixture.kernels_gaps import fill_gaps
-from kplus.dp_mixture.kernels_gaussian import gather_outer, gather_scores
+from kplus.dp_mixture.kernels_student_t import Tailed, gather_scaled, likeliest_tails
 
 __all__ = ["StudentT", "StudentTExpected", "StudentTFamily"]
 
@@ -37,7 +37,6 @@ __all__ = ["StudentT", "StudentTExpected", "StudentTFamily"]
 _PRIOR_SHAPE, _PRIOR_RATE = 2.0, 0.1
 _MODE = (_PRIOR_SHAPE - 1.0) / _PRIOR_RATE
 _LEAST, _MOST = 1.0, 1000.0  # τ of Cauchy's tails, and of none to speak of
-_HALVINGS = 40
 _NODES = 80  # of the integral over u in a predictive density
 
 
@@ -189,14 +188,8 @@ class StudentTFamily(GaussianFamily):
         if self.tail_dof is not None:
             return np.full(len(N), float(self.tail_dof))
         count, slope = np.maximum(N, 0.0), 0.5 * (S[:, -1] - S[:, -2])
-        low, high = np.full(len(N), np.log(_LEAST)), np.full(len(N), np.log(_MOST))
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            half = 0.5 * np.exp(middle)
-            rising = 0.5 * count * (np.log(half) + 1.0 - digamma(half)) + slope
-            rising += 0.5 * (_PRIOR_SHAPE - 1.0) / half - _PRIOR_RATE
-            low, high = np.where(rising > 0, (middle, high), (low, middle))
-        out: Array = np.exp(0.5 * (low + high))
+        out = np.empty(len(N))
+        likeliest_tails(count, slope, _PRIOR_SHAPE, _PRIOR_RATE, _LEAST, _MOST, out)
         return np.where(count > 0.0, out, _MODE)
 
     def evidence(self, N: Array, S: Array) -> Array:
@@ -225,24 +218,30 @@ class StudentTFamily(GaussianFamily):
     ) -> Array:
         """log ∫ exp E[log p(y, u | φ)] du, over missing values as well."""
         D, K = self.n_columns, len(expected.const)
-        far = -2.0 * self._whole_scores(expected.plain, X, candidates)
-        more, n_seen = np.zeros(far.shape), np.full((len(X), 1), float(D))
+        out = self._whole_scores(expected.plain, X, candidates)
+        k = slice(None) if candidates is None else np.maximum(candidates, 0)
+        self._with_scales(expected, k, out)
         gaps = Gaps.of(X, self.scaling)
         if gaps is not None:
             starts, rows, slots = gaps.pairs(candidates, K)
-            found, log_dets = gaps.distances(
+            far, log_dets = gaps.distances(
                 starts, rows, expected.means, expected.precision
             )
-            far[gaps.rows[rows], slots] = found
-            missing = gaps.n_missing[rows]
-            more[gaps.rows[rows], slots] = 0.5 * (missing * LOG_2PI - log_dets)
-            n_seen[gaps.rows, 0] -= gaps.n_missing
-        k = np.arange(K) if candidates is None else np.maximum(candidates, 0)
-        far = np.maximum(far, 0.0) + expected.spread[k]
-        q = Scales(expected.tails[k], n_seen, far)
-        out: Array = expected.bias[k] + more + gammaln(q.shape)
-        out -= q.shape * np.log(q.rate)
+            k, missing = np.repeat(np.arange(K), np.diff(starts)), gaps.n_missing[rows]
+            q = Scales(expected.tails[k], D - missing, far + expected.spread[k])
+            found = expected.bias[k] + gammaln(q.shape) - q.shape * np.log(q.rate)
+            found += 0.5 * (missing * LOG_2PI - log_dets)
+            out[gaps.rows[rows], slots] = found
         return out if candidates is None else np.where(candidates < 0, -np.inf, out)
+
+    def _with_scales(self, expected: StudentTExpected, k: Any, out: Array) -> None:
+        """Turn -½ squared distances to components k into scores, in place."""
+        shape = 0.5 * (expected.tails + self.n_columns)
+        np.minimum(out, 0.0, out=out)
+        np.subtract(0.5 * (expected.tails + expected.spread)[k], out, out=out)
+        np.log(out, out=out)
+        out *= -shape[k]
+        out += (expected.bias + gammaln(shape))[k]
 
     def shortlist(
         self, expected: Quadratic, X: Array, log_weights: Array, margin: float
@@ -271,13 +270,23 @@ class StudentTFamily(GaussianFamily):
             gaps.outer(short, q.mean, *known, self._offset, out)
             hidden = gaps.entropy(short.rows, log_dets) - 0.5 * missing * q.mean_log
             self._add_scales(out, short, q, hidden)
-        far = self._distances(expected, X, whole)
-        q = self._scales(expected, whole, float(D), far)
-        heavy = whole._replace(weights=whole.weights * q.mean)
-        rows = contiguous(X), scaling.origin, scaling.inv
-        gather_outer(*rows, *heavy, self._offset, out)
-        self._add_scales(out, whole, q, 0.0)
+        self._add_whole(out, X, whole, expected)
         return out
+
+    def _add_whole(
+        self, out: Array, X: Array, whole: ByComponent, expected: StudentTExpected
+    ) -> None:
+        """Add the sums of rows without gaps, whose scales have one shape."""
+        tails, scaling = expected.tails, self.scaling
+        shape, logs = 0.5 * (tails + self.n_columns), np.zeros(len(tails))
+        least = 0.5 * (tails + expected.spread)
+        tailed = Tailed(expected.means, expected.whiten, shape, least)
+        rows = contiguous(X), scaling.origin, scaling.inv
+        gather_scaled(*rows, *whole, tailed, out, logs)
+        N = np.bincount(whole.owners, whole.weights, len(out))
+        level = digamma(shape)
+        out[:, self.n_free] += N * (shape + gammaln(shape) - shape * level)
+        out[:, -1] += N * level - logs
 
     def _scales(
         self,
@@ -300,21 +309,6 @@ class StudentTFamily(GaussianFamily):
             (self.n_free + 2, q.mean_log),
         ):
             out[:, j] += np.bincount(members.owners, members.weights * values, len(out))
-
-    def _distances(
-        self, expected: StudentTExpected, X: Array, members: ByComponent
-    ) -> Array:
-        """Squared distances of members to their components."""
-        slots = _places_in_row(members.rows)
-        width = int(slots.max(initial=0)) + 1
-        out = np.empty((len(X), width))
-        plain = expected.plain
-        gather_scores(
-            contiguous(X), self.scaling.origin, self.scaling.inv,
-            members.starts, members.rows, slots,
-            plain.means, plain.whiten, plain.const, out,
-        )  # fmt: skip
-        return -2.0 * out[members.rows, slots]
 
     # ------------------------------------------------------------- new rows
 
@@ -402,13 +396,3 @@ def _scale_logs(
     logs -= 0.5 * d * np.log(wide * np.pi)
     logs -= 0.5 * (free + d) * np.log1p(far[:, None] / wide)
     return logs_u, logs, step
-
-
-def _places_in_row(rows: IntArray) -> IntArray:
-    """0, 1, ... for the first, second, ... time that a row is named."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    out = np.empty(len(rows), np.int64)
-    out[order] = np.arange(len(rows)) - first
-    return out
