@@ -5,7 +5,11 @@ the columns of numbers vary together is a question of rows against columns: a co
 with a full covariance has D (D + 3) / 2 numbers. Where columns are few, or rows many
 for that, it has one. Otherwise every candidate is fitted to some of the rows, and the
 one with the highest lower bound is taken: all of them are densities in the units of the
-data, so that bounds compare.
+data, so that bounds compare, once `families/comparing.py` has averaged over what each
+learns.
+
+Full covariances are tried with heavy tails as well, where rows lie as far from the
+means of components as those of such tails: by the kurtosis of their distances.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +24,10 @@ from kplus.core.types import Array, Blocks
 from kplus.data.blocks import SparseBlocks
 from kplus.dp_mixture import search, settings
 from kplus.dp_mixture.families import AUTO, NAMES, by_name
+from kplus.dp_mixture.families.comparing import averaged
 from kplus.dp_mixture.families.family import Columns, Family, Likelihood
-from kplus.dp_mixture.families.mixed import Mixed
+from kplus.dp_mixture.families.mixed import Mixed, MixedFamily
+from kplus.dp_mixture.families.quadratic import squares
 
 __all__ = ["Choice", "choose", "resolve"]
 
@@ -30,6 +36,8 @@ _PLENTY = 1.0  # rows for each number of a component
 _JUDGED_ROWS = 2_000  # that candidates are fitted to ...
 _JUDGED_PASSES = 20  # ... and most passes over them ...
 _JUDGED_TOL = 1e-2  # ... as long as these gain so many nats per row
+_TAILED = 1.05  # kurtosis of distances, that of Gaussians being 1, from which on tails
+# may be heavy: 19 tables of all shapes have .75 to 1.01, or above 1.1
 
 
 class Candidate(NamedTuple):
@@ -52,6 +60,7 @@ NUMBERS = (
     Candidate("factor_gaussian", "few factors", narrowest=_NARROW + 1),
     Candidate("diag_gaussian", "independent columns", widest=128),
 )
+TAILS = Candidate("student_t", "heavy tails", widest=60)
 COUNTS = (
     Candidate("multinomial", "shares of a total"),
     Candidate("negative_binomial", "independent counts"),
@@ -107,12 +116,21 @@ def choose(
     options: list[Any] = [by_name(each.name) for each in candidates]
     if mixed:
         options = [Mixed(numbers=option) for option in options]
-    best = 0
+    judge = _Judge(job, sample.some(_JUDGED_ROWS), columns, spec_of)
+    bounds: list[float] = []
     if len(options) > 1:
-        judged = sample.some(_JUDGED_ROWS)
-        bounds = [_bound(job, judged, columns, each, spec_of) for each in options]
-        best = int(np.argmax(bounds))
-        why = _words(candidates, bounds, judged.n_rows)
+        bounds = [judge.bound(each) for each in options]
+    best = int(np.argmax(bounds)) if bounds else 0
+    if candidates[best].name == "gaussian" and X.shape[1] <= TAILS.widest:
+        bounds = bounds or [judge.bound(options[0])]
+        if judge.kurtosis(options[best]) > _TAILED:
+            heavy = by_name(TAILS.name)
+            candidates = [*candidates, TAILS]
+            options.append(Mixed(numbers=heavy) if mixed else heavy)
+            bounds.append(judge.bound(options[-1]))
+            best = int(np.argmax(bounds))
+    if len(bounds) > 1:
+        why = _words(candidates, bounds, judge.sample.n_rows)
     chosen, kind = candidates[best], "mixed, numbers " if mixed else ""
     return Choice(options[best], f"{kind}{chosen.name}: {chosen.words}{why}")
 
@@ -144,20 +162,54 @@ def _candidates(
     return likely, f", {D:,} columns"
 
 
-def _bound(
-    job: Job,
-    sample: Sample,
-    columns: Columns,
-    likelihood: Likelihood,
-    spec_of: Callable[[Family], search.Spec],
-) -> float:
-    """The lower bound, in nats per row, of a quick fit to a sample."""
-    family = likelihood.resolve(sample.rows, sample.weights, columns)
-    # Random numbers of its own: those of the fit are the same as with a family given.
-    rng = np.random.default_rng(0)
-    quick = replace(job, rng=rng, max_iter=_JUDGED_PASSES, tol=_JUDGED_TOL)
-    fit = search.fit_sample(quick, spec_of(family), sample)
-    return float(fit.history[-1] / sample.weight().sum())
+class _Judge:
+    """Quick fits to a sample."""
+
+    def __init__(
+        self,
+        job: Job,
+        sample: Sample,
+        columns: Columns,
+        spec_of: Callable[[Family], search.Spec],
+    ) -> None:
+        self.job, self.sample, self.columns = job, sample, columns
+        self.spec_of = spec_of
+        self.fits: dict[Likelihood, search.MixtureFit] = {}
+
+    def fit(self, likelihood: Likelihood) -> search.MixtureFit:
+        if likelihood not in self.fits:
+            sample = self.sample
+            family = likelihood.resolve(sample.rows, sample.weights, self.columns)
+            # Random numbers of its own: those of the fit are the same as with a family
+            # given.
+            rng = np.random.default_rng(0)
+            quick = replace(self.job, rng=rng, max_iter=_JUDGED_PASSES, tol=_JUDGED_TOL)
+            fit = search.fit_sample(quick, self.spec_of(family), sample)
+            self.fits[likelihood] = fit
+        return self.fits[likelihood]
+
+    def bound(self, likelihood: Likelihood) -> float:
+        """The lower bound in nats per row, such as compares."""
+        fit = self.fit(likelihood)
+        more = averaged(fit.family, fit.params.N, fit.params.S)
+        return float((fit.history[-1] + more) / self.sample.weight().sum())
+
+    def kurtosis(self, likelihood: Likelihood) -> float:
+        """Mean fourth power of distances of rows from their components' means, over
+        that of Gaussians with the same mean square. Rows may have gaps."""
+        fit, X, weights = self.fit(likelihood), self.sample.rows, self.sample.weight()
+        family, expected, params = fit.family, fit.params.expected, fit.params
+        scores = family.scores(expected, X) + params.log_weights
+        if isinstance(family, MixedFamily):  # numbers come first
+            X, family = X[:, family.where[0]], family.parts[0]
+            expected = expected.parts[0]
+        labels = np.argmax(scores, axis=1)[:, None]
+        covariances = np.linalg.inv(expected.precision)
+        found = squares(family.scaling.transform(X), expected.means, covariances)
+        far = np.take_along_axis(found.distances, labels, axis=1)[:, 0]
+        n = found.n_seen[:, 0]
+        ratio = (weights @ far**2) * (weights @ n) ** 2
+        return float(ratio / ((weights @ (n * (n + 2.0))) * (weights @ far) ** 2))
 
 
 def _words(candidates: Sequence[Candidate], bounds: Sequence[float], n: int) -> str:

@@ -30,7 +30,7 @@ from kplus.dp_mixture.families.wishart_learning import factor
 from kplus.dp_mixture.kernels_gaps import fill_gaps
 from kplus.dp_mixture.kernels_student_t import Tailed, gather_scaled, likeliest_tails
 
-__all__ = ["StudentT", "StudentTExpected", "StudentTFamily"]
+__all__ = ["StudentT", "StudentTExpected", "StudentTFamily", "log_prior_at_mode"]
 
 # The prior of τ is Gamma(2, 1/10): its mode is 10, and no τ that data ask for is
 # unlikely (Juárez and Steel 2010).
@@ -123,6 +123,14 @@ def _log_prior(tails: Array) -> Array:
     return out
 
 
+def log_prior_at_mode() -> float:
+    """log density of τ at its mode."""
+    shape, rate = _PRIOR_SHAPE, _PRIOR_RATE
+    return float(
+        shape * np.log(rate) + (shape - 1.0) * (np.log(_MODE) - 1.0) - gammaln(shape)
+    )
+
+
 class Scales:
     """q(u) of pairs of rows and components."""
 
@@ -180,7 +188,7 @@ class StudentTFamily(GaussianFamily):
 
     # -------------------------------------------------------------------- tails
 
-    def _tails(self, N: Array, S: Array) -> Array:
+    def tails(self, N: Array, S: Array) -> Array:
         """The likeliest τ of each component, where its derivative changes sign.
 
         N/2 (log τ/2 + 1 - ψ(τ/2)) + ½ Σ r (log u - u) + log p(τ)' falls with τ.
@@ -193,7 +201,7 @@ class StudentTFamily(GaussianFamily):
         return np.where(count > 0.0, out, _MODE)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        tails = self._tails(N, S)
+        tails = self.tails(N, S)
         out: Array = super().evidence(N, S) + 0.5 * self.n_columns * S[:, -1]
         out += N * _normaliser(tails) + 0.5 * tails * (S[:, -1] - S[:, -2])
         return out if self.tail_dof is not None else out + _log_prior(tails)
@@ -205,7 +213,7 @@ class StudentTFamily(GaussianFamily):
         squares = np.einsum("kij,kij->ki", whiten, whiten)
         const = 0.5 * (mean_log_det(q.dof, log_det, D) - D * LOG_2PI)
         spread = D / q.strength + squares @ (self.resolution * np.ones(D))
-        tails = self._tails(N, S)
+        tails = self.tails(N, S)
         return StudentTExpected(const, q.means, whiten, True, tails, spread)
 
     # --------------------------------------------------------------------- rows
@@ -314,7 +322,7 @@ class StudentTFamily(GaussianFamily):
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         """The integral over u of multivariate t densities."""
-        q, tails = self._posterior(N, S), self._tails(N, S)
+        q, tails = self._posterior(N, S), self.tails(N, S)
         far, log_dets, n_seen = squares(self.scaling.transform(X), q.means, q.scatter)
         out = np.empty(far.shape)
         for k in range(len(N)):
@@ -326,7 +334,7 @@ class StudentTFamily(GaussianFamily):
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
     ) -> Array:
         """Each row from parameters, and a scale, drawn for it alone."""
-        q, tails = self._posterior(N, S), self._tails(N, S)
+        q, tails = self._posterior(N, S), self.tails(N, S)
         L, _ = factor(q.scatter)
         parts = []
         for k, count in enumerate(counts):
@@ -342,7 +350,7 @@ class StudentTFamily(GaussianFamily):
     ) -> Array:
         """Scales first, given what is observed: u by the nodes of the integral, then χ²
         of the matrix, of which d²/w more is known."""
-        q, tails, k = self._posterior(N, S), self._tails(N, S), components
+        q, tails, k = self._posterior(N, S), self.tails(N, S), components
         Y = self.scaling.transform(X)
         far, _, n_seen = squares(Y, q.means, q.scatter)
         far, n_seen = np.take_along_axis(far, k[:, None], 1)[:, 0], n_seen[:, 0]
@@ -361,7 +369,7 @@ class StudentTFamily(GaussianFamily):
         return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        return super().attributes(N, S) | {"tail_dof_": self._tails(N, S)}
+        return super().attributes(N, S) | {"tail_dof_": self.tails(N, S)}
 
 
 def _integral(
