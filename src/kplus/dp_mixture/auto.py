@@ -8,8 +8,9 @@ one with the highest lower bound is taken: all of them are densities in the unit
 data, so that bounds compare, once `families/comparing.py` has averaged over what each
 learns.
 
-Full covariances are tried with heavy tails as well, where rows lie as far from the
-means of components as those of such tails: by the kurtosis of their distances.
+Full covariances are tried with heavy tails as well, where a quick fit shows such: rows
+far from the means of components, or wide components around narrow ones, which is how
+Gaussians make do with tails.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,6 +39,8 @@ _JUDGED_PASSES = 20  # ... and most passes over them ...
 _JUDGED_TOL = 1e-2  # ... as long as these gain so many nats per row
 _TAILED = 1.05  # kurtosis of distances, that of Gaussians being 1, from which on tails
 # may be heavy: 19 tables of all shapes have .75 to 1.01, or above 1.1
+_AROUND = 0.05  # share of the rows in components around narrower ones, likewise
+_WIDER = 2.0  # times the variances of the narrower ones, at least
 
 
 class Candidate(NamedTuple):
@@ -123,7 +126,7 @@ def choose(
     best = int(np.argmax(bounds)) if bounds else 0
     if candidates[best].name == "gaussian" and X.shape[1] <= TAILS.widest:
         bounds = bounds or [judge.bound(options[0])]
-        if judge.kurtosis(options[best]) > _TAILED:
+        if judge.shows_tails(options[best]):
             heavy = by_name(TAILS.name)
             candidates = [*candidates, TAILS]
             options.append(Mixed(numbers=heavy) if mixed else heavy)
@@ -194,22 +197,39 @@ class _Judge:
         more = averaged(fit.family, fit.params.N, fit.params.S)
         return float((fit.history[-1] + more) / self.sample.weight().sum())
 
-    def kurtosis(self, likelihood: Likelihood) -> float:
-        """Mean fourth power of distances of rows from their components' means, over
-        that of Gaussians with the same mean square. Rows may have gaps."""
+    def shows_tails(self, likelihood: Likelihood) -> bool:
+        """Whether components with full covariances leave rows far out, or stand around
+        each other."""
         fit, X, weights = self.fit(likelihood), self.sample.rows, self.sample.weight()
-        family, expected, params = fit.family, fit.params.expected, fit.params
-        scores = family.scores(expected, X) + params.log_weights
+        family: Any = fit.family
+        expected: Any = fit.params.expected
+        scores = family.scores(expected, X) + fit.params.log_weights
         if isinstance(family, MixedFamily):  # numbers come first
             X, family = X[:, family.where[0]], family.parts[0]
             expected = expected.parts[0]
-        labels = np.argmax(scores, axis=1)[:, None]
+        if _share_around(fit.params.N, expected) > _AROUND:
+            return True
         covariances = np.linalg.inv(expected.precision)
         found = squares(family.scaling.transform(X), expected.means, covariances)
+        labels = np.argmax(scores, axis=1)[:, None]
         far = np.take_along_axis(found.distances, labels, axis=1)[:, 0]
-        n = found.n_seen[:, 0]
-        ratio = (weights @ far**2) * (weights @ n) ** 2
-        return float(ratio / ((weights @ (n * (n + 2.0))) * (weights @ far) ** 2))
+        return _kurtosis(far, found.n_seen[:, 0], weights) > _TAILED
+
+
+def _kurtosis(far: Array, n_seen: Array, weights: Array) -> float:
+    """Mean square of squared distances over that of Gaussians with the same mean."""
+    ratio = (weights @ far**2) * (weights @ n_seen) ** 2
+    return float(ratio / ((weights @ (n_seen * (n_seen + 2.0))) * (weights @ far) ** 2))
+
+
+def _share_around(N: Array, expected: Any) -> float:
+    """Share of components that have the mean of a narrower one among their rows."""
+    D = expected.means.shape[1]
+    widths = -2.0 * np.log(np.abs(np.linalg.det(expected.whiten)))
+    apart = expected.means[:, None, :] - expected.means  # of the narrower one first
+    far = np.square(np.einsum("kjd,jde->kje", apart, expected.whiten)).sum(axis=2)
+    inside = (far < D) & (widths[:, None] + D * np.log(_WIDER) < widths)
+    return float(N[inside.any(axis=0)].sum() / N.sum())
 
 
 def _words(candidates: Sequence[Candidate], bounds: Sequence[float], n: int) -> str:
