@@ -124,9 +124,10 @@ def choose(
     if len(options) > 1:
         bounds = [judge.bound(each) for each in options]
     best = int(np.argmax(bounds)) if bounds else 0
-    if candidates[best].name == "gaussian" and X.shape[1] <= TAILS.widest:
+    full = candidates[0].name == "gaussian" and (mixed or best == 0)
+    if full and X.shape[1] <= TAILS.widest:
         bounds = bounds or [judge.bound(options[0])]
-        if judge.shows_tails(options[best]):
+        if judge.shows_tails(options[0]):
             heavy = by_name(TAILS.name)
             candidates = [*candidates, TAILS]
             options.append(Mixed(numbers=heavy) if mixed else heavy)
