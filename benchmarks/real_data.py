@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from command import main
 from data import Store, shared_data
 from kplus import DPMeans, DPMixture
+from real_data_heavy import case_heavy, case_mclust
 from real_data_mixed import case_mixed
 from real_data_model import case_model
 from report import CaseResult, Check, Row
@@ -37,11 +38,12 @@ class Sizes:
     draws: int  # of each family, from the model
     table_seeds: int
     most_rows: int  # of the table of any shapes
+    share: float  # of the rows of tables with heavy tails
     tables: tuple[str, ...] | None = None  # with categories; None: all
 
 
-FULL = Sizes(None, 5, 20_000, 3_000, 20, 2, 10_000_000)
-QUICK = Sizes(2, 1, 300, 200, 2, 1, 3_000, ("Monk-3",))
+FULL = Sizes(None, 5, 20_000, 3_000, 20, 2, 10_000_000, 1.0)
+QUICK = Sizes(2, 1, 300, 200, 2, 1, 3_000, 0.1, ("Monk-3",))
 
 
 def battery(most: int | None) -> Iterator[tuple[str, np.ndarray, list[np.ndarray]]]:
@@ -90,6 +92,7 @@ def case_battery(store: Store, sizes: Sizes) -> CaseResult:
         row: Row = {
             "set": name.replace("__", "/"),
             "true K": numbers[0],
+            "chosen": model.choice_.split(":")[0],
             "components": model.n_components_,
             "clusters": model.n_clusters_,
             "DPMixture": score(references, model.labels_),
@@ -271,6 +274,8 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "seeds": case_seeds,
     "columns": case_columns,
     "large": case_large,
+    "heavy": lambda store, sizes: case_heavy(store, sizes.table_seeds, sizes.share),
+    "mclust": lambda store, sizes: case_mclust(store, sizes.sets),
     "mixed": lambda store, sizes: case_mixed(store, sizes.table_seeds, sizes.tables),
     "model": lambda store, sizes: case_model(sizes.draws),
 }

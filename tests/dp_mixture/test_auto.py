@@ -103,9 +103,55 @@ def test_the_highest_bound_is_chosen_and_told():
     assert "300 rows" in choice
 
 
-def test_few_columns_are_not_fitted_twice(monkeypatch):
-    monkeypatch.setattr(auto.search, "fit_sample", None)
-    assert DPMixture(random_state=0).fit(NARROW).n_components_ == 2
+def heavy_rows(n, D, seed=0):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, 2, n)
+    scale = np.sqrt(rng.chisquare(2.5, size=(n, 1)) / 2.5)
+    return rng.normal(size=(n, D)) / scale + 15.0 * z[:, None], z
+
+
+def fitted_names(monkeypatch, X):
+    """Of the families that are fitted to some rows before the choice."""
+    names, fit = [], auto.search.fit_sample
+    monkeypatch.setattr(
+        auto.search,
+        "fit_sample",
+        lambda job, spec, sample: (
+            names.append(name_of(spec.model.family)) or fit(job, spec, sample)
+        ),
+    )
+    return names, DPMixture(random_state=0).fit(X)
+
+
+def test_few_columns_are_fitted_once_if_their_tails_are_light(monkeypatch):
+    names, model = fitted_names(monkeypatch, NARROW)
+    assert names == ["gaussian"]
+    assert model.choice_ == "gaussian: full covariances, 16.7 rows for each number" + (
+        " of a component"
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1], ids=["whole", "gaps"])
+def test_heavy_tails_are_found_and_told(monkeypatch, share):
+    X, _ = heavy_rows(600, 3)
+    X[np.random.default_rng(1).random(X.shape) < share] = np.nan
+    names, model = fitted_names(monkeypatch, X)
+    assert names == ["gaussian", "student_t"]
+    told = dict(re.findall(r"(\w+) (-?[\d.]+)[,)]", model.choice_))
+    assert model.choice_.startswith("student_t: heavy tails, by the bound of 600 rows")
+    assert float(told["student_t"]) > float(told["gaussian"])
+    assert model.n_components_ <= 3
+    same = DPMixture("student_t", random_state=0).fit(X)
+    assert model.lower_bound_ == same.lower_bound_
+
+
+def test_heavy_tails_beside_categories():
+    X, z = heavy_rows(600, 3)
+    X[:, 1:] = 0.1 * X[:, 1:] + X[:, :1]  # that independent columns do not suit
+    table = pd.DataFrame(X, columns=["a", "b", "d"]).assign(c=np.where(z, "x", "y"))
+    model = DPMixture(random_state=0).fit(table)
+    assert model.choice_.startswith("mixed, numbers student_t: heavy tails")
+    assert model.n_components_ <= 3
 
 
 def test_a_choice_looks_at_some_rows_only():

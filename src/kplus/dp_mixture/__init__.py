@@ -22,6 +22,7 @@
 - `kernels_counts.py`: gamma and beta functions of counts
 - `kernels_gaussian.py`, `kernels_normal_gamma.py`: the same for Gaussians, without t(x)
 - `kernels_gaps.py`: Gaussian rows of which values are missing
+- `kernels_student_t.py`: rows with heavy tails, with their scales
 - `families/`: what rows of a component look like, one file each
 
 Things that are so for a reason:

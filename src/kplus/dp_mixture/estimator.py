@@ -167,7 +167,8 @@ class DPMixture(Clusterer):
     where they are whole and the matrix is sparse. Up to 15 columns of numbers get full
     covariances, and so do up to 128 with a row for each number of a component. More
     columns get "factor_gaussian". In between, and beside categories, candidates are
-    fitted to up to 2,000 rows, and that with the highest bound is taken.
+    fitted to up to 2,000 rows, and that with the highest bound is taken. So is
+    "student_t", where rows lie farther out than those of "gaussian" would.
 
     Missing values are NaN, where the observations take them. Categories are columns of
     text or categories in a data frame or file; with "categorical" also codes 0, 1, ...

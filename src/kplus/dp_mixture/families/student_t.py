@@ -28,16 +28,15 @@ from kplus.dp_mixture.families.quadratic import (
 )
 from kplus.dp_mixture.families.wishart_learning import factor
 from kplus.dp_mixture.kernels_gaps import fill_gaps
-from kplus.dp_mixture.kernels_gaussian import gather_outer, gather_scores
+from kplus.dp_mixture.kernels_student_t import Tailed, gather_scaled, likeliest_tails
 
-__all__ = ["StudentT", "StudentTExpected", "StudentTFamily"]
+__all__ = ["StudentT", "StudentTExpected", "StudentTFamily", "log_prior_at_mode"]
 
 # The prior of τ is Gamma(2, 1/10): its mode is 10, and no τ that data ask for is
 # unlikely (Juárez and Steel 2010).
 _PRIOR_SHAPE, _PRIOR_RATE = 2.0, 0.1
 _MODE = (_PRIOR_SHAPE - 1.0) / _PRIOR_RATE
 _LEAST, _MOST = 1.0, 1000.0  # τ of Cauchy's tails, and of none to speak of
-_HALVINGS = 40
 _NODES = 80  # of the integral over u in a predictive density
 
 
@@ -124,6 +123,14 @@ def _log_prior(tails: Array) -> Array:
     return out
 
 
+def log_prior_at_mode() -> float:
+    """log density of τ at its mode."""
+    shape, rate = _PRIOR_SHAPE, _PRIOR_RATE
+    return float(
+        shape * np.log(rate) + (shape - 1.0) * (np.log(_MODE) - 1.0) - gammaln(shape)
+    )
+
+
 class Scales:
     """q(u) of pairs of rows and components."""
 
@@ -181,7 +188,7 @@ class StudentTFamily(GaussianFamily):
 
     # -------------------------------------------------------------------- tails
 
-    def _tails(self, N: Array, S: Array) -> Array:
+    def tails(self, N: Array, S: Array) -> Array:
         """The likeliest τ of each component, where its derivative changes sign.
 
         N/2 (log τ/2 + 1 - ψ(τ/2)) + ½ Σ r (log u - u) + log p(τ)' falls with τ.
@@ -189,18 +196,12 @@ class StudentTFamily(GaussianFamily):
         if self.tail_dof is not None:
             return np.full(len(N), float(self.tail_dof))
         count, slope = np.maximum(N, 0.0), 0.5 * (S[:, -1] - S[:, -2])
-        low, high = np.full(len(N), np.log(_LEAST)), np.full(len(N), np.log(_MOST))
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            half = 0.5 * np.exp(middle)
-            rising = 0.5 * count * (np.log(half) + 1.0 - digamma(half)) + slope
-            rising += 0.5 * (_PRIOR_SHAPE - 1.0) / half - _PRIOR_RATE
-            low, high = np.where(rising > 0, (middle, high), (low, middle))
-        out: Array = np.exp(0.5 * (low + high))
+        out = np.empty(len(N))
+        likeliest_tails(count, slope, _PRIOR_SHAPE, _PRIOR_RATE, _LEAST, _MOST, out)
         return np.where(count > 0.0, out, _MODE)
 
     def evidence(self, N: Array, S: Array) -> Array:
-        tails = self._tails(N, S)
+        tails = self.tails(N, S)
         out: Array = super().evidence(N, S) + 0.5 * self.n_columns * S[:, -1]
         out += N * _normaliser(tails) + 0.5 * tails * (S[:, -1] - S[:, -2])
         return out if self.tail_dof is not None else out + _log_prior(tails)
@@ -212,7 +213,7 @@ class StudentTFamily(GaussianFamily):
         squares = np.einsum("kij,kij->ki", whiten, whiten)
         const = 0.5 * (mean_log_det(q.dof, log_det, D) - D * LOG_2PI)
         spread = D / q.strength + squares @ (self.resolution * np.ones(D))
-        tails = self._tails(N, S)
+        tails = self.tails(N, S)
         return StudentTExpected(const, q.means, whiten, True, tails, spread)
 
     # --------------------------------------------------------------------- rows
@@ -225,24 +226,30 @@ class StudentTFamily(GaussianFamily):
     ) -> Array:
         """log ∫ exp E[log p(y, u | φ)] du, over missing values as well."""
         D, K = self.n_columns, len(expected.const)
-        far = -2.0 * self._whole_scores(expected.plain, X, candidates)
-        more, n_seen = np.zeros(far.shape), np.full((len(X), 1), float(D))
+        out = self._whole_scores(expected.plain, X, candidates)
+        k = slice(None) if candidates is None else np.maximum(candidates, 0)
+        self._with_scales(expected, k, out)
         gaps = Gaps.of(X, self.scaling)
         if gaps is not None:
             starts, rows, slots = gaps.pairs(candidates, K)
-            found, log_dets = gaps.distances(
+            far, log_dets = gaps.distances(
                 starts, rows, expected.means, expected.precision
             )
-            far[gaps.rows[rows], slots] = found
-            missing = gaps.n_missing[rows]
-            more[gaps.rows[rows], slots] = 0.5 * (missing * LOG_2PI - log_dets)
-            n_seen[gaps.rows, 0] -= gaps.n_missing
-        k = np.arange(K) if candidates is None else np.maximum(candidates, 0)
-        far = np.maximum(far, 0.0) + expected.spread[k]
-        q = Scales(expected.tails[k], n_seen, far)
-        out: Array = expected.bias[k] + more + gammaln(q.shape)
-        out -= q.shape * np.log(q.rate)
+            k, missing = np.repeat(np.arange(K), np.diff(starts)), gaps.n_missing[rows]
+            q = Scales(expected.tails[k], D - missing, far + expected.spread[k])
+            found = expected.bias[k] + gammaln(q.shape) - q.shape * np.log(q.rate)
+            found += 0.5 * (missing * LOG_2PI - log_dets)
+            out[gaps.rows[rows], slots] = found
         return out if candidates is None else np.where(candidates < 0, -np.inf, out)
+
+    def _with_scales(self, expected: StudentTExpected, k: Any, out: Array) -> None:
+        """Turn -½ squared distances to components k into scores, in place."""
+        shape = 0.5 * (expected.tails + self.n_columns)
+        np.minimum(out, 0.0, out=out)
+        np.subtract(0.5 * (expected.tails + expected.spread)[k], out, out=out)
+        np.log(out, out=out)
+        out *= -shape[k]
+        out += (expected.bias + gammaln(shape))[k]
 
     def shortlist(
         self, expected: Quadratic, X: Array, log_weights: Array, margin: float
@@ -271,13 +278,23 @@ class StudentTFamily(GaussianFamily):
             gaps.outer(short, q.mean, *known, self._offset, out)
             hidden = gaps.entropy(short.rows, log_dets) - 0.5 * missing * q.mean_log
             self._add_scales(out, short, q, hidden)
-        far = self._distances(expected, X, whole)
-        q = self._scales(expected, whole, float(D), far)
-        heavy = whole._replace(weights=whole.weights * q.mean)
-        rows = contiguous(X), scaling.origin, scaling.inv
-        gather_outer(*rows, *heavy, self._offset, out)
-        self._add_scales(out, whole, q, 0.0)
+        self._add_whole(out, X, whole, expected)
         return out
+
+    def _add_whole(
+        self, out: Array, X: Array, whole: ByComponent, expected: StudentTExpected
+    ) -> None:
+        """Add the sums of rows without gaps, whose scales have one shape."""
+        tails, scaling = expected.tails, self.scaling
+        shape, logs = 0.5 * (tails + self.n_columns), np.zeros(len(tails))
+        least = 0.5 * (tails + expected.spread)
+        tailed = Tailed(expected.means, expected.whiten, shape, least)
+        rows = contiguous(X), scaling.origin, scaling.inv
+        gather_scaled(*rows, *whole, tailed, out, logs)
+        N = np.bincount(whole.owners, whole.weights, len(out))
+        level = digamma(shape)
+        out[:, self.n_free] += N * (shape + gammaln(shape) - shape * level)
+        out[:, -1] += N * level - logs
 
     def _scales(
         self,
@@ -301,26 +318,11 @@ class StudentTFamily(GaussianFamily):
         ):
             out[:, j] += np.bincount(members.owners, members.weights * values, len(out))
 
-    def _distances(
-        self, expected: StudentTExpected, X: Array, members: ByComponent
-    ) -> Array:
-        """Squared distances of members to their components."""
-        slots = _places_in_row(members.rows)
-        width = int(slots.max(initial=0)) + 1
-        out = np.empty((len(X), width))
-        plain = expected.plain
-        gather_scores(
-            contiguous(X), self.scaling.origin, self.scaling.inv,
-            members.starts, members.rows, slots,
-            plain.means, plain.whiten, plain.const, out,
-        )  # fmt: skip
-        return -2.0 * out[members.rows, slots]
-
     # ------------------------------------------------------------- new rows
 
     def log_predictive(self, N: Array, S: Array, X: Array) -> Array:
         """The integral over u of multivariate t densities."""
-        q, tails = self._posterior(N, S), self._tails(N, S)
+        q, tails = self._posterior(N, S), self.tails(N, S)
         far, log_dets, n_seen = squares(self.scaling.transform(X), q.means, q.scatter)
         out = np.empty(far.shape)
         for k in range(len(N)):
@@ -332,7 +334,7 @@ class StudentTFamily(GaussianFamily):
         self, N: Array, S: Array, counts: IntArray, rng: np.random.Generator
     ) -> Array:
         """Each row from parameters, and a scale, drawn for it alone."""
-        q, tails = self._posterior(N, S), self._tails(N, S)
+        q, tails = self._posterior(N, S), self.tails(N, S)
         L, _ = factor(q.scatter)
         parts = []
         for k, count in enumerate(counts):
@@ -348,7 +350,7 @@ class StudentTFamily(GaussianFamily):
     ) -> Array:
         """Scales first, given what is observed: u by the nodes of the integral, then χ²
         of the matrix, of which d²/w more is known."""
-        q, tails, k = self._posterior(N, S), self._tails(N, S), components
+        q, tails, k = self._posterior(N, S), self.tails(N, S), components
         Y = self.scaling.transform(X)
         far, _, n_seen = squares(Y, q.means, q.scatter)
         far, n_seen = np.take_along_axis(far, k[:, None], 1)[:, 0], n_seen[:, 0]
@@ -367,7 +369,7 @@ class StudentTFamily(GaussianFamily):
         return np.where(np.isnan(X), self.scaling.inverse_transform(Y), X)
 
     def attributes(self, N: Array, S: Array) -> dict[str, Any]:
-        return super().attributes(N, S) | {"tail_dof_": self._tails(N, S)}
+        return super().attributes(N, S) | {"tail_dof_": self.tails(N, S)}
 
 
 def _integral(
@@ -402,13 +404,3 @@ def _scale_logs(
     logs -= 0.5 * d * np.log(wide * np.pi)
     logs -= 0.5 * (free + d) * np.log1p(far[:, None] / wide)
     return logs_u, logs, step
-
-
-def _places_in_row(rows: IntArray) -> IntArray:
-    """0, 1, ... for the first, second, ... time that a row is named."""
-    order = np.argsort(rows, kind="stable")
-    ordered = rows[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    out = np.empty(len(rows), np.int64)
-    out[order] = np.arange(len(rows)) - first
-    return out
