@@ -49,7 +49,6 @@ MODELS = [
     IBPGibbs(**QUICK),
     IBPGibbs(3, sampler="collapsed", new_features="metropolis", **QUICK),
     IBPGibbs(sampler="uncollapsed", alpha=1.0, noise_scale=0.5, **QUICK),
-    IBPGibbs(n_chains=2, store_samples=True, **QUICK),
     IBPGibbs(sampler="uncollapsed", prior="nonnegative", **QUICK),
 ]
 CLASSES = list(dict.fromkeys(map(type, MODELS)))

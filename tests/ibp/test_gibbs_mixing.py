@@ -4,8 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import kplus
+from base.test_progress import Recorder
 from kplus import IBPGibbs
 from kplus.datasets import make_binary_features
 from kplus.ibp.gibbs.mixing import interval, posterior_of_number, split_r_hat
@@ -102,3 +105,17 @@ def test_features_without_rows_are_not_reported(sampler):
     ).fit(rng.normal(size=(12, 4)))
     assert np.all(model.feature_counts_ > 0)
     assert len(model.components_) == model.n_components_ == model.Z_.shape[1]
+
+
+def test_callbacks_and_model_files_of_several_chains(tmp_path):
+    X, _, _ = make_binary_features(30, 8, 2, noise=0.5, random_state=0)
+    model = IBPGibbs(n_samples=5, burn_in=2, n_chains=3, random_state=0)
+    recorder = Recorder()
+    model.set_callbacks(recorder).fit(X)
+    assert recorder.passes == 21
+    plain = clone(model).fit(X)
+    np.testing.assert_array_equal(plain.r_hat_, model.r_hat_)
+    kplus.save(plain, tmp_path / "chains.kplus")
+    again = kplus.load(tmp_path / "chains.kplus")
+    for name in ("r_hat_", "n_components_samples_", "n_components_interval_"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(plain, name))

@@ -244,8 +244,13 @@ class IBPGibbs(IBPEstimator):
         return self.prior == "nonnegative"
 
     @property
+    def _sweeps(self) -> int:
+        """Of each chain."""
+        return int(self.burn_in + self.n_samples * self.thin)
+
+    @property
     def _n_passes(self) -> int:
-        return self.burn_in + self.n_samples * self.thin
+        return int(self.n_chains) * self._sweeps
 
     # --------------------------------------------------------- steps of a fit
 
@@ -275,7 +280,7 @@ class IBPGibbs(IBPEstimator):
                     reporter.journal,
                 )
             )  # fmt: skip
-            if len(chains[-1].history) < self._n_passes:
+            if len(chains[-1].history) < self._sweeps:
                 break  # a callback has ended the run
         return pooled(chains)
 
@@ -299,7 +304,7 @@ class IBPGibbs(IBPEstimator):
     def _of_chains(self, fit: GibbsFit) -> dict[str, Any]:
         """What the draws of all chains say; of a run that was ended, the last sweep."""
         sampled = slice(self.burn_in + self.thin - 1, None, self.thin)
-        ended = len(fit.chains[-1].history) < self._n_passes
+        ended = len(fit.chains[-1].history) < self._sweeps
         chains = fit.chains[:-1] if ended and len(fit.chains) > 1 else fit.chains
         if not len(chains[0].numbers[sampled]):
             sampled = slice(-1, None)
