@@ -343,6 +343,6 @@ def _more_than_columns(model: LatentFeatures) -> str:
         f"{type(model).__name__} found {model.n_components_} features in "
         f"{model.n_features_in_} columns. More features than columns mostly cut "
         f"amounts into steps, or explain noise. Give a penalty above "
-        f"{model.penalty_:.6g}, or max_components; MEIBP infers the noise and stays within the columns, with "
-        f"weights='nonnegative' for amounts."
+        f"{model.penalty_:.6g}, or max_components; MEIBP infers the noise and stays "
+        f"within the columns, with weights='nonnegative' for amounts."
     )
