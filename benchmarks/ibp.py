@@ -15,6 +15,7 @@ from ibp_sizes import FULL, QUICK, Sizes
 from ibp_solver import case_flips, case_row_solver
 from ibp_synthetic import case_large, case_scales, case_synthetic
 from ibp_tabletop import case_histogram, case_tabletop
+from ibp_variational import case_variational
 from report import CaseResult
 
 CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
@@ -30,6 +31,7 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "flips": case_flips,
     "cost": case_cost,
     "plain": case_plain,
+    "variational": case_variational,
 }
 
 

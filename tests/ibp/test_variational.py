@@ -265,3 +265,20 @@ def clone_of(model):
 def test_bad_parameters(params, match):
     with pytest.raises(ValueError, match=match):
         IBPVariational(**params).fit(np.eye(4))
+
+
+@pytest.mark.parametrize(("seed", "K"), [(0, 10), (1, 10), (2, 5)])
+def test_noise_of_different_sizes_in_columns_makes_no_features(seed, K):
+    rng = np.random.default_rng(seed)
+    Z = rng.random((1_500, K)) < 0.3
+    noise = rng.uniform(0.2, 1.0, 50) * rng.normal(size=(1_500, 50))
+    X = Z @ rng.normal(size=(K, 50)) + noise
+    assert IBPVariational(random_state=0, max_iter=50).fit(X).n_components_ == K
+
+
+def test_as_many_features_as_columns_are_not_taken_for_noise():
+    """Columns that have nothing in common, or everything, leave the limit alone."""
+    rng = np.random.default_rng(0)
+    Z = rng.random((400, 24)) < 0.4
+    X = Z * rng.uniform(1.0, 9.0, 24) + 0.05 * rng.normal(size=(400, 24))
+    assert IBPVariational(random_state=0, max_iter=50).fit(X).n_components_ > 20

@@ -196,6 +196,9 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     def _warn_more(self, result: FeatureFit, table: Table) -> None:
         if self.n_components_ == 0:
             warn(_nothing_found(self))
+        found = self.n_components is None and self.penalty == "auto"
+        if found and self.n_components_ > self.n_features_in_:
+            warn(_more_than_columns(self))
         super()._warn_more(result, table)
 
     # -------------------------------------------------------------------- files
@@ -351,4 +354,14 @@ def _nothing_found(model: LatentFeatures) -> str:
         f"{name} found no feature that is worth the penalty of {model.penalty_:.6g}: "
         f"n_components_ is 0, and transform returns no columns. All squares of X sum "
         f"to {model.objective_:.6g}; give a lower penalty, or n_components."
+    )
+
+
+def _more_than_columns(model: LatentFeatures) -> str:
+    return (
+        f"{type(model).__name__} found {model.n_components_} features in "
+        f"{model.n_features_in_} columns. More features than columns mostly cut "
+        f"amounts into steps, or explain noise. Give a penalty above "
+        f"{model.penalty_:.6g}, or max_components; MEIBP infers the noise and stays "
+        f"within the columns, with weights='nonnegative' for amounts."
     )

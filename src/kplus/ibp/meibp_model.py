@@ -324,13 +324,17 @@ class DropEmpty:
 class DropFeature:
     """Once converged, drop a feature if that raises the bound, all else refitted.
 
-    Rows keep their other features, so that the bound follows exactly from the sums.
+    Rows keep their other features, so that the bound follows exactly from the sums. One
+    that explains next to nothing need not wait: it would shrink, and σ_A with it, for
+    hundreds of passes.
     """
 
     def propose(self, at: Position[MEIBPModel, IBPParams, IBPSums]) -> Proposal | None:
         model, total, updated = at.model, at.total, at.updated
         K = total.K
-        if not at.converged or K == 0 or not np.all(total.counts > 0.0):
+        if K == 0 or not np.all(total.counts > 0.0):
+            return None
+        if not at.converged and not _dwindling(updated, total):
             return None
         most = removal_upper_bounds(updated, total)
         now = model.bound(updated, total)
@@ -344,6 +348,13 @@ class DropFeature:
             if model.bound(refitted, sums) > now:
                 return Proposal(refitted, old_to_new, K - 1, exact=True)
         return None
+
+
+def _dwindling(params: IBPParams, total: IBPSums) -> bool:
+    """Whether the squares of some feature, over its rows, are less than σ_X²."""
+    own = np.diagonal(total.S, axis1=1, axis2=2)[total.group].T  # (K, D)
+    squares = np.sum(own * params.factors.mean**2, axis=1)
+    return bool(np.any(squares < params.noise))
 
 
 def removal_upper_bounds(params: IBPParams, total: IBPSums) -> Array:

@@ -27,7 +27,7 @@ from kplus.ibp.meibp_model import (
     renumbered,
     sums_of,
 )
-from kplus.ibp.table import fill_with_noise
+from kplus.ibp.table import fill_with_noise, filled_and_rank
 from kplus.linear.gaps import Gaps, columns_of, whole
 from kplus.linear.pursuit import noise_rank, two_valued
 
@@ -53,6 +53,7 @@ _LEVEL = 10.0  # times what noise and K features make of a level that is not the
 CLEAR_SHARE = 0.8  # of projections; where so many are clear, all are trusted
 _CANDIDATES = 4
 _MANY_GAPS = 0.2  # share of entries: from there on what fills gaps may mislead a start
+_DETERMINED = 4  # times as many values as the directions that fill gaps have numbers
 _MAX_PASSES = 50
 _TOL = 1e-5  # nats per value
 _RIDGE = 1e-6  # of a row: features may depend on each other
@@ -119,20 +120,24 @@ class Sample:
 
     @cached_property
     def for_starts(self) -> "Sample":
-        """These rows; with few gaps, as if what fills them had been observed.
+        """These rows; as if what fills their gaps had been observed, where it may.
 
-        A search for starts passes over the rows many times. As long as what is filled
-        in is little, it finds the same features without gaps, for less; the passes over
-        all rows that follow know of gaps.
+        A search for starts passes over the rows many times. As long as little is filled
+        in, or what fills it is well determined by what is known, it finds the same
+        features without gaps, for less; the passes over all rows that follow know of
+        gaps.
         """
-        if (
-            self.missing is None
-            or self.missing.mean() > _MANY_GAPS
-            or self.missing.all(axis=0).any()
-        ):
+        if self.missing is None or self.missing.all(axis=0).any():
             return self
         rng = np.random.default_rng(len(self.table))
-        return Sample(fill_with_noise(self.table, self.missing, rng))
+        filled, rank = filled_and_rank(self.table, self.missing, rng)
+        numbers = (rank + 2) * sum(self.table.shape)
+        if (
+            self.missing.mean() > _MANY_GAPS
+            and self.gaps.observed < _DETERMINED * numbers
+        ):
+            return self
+        return Sample(filled)
 
     @cached_property
     def level(self) -> Array:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
 
-__all__ = ["Survey", "fill_with_noise", "survey"]
+__all__ = ["Survey", "fill_with_noise", "filled_and_rank", "survey"]
 
 _ROUNDS = 30
 _SMALL = 256  # rows or columns: all directions are found at once
@@ -95,7 +95,14 @@ def survey(source: Blocks) -> Survey:
 def fill_with_noise(
     X: Array, gaps: NDArray[np.bool_], rng: np.random.Generator
 ) -> Array:
-    """Fill gaps from the strong directions of the rows, plus noise.
+    """Fill gaps from the strong directions of the rows, plus noise."""
+    return filled_and_rank(X, gaps, rng)[0]
+
+
+def filled_and_rank(
+    X: Array, gaps: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[Array, int]:
+    """The same, with the number of these directions.
 
     The noise is estimated where entries are known. A direction counts by how far it
     exceeds what noise alone would show, so that none is strong only for what was filled
@@ -117,7 +124,7 @@ def fill_with_noise(
         if moved <= _STILL**2 * variance or 0.0 <= before - variance < _KNOWN * before:
             break
     noise = rng.normal(scale=np.sqrt(variance), size=X.shape)
-    return np.where(gaps, fitted + noise, X)
+    return np.where(gaps, fitted + noise, X), rank
 
 
 def _strong_part(

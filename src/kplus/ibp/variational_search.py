@@ -24,6 +24,9 @@ _SAMPLE_ROWS = 5_000
 _SAMPLE_PASSES = 50
 _FLOOR = 1e-8  # least variance, as a share of that of the columns
 _EFFORT = 0.25  # of the search for features to start from
+_ALL_BUT = 10  # noise in less than a tenth of the directions: hardly any is left to it
+_CLEAR = 1.5  # times the next eigenvalue
+_WIDE = 20  # columns: of fewer, eigenvalues lie so far apart by chance
 _PATIENT = VariationalModel(most_sweeps=1_000, tol=1e-10)
 
 
@@ -144,6 +147,9 @@ class _Starts:
         N, D = rows.X.shape
         most = self.spec.max_components or min(N, D)
         rank, _ = noise_rank(rows.strengths, N, D)
+        if _ALL_BUT * (D - rank) < D and (common := _common_directions(rows.X)):
+            # Noise of different sizes in different columns makes them all stand out.
+            rank, floor = common, max(floor, float(rows.strengths[common]))
         if 2 * (rank + 1) <= D:
             # In so many columns features and a base are hardly ever dependent.
             most = min(most, rank + 1)
@@ -159,6 +165,24 @@ class _Starts:
             assert self.table is not None
             K = noise_rank(self.table.strengths, *self.X.shape)[0] + 1
         return rng.integers(0, 2, (len(self.X), K), dtype=np.uint8)
+
+
+def _common_directions(X: Array) -> int:
+    """How many directions columns of any scale have in common; 0 where it is unclear.
+
+    By their correlations: of columns that have nothing in common no eigenvalue exceeds
+    (1 + √(D/N))². It is clear where the next one is far smaller.
+    """
+    N, D = X.shape
+    if D < _WIDE:
+        return 0
+    centred = X - X.mean(axis=0)
+    sizes = np.sqrt(np.mean(centred**2, axis=0))
+    centred = centred[:, sizes > 0.0] / sizes[sizes > 0.0]
+    values = np.linalg.eigvalsh(centred.T @ centred / N)[::-1]
+    rank = int(np.count_nonzero(values > (1.0 + np.sqrt(D / N)) ** 2))
+    clear = 0 < 2 * (rank + 1) <= D and values[rank - 1] > _CLEAR * values[rank]
+    return rank if clear else 0
 
 
 def _before(spec: VariationalSpec, X: Array, nu: Array) -> MeanField:

@@ -1,7 +1,7 @@
 """What chains over feature allocations have in common, and how to run one."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +17,15 @@ from kplus.ibp.gibbs.conditionals import Observed
 from kplus.ibp.gibbs.kernels_draws import Law
 from kplus.ibp.gibbs.scales import Hyperprior, Scales, log_prior_of_state
 
-__all__ = ["Bits", "Chain", "GibbsFit", "Settings", "Start", "run_chain"]
+__all__ = [
+    "Bits",
+    "Chain",
+    "GibbsFit",
+    "Settings",
+    "Start",
+    "pooled",
+    "run_chain",
+]
 
 Bits = NDArray[np.uint8]
 _UNLIMITED = 2**62
@@ -225,6 +233,9 @@ class GibbsFit:
         The columns of all samples kept, eight rows per byte.
     sizes : (n_kept,)
         Number of features of each sample kept.
+    chains : tuple of GibbsFit
+        All chains of a run of several, itself the one with the best sample and the
+        samples of all.
     """
 
     Z: Bits
@@ -238,6 +249,19 @@ class GibbsFit:
     factors: Array
     samples: Bits | None
     sizes: IntArray
+    chains: tuple["GibbsFit", ...] = ()
+
+
+def pooled(chains: Sequence[GibbsFit]) -> GibbsFit:
+    """The chain with the best sample, with the samples of all."""
+    best = max(chains, key=lambda chain: chain.log_joint)
+    samples = [chain.samples for chain in chains if chain.samples is not None]
+    return replace(
+        best,
+        samples=np.concatenate(samples, axis=1) if samples else None,
+        sizes=np.concatenate([chain.sizes for chain in chains]),
+        chains=tuple(chains),
+    )
 
 
 _Values = tuple[float, float, float, float, float]

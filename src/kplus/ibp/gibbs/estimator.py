@@ -4,22 +4,38 @@ from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.checks import check_shapes
-from kplus.base.estimator import AT_LEAST_ONE, Table
+from kplus.base.estimator import AT_LEAST_ONE, Table, warn
 from kplus.base.progress import PassReporter
 from kplus.core.types import Array, Blocks
 from kplus.ibp.estimator import IBPEstimator, as_array
-from kplus.ibp.gibbs.chain import Bits, GibbsFit, Settings, run_chain
+from kplus.ibp.gibbs.chain import Bits, GibbsFit, Settings, pooled, run_chain
 from kplus.ibp.gibbs.conditionals import expected_bits, observe
+from kplus.ibp.gibbs.mixing import (
+    MIXED,
+    TOO_FEW,
+    interval,
+    posterior_of_number,
+    split_r_hat,
+)
 from kplus.ibp.gibbs.samplers import make_chain
 from kplus.ibp.gibbs.scales import Scales
 from kplus.ibp.gibbs.start import hyperprior, start_of
 
 __all__ = ["IBPGibbs"]
+
+_TRACED = {
+    "history": "the log joint",
+    "numbers": "the number of features",
+    "alphas": "alpha",
+    "noises": "the scale of the noise",
+    "factors": "the scale of the factors",
+}
 
 
 class IBPGibbs(IBPEstimator):
@@ -48,6 +64,9 @@ class IBPGibbs(IBPEstimator):
         Sweeps before the first of them.
     thin : int, default=1
         Sweeps for each sample.
+    n_chains : int, default=1
+        Chains, run one after the other, each with a burn-in and samples of its own.
+        Several tell whether they agree: see `r_hat_`.
     new_features : {"poisson", "metropolis"}, default="poisson"
         How rows get features of their own, or lose them. "metropolis" proposes to
         replace them by as many as the prior draws. "poisson" draws their number from
@@ -95,11 +114,23 @@ class IBPGibbs(IBPEstimator):
         Log-density of the best sample: of X, Z and what is inferred of α, σ_X² and
         σ_A², with A integrated out; of A, too, if the sampler is "uncollapsed".
     log_joint_history_ : ndarray of shape (n_iter_,)
-        The same after each sweep, the burn-in included.
+        The same after each sweep, the burn-in included. Histories are those of the
+        chain with the best sample.
     n_components_history_ : ndarray of shape (n_iter_,)
         Number of features after each sweep.
     alpha_history_, noise_scale_history_, factor_scale_history_ : ndarray, (n_iter_,)
         Hyperparameters after each sweep.
+    n_components_samples_ : ndarray of shape (n_chains, n_samples)
+        Number of features of every sample of every chain.
+    n_components_posterior_ : ndarray of shape (most + 1,)
+        Share of the samples with 0, 1, 2, ... features, over all chains.
+    n_components_interval_ : ndarray of shape (2,)
+        The central interval of these numbers that holds 95 % of the samples.
+    r_hat_ : ndarray of shape (5,)
+        Split R-hat of the log-joint, the number of features, alpha, and the scales of
+        noise and factors: the spread over the halves of all chains by that within
+        them, after the burn-in. Near 1 if the chains have mixed; above 1.2 there is a
+        warning. NaN with fewer than 4 samples a chain.
     offset_ : ndarray of shape (n_features_in_,)
         Taken off the columns before the fit. Zeros unless ``negative="shift"``.
     n_iter_ : int
@@ -160,6 +191,7 @@ class IBPGibbs(IBPEstimator):
         "n_samples": [AT_LEAST_ONE],
         "burn_in": [Interval(Integral, 0, None, closed="left")],
         "thin": [AT_LEAST_ONE],
+        "n_chains": [AT_LEAST_ONE],
         "new_features": [StrOptions({"poisson", "metropolis"})],
         "init": [HasMethods("transform"), "array-like", None],
         "store_samples": ["boolean"],
@@ -179,6 +211,7 @@ class IBPGibbs(IBPEstimator):
         n_samples=100,
         burn_in=100,
         thin=1,
+        n_chains=1,
         new_features="poisson",
         alpha="infer",
         noise_scale="infer",
@@ -195,6 +228,7 @@ class IBPGibbs(IBPEstimator):
         self.n_samples = n_samples
         self.burn_in = burn_in
         self.thin = thin
+        self.n_chains = n_chains
         self.new_features = new_features
         self.alpha = alpha
         self.noise_scale = noise_scale
@@ -210,8 +244,13 @@ class IBPGibbs(IBPEstimator):
         return self.prior == "nonnegative"
 
     @property
+    def _sweeps(self) -> int:
+        """Of each chain."""
+        return int(self.burn_in + self.n_samples * self.thin)
+
+    @property
     def _n_passes(self) -> int:
-        return self.burn_in + self.n_samples * self.thin
+        return int(self.n_chains) * self._sweeps
 
     # --------------------------------------------------------- steps of a fit
 
@@ -227,19 +266,23 @@ class IBPGibbs(IBPEstimator):
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> GibbsFit:
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        rng = np.random.default_rng(seed)
         deviation = table.survey.deviation
-        start = start_of(self, table.X, table.source.n_rows, deviation, rng)
         rows = observe(as_array(table.source))
-        return run_chain(
-            make_chain(rows, _settings(self, deviation), start, rng),
-            self.n_samples,
-            self.burn_in,
-            self.thin,
-            self.store_samples,
-            reporter,
-            reporter.journal,
-        )
+        settings = _settings(self, deviation)
+        chains: list[GibbsFit] = []
+        for number in range(self.n_chains):
+            rng = np.random.default_rng([seed, number] if number else seed)
+            start = start_of(self, table.X, table.source.n_rows, deviation, rng)
+            chains.append(
+                run_chain(
+                    make_chain(rows, settings, start, rng), self.n_samples,
+                    self.burn_in, self.thin, self.store_samples, reporter,
+                    reporter.journal,
+                )
+            )  # fmt: skip
+            if len(chains[-1].history) < self._sweeps:
+                break  # a callback has ended the run
+        return pooled(chains)
 
     def _attributes(self, fit: GibbsFit) -> dict[str, Any]:
         return {
@@ -249,6 +292,7 @@ class IBPGibbs(IBPEstimator):
             "alpha_history_": fit.alphas,
             "noise_scale_history_": fit.noises,
             "factor_scale_history_": fit.factors,
+            **self._of_chains(fit),
             "_samples": fit.samples,
             "_sizes": fit.sizes,
         }
@@ -257,8 +301,38 @@ class IBPGibbs(IBPEstimator):
         kept = params.keep()
         return _of_sample(kept[0], params.mean_factors(kept), kept[1])
 
+    def _of_chains(self, fit: GibbsFit) -> dict[str, Any]:
+        """What the draws of all chains say; of a run that was ended, the last sweep."""
+        sampled = slice(self.burn_in + self.thin - 1, None, self.thin)
+        ended = len(fit.chains[-1].history) < self._sweeps
+        chains = fit.chains[:-1] if ended and len(fit.chains) > 1 else fit.chains
+        if not len(chains[0].numbers[sampled]):
+            sampled = slice(-1, None)
+        numbers = np.stack([chain.numbers[sampled] for chain in chains])
+        draws = [[getattr(c, name)[sampled] for c in chains] for name in _TRACED]
+        return {
+            "n_components_samples_": numbers,
+            "n_components_posterior_": posterior_of_number(numbers.ravel()),
+            "n_components_interval_": interval(numbers.ravel()),
+            "r_hat_": np.array([split_r_hat(np.stack(each)) for each in draws]),
+        }
+
     def _warn_more(self, fit: GibbsFit, table: Table) -> None:
-        """A chain does not converge to one state: there is nothing to warn of."""
+        """A chain does not converge to one state, but chains come to agree."""
+        if self.n_components_samples_.shape[1] < TOO_FEW:
+            return
+        k = int(np.argmax(self.r_hat_))
+        if self.r_hat_[k] <= MIXED:
+            return
+        halves = "halves of its chain" if self.n_chains == 1 else "its chains"
+        warn(
+            f"IBPGibbs has not mixed: {halves} disagree about "
+            f"{list(_TRACED.values())[k]} (split R-hat {self.r_hat_[k]:.2f}, should be "
+            f"below {MIXED}), so that its samples do not tell how sure the answer is. "
+            f"Raise burn_in and n_samples, or start from a fitted MEIBP (init)"
+            + (", and compare n_chains=4." if self.n_chains == 1 else "."),
+            ConvergenceWarning,
+        )
 
     def _expected_bits(self, source: Blocks) -> Array:
         shares = self.feature_counts_ / (self._n_rows + 1.0)
@@ -334,6 +408,7 @@ def _of_sample(Z: Bits, factors: Array, scales: Scales) -> dict[str, Any]:
     """What users see of a sample; features that many rows have come first."""
     counts = Z.sum(axis=0, dtype=np.int64)
     order = np.argsort(-counts, kind="stable")
+    order = order[counts[order] > 0]  # a draw may hold features that no row has
     return {
         "components_": factors[order],
         "n_components_": len(order),
