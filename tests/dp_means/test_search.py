@@ -61,7 +61,7 @@ def test_seeds_run_out_of_distinct_rows():
 @pytest.mark.parametrize("random_start", [False, True])
 def test_by_penalty_converges(n, random_start):
     X = rows(n=n)
-    fit = search.by_penalty(job(X, tol=0.0), random_start, penalty=4.0)
+    fit = search.by_rows(job(X, tol=0.0), random_start, penalty=4.0)
     assert fit.converged
     np.testing.assert_array_equal(fit.labels, reference.nearest(X, fit.centers)[0])
     assert not reference.wants_cluster(X, fit.centers, 4.0 + 1e-9).any()
@@ -154,7 +154,7 @@ def test_bad_values_are_found_in_samples():
     X = rows()
     X[7, 1] = np.nan
     for call in (
-        lambda: search.by_penalty(job(X), penalty=1.0),
+        lambda: search.by_rows(job(X), penalty=1.0),
         lambda: search.by_number(job(X), n_clusters=3),
         lambda: search.find_path(job(X)),
     ):

@@ -22,7 +22,7 @@ from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import Job, best_of
 from kplus.core.types import Array, IntArray, PassInfo
-from kplus.dp_means import cells, search
+from kplus.dp_means import cells, objective_search, search
 from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
@@ -48,8 +48,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     `penalty` (λ² of the papers) for each cluster after the first. There are three
     ways to say how many clusters you want:
 
-    - ``penalty=number``: a row farther than √penalty from every centre opens a
-      cluster (the rule of Kulis & Jordan 2012);
+    - ``penalty=number``: as many as lower the objective, wherever they pay;
     - ``n_clusters=K``: exactly that many, found by splits and swaps;
     - neither: the number that the widest range of penalties agrees on.
 
@@ -60,7 +59,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     Parameters
     ----------
     penalty : float or "auto", default="auto"
-        λ²: what one more cluster costs, in squared distance.
+        λ²: what one more cluster costs, in squared distance. In total, so that more
+        rows bear more clusters at the same penalty.
     n_clusters : int or None, default=None
         Number of clusters to find. A `penalty` given as well opens no clusters then; it
         is only charged in `objective_`.
@@ -70,10 +70,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Cells that clusters of any shape are made of: about so many, or one for each 40
         rows, up to 500. `n_clusters` says then where the tree of the cells is cut; if
         it is None, the rows do. None: every cluster is round.
-    algorithm : {"fast", "serial"}, default="fast"
-        "fast" opens clusters at the costliest rows after each pass, whatever their
-        order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
-        needs a number as `penalty`.
+    algorithm : {"fast", "rows", "serial"}, default="fast"
+        What a number as `penalty` means. "fast" minimises the objective, by splits,
+        merges and swaps. The others only follow the row rule of Kulis & Jordan: a row
+        farther than √penalty from every centre opens a cluster. "serial" is their
+        pass, row after row, exactly; "rows" opens clusters at the costliest rows after
+        each pass, whatever their order.
     collapsed : bool, default=False
         After the fast fit, move rows one at a time by the exact change of the
         objective (Eq. 9, Algorithm 2 of MAD-Bayes). Slower, never higher; needs
@@ -198,7 +200,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "n_clusters": [AT_LEAST_ONE, None],
         "max_clusters": [AT_LEAST_ONE, None],
         "cells": [AT_LEAST_ONE, StrOptions({"auto"}), None],
-        "algorithm": [StrOptions({"fast", "serial"})],
+        "algorithm": [StrOptions({"fast", "rows", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
         "min_covariance": [Interval(Real, 0, None, closed="neither")],
@@ -261,7 +263,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _other_algorithms(self) -> list[str]:
         """The settings that choose another algorithm than the fast one."""
         settings = {
-            "algorithm='serial'": self.algorithm == "serial",
+            f"algorithm='{self.algorithm}'": self.algorithm != "fast",
             "covariance='full'": self.covariance == "full",
             "collapsed=True": self.collapsed,
         }
@@ -283,8 +285,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 raise ValueError(f"{setting} needs a number as penalty, or n_clusters.")
         if len(self._other_algorithms) > 1:
             raise ValueError(
-                "algorithm='serial', collapsed=True and covariance='full' are three "
-                "different algorithms; choose one."
+                f"{' and '.join(self._other_algorithms)} are different algorithms; "
+                f"choose one."
             )
 
     def _check_cells(self) -> None:
@@ -310,7 +312,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _check_stream(self) -> None:
         """Streams need statistics that only the fast algorithm keeps."""
-        refused = self._other_algorithms
+        refused = [
+            other for other in self._other_algorithms if other != "algorithm='rows'"
+        ]
         if self.cells is not None or hasattr(self, "cell_centers_"):
             raise ValueError(
                 "partial_fit does not go with cells: the rows that say which of them "
@@ -321,7 +325,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if refused:
             raise ValueError(
                 f"partial_fit does not go with {refused[0]}: streams need "
-                f"algorithm='fast', collapsed=False and covariance='spherical'."
+                f"algorithm='fast' or 'rows', collapsed=False and "
+                f"covariance='spherical'."
             )
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
@@ -367,10 +372,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 floor=self.min_covariance,
                 start=None if start is None else self._warm_ellipsoids(start),
             )
-        by_penalty = search.by_penalty
-        if self.algorithm == "serial":
-            by_penalty = sequential.serial
-        elif self.collapsed:
+        by_penalty = {
+            "fast": objective_search.by_objective,
+            "rows": search.by_rows,
+            "serial": sequential.serial,
+        }[self.algorithm]
+        if self.collapsed:
             by_penalty = sequential.collapsed
         return partial(by_penalty, **settings, start=start)
 

@@ -37,9 +37,10 @@ __all__ = [
     "JoinedCells",
     "assign",
     "by_number",
-    "by_penalty",
+    "by_rows",
     "distances",
     "find_path",
+    "finish",
     "plus_plus",
     "scaled",
     "stream",
@@ -106,7 +107,7 @@ class Fitted:
         )
 
 
-def by_penalty(
+def by_rows(
     job: Job,
     random_start: bool = False,
     *,
@@ -129,7 +130,7 @@ def by_penalty(
         RemoveCluster(),
     ]
     if start is not None:
-        return _finish(job, model, scaling, scaling.transform(start), moves)
+        return finish(job, model, scaling, scaling.transform(start), moves)
     scaled_sample = scaled(sample, scaling)
     centers: Array = np.average(
         scaled_sample.rows, axis=0, weights=scaled_sample.weights
@@ -145,7 +146,7 @@ def by_penalty(
         part = job.on_sample(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
         result = run_job(part, model, _start(scaling, centers), moves)[0]
         centers = model.means(result.params, result.total)
-    return _finish(job, model, scaling, centers, moves)
+    return finish(job, model, scaling, centers, moves)
 
 
 def by_number(
@@ -172,7 +173,7 @@ def by_number(
     else:
         centers = scaling.transform(start)
     moves: list[Move] = [RefillClusters(), EndOverrelaxation()]
-    return _finish(job, _FIXED_K, scaling, centers, moves)
+    return finish(job, _FIXED_K, scaling, centers, moves)
 
 
 def _add_distinct_rows(
@@ -258,7 +259,7 @@ def stream(
     return _in_data_units(model, *fitted)
 
 
-def _finish(
+def finish(
     job: Job,
     model: DPMeansModel,
     scaling: Scaling,
