@@ -10,6 +10,7 @@ from kplus.core.job import Sample
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import search
 from kplus.dp_means.params import Scaling
+from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import Fitted, plus_plus
 
 PLAIN = Scaling(np.zeros(2), 1.0)
@@ -131,7 +132,7 @@ def test_path_of_a_sample_speaks_of_all_rows():
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0], [30, 0], [0, 30]])
     X = centers[rng.integers(0, 3, 40_000)] + rng.normal(size=(40_000, 2))
-    path = search.find_path(job(X), 6)
+    path = choose(job(X), 6).path
     assert path.n_clusters[path.chosen] == 3
     total = np.sum((X - X.mean(axis=0)) ** 2)
     assert path.sse[0] == pytest.approx(total, rel=0.02)
@@ -156,7 +157,7 @@ def test_bad_values_are_found_in_samples():
     for call in (
         lambda: search.by_rows(job(X), penalty=1.0),
         lambda: search.by_number(job(X), n_clusters=3),
-        lambda: search.find_path(job(X)),
+        lambda: choose(job(X)),
     ):
         with pytest.raises(NotFiniteError):
             call()

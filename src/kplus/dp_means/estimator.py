@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -27,6 +27,7 @@ from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Scaling
+from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import Fitted
 from kplus.tree.cluster_tree import check_clusters
 
@@ -50,11 +51,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     - ``penalty=number``: as many as lower the objective, wherever they pay;
     - ``n_clusters=K``: exactly that many, found by splits and swaps;
-    - neither: the number that the widest range of penalties agrees on.
+    - neither: the number that most resolutions, and most penalties, agree on.
 
-    With ``cells="auto"`` clusters need not be round: the rows are cut into many small
-    cells, which are joined where rows lead from one to the next without a valley
-    between. This takes one more pass over the rows, however many there are.
+    With neither, clusters need not be round where the rows say otherwise: these are cut
+    into many small cells, which are joined where rows lead from one to the next without
+    a valley between. ``path_.is_clear`` says whether the answer stands out, and
+    ``path_.runners_up`` what else it might have been.
 
     Parameters
     ----------
@@ -66,10 +68,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         is only charged in `objective_`.
     max_clusters : int or None, default=None
         Largest number of clusters. This is Eq. 12 of MAD-Bayes.
-    cells : int, "auto" or None, default=None
+    cells : int, "auto", "if_needed" or None, default="if_needed"
         Cells that clusters of any shape are made of: about so many, or one for each 40
         rows, up to 500. `n_clusters` says then where the tree of the cells is cut; if
-        it is None, the rows do. None: every cluster is round.
+        it is None, the rows do. "if_needed": only where neither `penalty` nor
+        `n_clusters` is given, and clusters turn out not to be round. None: every
+        cluster is round.
     algorithm : {"fast", "rows", "serial"}, default="fast"
         What a number as `penalty` means. "fast" minimises the objective, by splits,
         merges and swaps. The others only follow the row rule of Kulis & Jordan: a row
@@ -141,7 +145,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``cut(n)`` gives the clusters of the cells for any number, ``clearness`` says
         how clear the automatic number is.
     path_ : PenaltyPath
-        With ``penalty="auto"``: what the choice was made from.
+        With ``penalty="auto"``: what the choice was made from, whether it is clear,
+        and what else it might have been.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
         With ``covariance="full"``.
     n_features_in_ : int
@@ -199,7 +204,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_clusters": [AT_LEAST_ONE, None],
         "max_clusters": [AT_LEAST_ONE, None],
-        "cells": [AT_LEAST_ONE, StrOptions({"auto"}), None],
+        "cells": [AT_LEAST_ONE, StrOptions({"auto", "if_needed"}), None],
         "algorithm": [StrOptions({"fast", "rows", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
@@ -213,7 +218,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         n_clusters=None,
         max_clusters=None,
-        cells=None,
+        cells="if_needed",
         algorithm="fast",
         collapsed=False,
         covariance="spherical",
@@ -260,6 +265,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return self.n_clusters is None and not isinstance(self.penalty, str)
 
     @property
+    def _made_of_cells(self) -> bool:
+        """Whether clusters are joined from cells in any case."""
+        return self.cells not in (None, "if_needed")
+
+    @property
     def _other_algorithms(self) -> list[str]:
         """The settings that choose another algorithm than the fast one."""
         settings = {
@@ -291,7 +301,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _check_cells(self) -> None:
         """Refuse settings that have no meaning for clusters that are joined cells."""
-        if self.cells is None:
+        if not self._made_of_cells:
             return
         others = {
             "a number as penalty": not isinstance(self.penalty, str),
@@ -315,10 +325,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         refused = [
             other for other in self._other_algorithms if other != "algorithm='rows'"
         ]
-        if self.cells is not None or hasattr(self, "cell_centers_"):
+        if self._made_of_cells or hasattr(self, "cell_centers_"):
             raise ValueError(
                 "partial_fit does not go with cells: the rows that say which of them "
-                "to join would be gone."
+                "to join would be gone. Begin the stream with partial_fit, or give "
+                "cells=None to fit, for round clusters."
             )
         if hasattr(self, "covariances_"):
             refused = [*refused, "a fit with covariances_"]
@@ -338,20 +349,17 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """Search by the penalty, or for a number of clusters: given, or of the path."""
         job = job_of(self, table.source, weights, reporter)
         start = self._warm_centers()
-        if self.cells is not None:
-            fit_cells = partial(
-                cells.fit_cells,
-                cells=self.cells,
-                n_clusters=self.n_clusters,
-                start=start,
-            )
-            return best_of(self.n_init, job, fit_cells)
+        if self._made_of_cells:
+            return self._join_cells(job, self.cells, start)
         if self._penalty_opens_clusters:
             return best_of(self.n_init, job, self._search_by_penalty(start))
         path, K, penalty = None, self.n_clusters, self.penalty
         if K is None:
-            path = search.find_path(job, self._max_clusters)
-            K, penalty = int(path.n_clusters[path.chosen]), path.penalty
+            choice = choose(job, self._max_clusters, self._may_join)
+            path, K, penalty = choice.path, choice.n_clusters, choice.path.penalty
+            if choice.cells is not None:
+                fitted = self._join_cells(job, len(choice.cells), choice.cells)
+                return replace(fitted, path=path.met_by(len(fitted.centers)))
         if start is not None and len(start) != K:
             start = None
         by_number = sequential.collapsed_number if self.collapsed else search.by_number
@@ -361,6 +369,25 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not isinstance(penalty, str):
             fitted = fitted.at_penalty(penalty)
         return replace(fitted, path=path)
+
+    @property
+    def _may_join(self) -> bool:
+        """Whether clusters may be joined from cells; those of a stream may not."""
+        others = self.max_clusters is not None or getattr(self, "_streaming", False)
+        return self.cells == "if_needed" and not others
+
+    def _join_cells(self, job: Job, number: Any, start: Array | None) -> Fitted:
+        fit_cells = partial(
+            cells.fit_cells, cells=number, n_clusters=self.n_clusters, start=start
+        )
+        return best_of(self.n_init, job, fit_cells)
+
+    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
+        self._streaming = True
+        try:
+            return super()._first_batch(X, sample_weight)
+        finally:
+            del self._streaming
 
     def _search_by_penalty(self, start: Array | None) -> Callable[[Job, bool], Fitted]:
         """The search of the chosen algorithm."""
@@ -386,7 +413,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not self.warm_start or not hasattr(self, "cluster_centers_"):
             return None
         centers: Array = self.cluster_centers_
-        if self.cells is not None:
+        if self._made_of_cells:
             centers = getattr(self, "cell_centers_", centers)
         refuse_other_columns(self.n_features_in_, centers.shape[1])
         return centers[: int(min(len(centers), self._max_clusters))]

@@ -147,7 +147,8 @@ def _gains_of_others(held_out: Sample, fit: Converged, wanted: IntArray) -> Arra
     before = np.einsum("nd,nd->n", apart, apart)
     sides = [Y[own] - fit.pairs[parents, side] for side in (0, 1)]
     after = np.minimum(*(np.einsum("nd,nd->n", side, side) for side in sides))
-    return np.bincount(parents, weights * (before - after), K)
+    out: Array = np.bincount(parents, weights * (before - after), K).astype(np.float64)
+    return out
 
 
 def _nearest(Y: Array, centers: Array) -> IntArray:

@@ -28,7 +28,7 @@ from kplus.dp_means.moves import (
     RemoveCluster,
 )
 from kplus.dp_means.params import Centers, Scaling
-from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
+from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_means.splits import grow, swap
 from kplus.tree.cluster_tree import ClusterTree
 
@@ -39,7 +39,6 @@ __all__ = [
     "by_number",
     "by_rows",
     "distances",
-    "find_path",
     "finish",
     "plus_plus",
     "scaled",
@@ -193,17 +192,6 @@ def _add_distinct_rows(
     costs = np.min(cdist(Y, centers), axis=1)
     extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
     return np.concatenate([centers, Y[extra]])
-
-
-def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
-    """The penalty path from SSE(K), measured on a sample by best splits."""
-    sample = job.sample(_LEVELS[-1])
-    scaling = Scaling.fit(sample.rows)
-    weights = sample.weight()
-    n = max(float(weights.sum()), float(np.count_nonzero(weights)))
-    most = int(min(most_clusters(n), max_clusters))
-    growth = grow(scaled(sample, scaling), most, lambda K: 1, _SPLIT_TOL)
-    return trace(growth, n, job.source.n_features, scaling, 1.0 / sample.share)
 
 
 def assign(job: Job, scaling: Scaling, centers: Array) -> Fitted:
