@@ -21,7 +21,7 @@ from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import Job, best_of
-from kplus.core.types import Array, IntArray, PassInfo
+from kplus.core.types import Array, Blocks, IntArray, PassInfo
 from kplus.dp_means import cells, objective_search, search
 from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import sequential_search as sequential
@@ -29,6 +29,7 @@ from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import Fitted
+from kplus.dp_means.standard import Standard
 from kplus.tree.cluster_tree import check_clusters
 
 __all__ = ["DPMeans"]
@@ -74,6 +75,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         it is None, the rows do. "if_needed": only where neither `penalty` nor
         `n_clusters` is given, and clusters turn out not to be round. None: every
         cluster is round.
+    scale : bool, default=False
+        Put the columns on one scale first: mean 0, standard deviation 1. `penalty`,
+        distances and `objective_` are then in these units; centres are reported in
+        those of the data. In a stream the first batch decides the scale.
     algorithm : {"fast", "rows", "serial"}, default="fast"
         What a number as `penalty` means. "fast" minimises the objective, by splits,
         merges and swaps. The others only follow the row rule of Kulis & Jordan: a row
@@ -149,6 +154,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         and what else it might have been.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
         With ``covariance="full"``.
+    mean_, scale_ : ndarrays of shape (n_features,)
+        With `scale`: means and standard deviations of the columns.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -205,6 +212,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "n_clusters": [AT_LEAST_ONE, None],
         "max_clusters": [AT_LEAST_ONE, None],
         "cells": [AT_LEAST_ONE, StrOptions({"auto", "if_needed"}), None],
+        "scale": ["boolean"],
         "algorithm": [StrOptions({"fast", "rows", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
@@ -219,6 +227,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         n_clusters=None,
         max_clusters=None,
         cells="if_needed",
+        scale=False,
         algorithm="fast",
         collapsed=False,
         covariance="spherical",
@@ -236,6 +245,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_clusters = n_clusters
         self.max_clusters = max_clusters
         self.cells = cells
+        self.scale = scale
         self.algorithm = algorithm
         self.collapsed = collapsed
         self.covariance = covariance
@@ -286,6 +296,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "max_clusters goes with penalty; with n_clusters the number is fixed."
             )
         self._check_cells()
+        if self.scale and self.covariance == "full":
+            raise ValueError(
+                "scale=True does not go with covariance='full', whose clusters have "
+                "scales of their own; give min_covariance in the units of the data."
+            )
         for setting in [] if self._penalty_opens_clusters else self._other_algorithms:
             if setting != "collapsed=True":
                 raise ValueError(
@@ -346,9 +361,23 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> Fitted:
+        """The search, on columns of one scale if that is asked for."""
+        if not self.scale:
+            return self._search(job_of(self, table.source, weights, reporter), None)
+        standard = Standard.of(table.source, weights)
+        self._under_way = standard  # for callbacks
+        try:
+            blocks = standard.blocks(table.source)
+            found = self._search(job_of(self, blocks, weights, reporter), standard)
+        finally:
+            del self._under_way
+        return replace(found, standard=standard)
+
+    def _search(self, job: Job, standard: Standard | None) -> Fitted:
         """Search by the penalty, or for a number of clusters: given, or of the path."""
-        job = job_of(self, table.source, weights, reporter)
         start = self._warm_centers()
+        if start is not None and standard is not None:
+            start = standard.transform(start)
         if self._made_of_cells:
             return self._join_cells(job, self.cells, start)
         if self._penalty_opens_clusters:
@@ -427,21 +456,38 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
         """The clusters of this batch and of all rows seen earlier."""
         fitted = search.stream(
-            job_of(self, table.source, weights, watch),
+            job_of(self, self._on_scale(table.source), weights, watch),
             self.penalty if self._penalty_opens_clusters else np.inf,
             self._max_clusters,
             self._scaling,
-            self.cluster_centers_,
+            self._inner_centers,
             self._cluster_means,
             self.cluster_sizes_,
         )
         if not self._penalty_opens_clusters:
             fitted = fitted.at_penalty(self.penalty_)
         fitted = fitted.with_earlier(self.cluster_sizes_, self._cluster_errors)
-        return replace(fitted, path=getattr(self, "path_", None))
+        path = getattr(self, "path_", None)
+        return replace(fitted, path=path, standard=self._standard)
+
+    @property
+    def _standard(self) -> Standard | None:
+        """What put the columns on one scale."""
+        if not hasattr(self, "scale_"):
+            return None
+        return Standard(self.mean_, self.scale_)
+
+    def _on_scale(self, source: Blocks) -> Blocks:
+        """Rows as the fit saw them."""
+        standard = self._standard
+        return source if standard is None else standard.blocks(source)
 
     def _store(self, fitted: Fitted, table: Table) -> None:
-        self.cluster_centers_ = fitted.centers
+        standard = fitted.standard
+        self._inner_centers = fitted.centers
+        self._set_or_drop("mean_", None if standard is None else standard.mean)
+        self._set_or_drop("scale_", None if standard is None else standard.scale)
+        self.cluster_centers_ = self._in_data_units(fitted.centers)
         self.labels_ = fitted.labels
         self.n_clusters_ = len(fitted.centers)
         self.cluster_sizes_ = fitted.counts
@@ -452,11 +498,18 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         joined = fitted.cells
         for name, part in _CELLS.items():
             self._set_or_drop(name, None if joined is None else getattr(joined, part))
+        if joined is not None:
+            self._inner_centers = joined.centers
+            self.cell_centers_ = self._in_data_units(joined.centers)
         self._scaling = fitted.scaling
         # What a stream needs to know of the rows: means, and errors about them.
         shift = np.sum((fitted.means - fitted.centers) ** 2, axis=1)
         self._cluster_means = fitted.means
         self._cluster_errors = np.maximum(fitted.errors - fitted.counts * shift, 0.0)
+
+    def _in_data_units(self, centers: Array) -> Array:
+        standard = self._standard
+        return centers if standard is None else standard.inverse_transform(centers)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         params = info.params
@@ -466,11 +519,21 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "covariances_": params.covariances,
                 "n_clusters_": params.K,
             }
-        return {
-            "cluster_centers_": params.scaling.inverse_transform(params.centers),
+        centers = params.scaling.inverse_transform(params.centers)
+        standard = getattr(self, "_under_way", None)
+        described = {
+            "cluster_centers_": centers,
+            "_inner_centers": centers,
             "n_clusters_": params.K,
             "_scaling": params.scaling,
         }
+        if standard is not None:
+            described |= {
+                "cluster_centers_": standard.inverse_transform(centers),
+                "mean_": standard.mean,
+                "scale_": standard.scale,
+            }
+        return described
 
     # -------------------------------------------------------------------- rows
 
@@ -507,7 +570,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
-        job = answering(self, source, weights)
+        job = answering(self, self._on_scale(source), weights)
         with self._explaining(source):
             if hasattr(self, "covariances_"):
                 return full_covariance.assign(
@@ -521,8 +584,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _nearest_of(self) -> tuple[Array, IntArray]:
         """Centres, the nearest of which says what cluster a row is in; and which."""
         if hasattr(self, "cell_centers_"):
-            return self.cell_centers_, self.cluster_of_cell_
-        return self.cluster_centers_, np.arange(self.n_clusters_, dtype=np.int32)
+            return self._inner_centers, self.cluster_of_cell_
+        return self._inner_centers, np.arange(self.n_clusters_, dtype=np.int32)
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.
@@ -545,7 +608,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 source, self.cluster_centers_, self.covariances_
             )
         else:
-            distances = search.distances(source, *self._nearest_of)
+            rows = self._on_scale(source)
+            distances = search.distances(rows, *self._nearest_of)
         if not np.all(np.isfinite(distances)):
             raise self._explain(source)
         return distances
@@ -555,6 +619,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
         return {
+            "inner_centers": self._inner_centers,
             "cluster_errors": self._cluster_errors,
             "cluster_means": self._cluster_means,
             "lens_origin": self._scaling.origin,
@@ -563,6 +628,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _from_state(self, state: dict[str, Any]) -> None:
         """Restore what `_to_state` returned; refuse parts that do not fit together."""
+        n_nearest = len(getattr(self, "cell_centers_", self.cluster_centers_))
+        self._inner_centers = state["inner_centers"]
         self._cluster_errors = state["cluster_errors"]
         self._cluster_means = state["cluster_means"]
         self._scaling = Scaling(state["lens_origin"], float(state["lens_inv"]))
@@ -572,8 +639,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             "cluster_sizes_": (self.cluster_sizes_, (K,)),
             "cluster_errors": (self._cluster_errors, (K,)),
             "cluster_means": (self._cluster_means, (K, D)),
+            "inner_centers": (self._inner_centers, (n_nearest, D)),
             "lens_origin": (self._scaling.origin, (D,)),
         }
+        if hasattr(self, "scale_"):
+            shapes |= {"mean_": (self.mean_, (D,)), "scale_": (self.scale_, (D,))}
         if hasattr(self, "covariances_"):
             shapes["covariances_"] = (self.covariances_, (K, D, D))
         if hasattr(self, "cell_centers_"):

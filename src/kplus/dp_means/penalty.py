@@ -15,6 +15,7 @@ from kplus.dp_means.params import Scaling
 from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import scaled
+from kplus.dp_means.standard import Standard
 
 __all__ = ["penalty_for", "penalty_path"]
 
@@ -121,8 +122,11 @@ def penalty_path(
     if max_clusters is not None:
         _check_number("max_clusters", max_clusters)
     seed = check_random_state(probe.random_state).randint(2**31 - 1)
-    job = Job(source, weights, np.random.default_rng(seed))
     with probe._explaining(source):
+        table: Blocks = source
+        if probe.scale:
+            table = Standard.of(source, weights).blocks(source)
+        job = Job(table, weights, np.random.default_rng(seed))
         most = np.inf if max_clusters is None else max_clusters
         return choose(job, most, probe.cells == "if_needed").path
 

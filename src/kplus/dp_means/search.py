@@ -30,6 +30,7 @@ from kplus.dp_means.moves import (
 from kplus.dp_means.params import Centers, Scaling
 from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_means.splits import grow, swap
+from kplus.dp_means.standard import Standard
 from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
@@ -70,7 +71,8 @@ class Fitted:
     `errors` are the squared distances of each cluster to its centre; `means` differ
     from the centres where a fit ended before it converged. `path` is what the
     number was chosen from, if it was. With `covariances`, distances are Mahalanobis
-    distances. With `cells`, errors are about the centres of these.
+    distances. With `cells`, errors are about the centres of these. With `standard`, all
+    is in the units of columns on one scale.
     """
 
     scaling: Scaling
@@ -85,6 +87,7 @@ class Fitted:
     path: PenaltyPath | None = None
     covariances: Array | None = None
     cells: JoinedCells | None = None
+    standard: Standard | None = None
 
     @property
     def objective(self) -> float:
