@@ -96,5 +96,5 @@ def test_mistakes():
         DPMeans(1.0, covariance="full", scale=True).fit(table())
     X = table()
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN|missing"):
+    with pytest.raises(ValueError, match=r"NaN|missing"):
         DPMeans(scale=True).fit(X)

@@ -79,6 +79,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         Put the columns on one scale first: mean 0, standard deviation 1. `penalty`,
         distances and `objective_` are then in these units; centres are reported in
         those of the data. In a stream the first batch decides the scale.
+    half_life : float or None, default=None
+        In a stream: after so many further rows, earlier ones count half. See Notes.
+        None: they count for ever.
     algorithm : {"fast", "rows", "serial"}, default="fast"
         What a number as `penalty` means. "fast" minimises the objective, by splits,
         merges and swaps. The others only follow the row rule of Kulis & Jordan: a row
@@ -179,8 +182,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     In a stream (`partial_fit`), earlier rows stay in their clusters, as weight on the
     centres; rows of a batch find their cluster and, with a number as `penalty`, open
-    new ones. With `n_clusters` or ``penalty="auto"`` the first batch decides the
-    number.
+    new ones by the row rule, for splits need rows that are gone. With `n_clusters` or
+    ``penalty="auto"`` the first batch decides the number, and clusters are round.
+    With `half_life`, a batch of n rows (summed weights) first multiplies the sizes of
+    the clusters by ``2 ** (-n / half_life)``, so that centres follow data that drift;
+    with a number as `penalty`, a cluster of which less than one row is left, and that
+    has none in the batch, is dropped.
 
     References
     ----------
@@ -213,6 +220,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "max_clusters": [AT_LEAST_ONE, None],
         "cells": [AT_LEAST_ONE, StrOptions({"auto", "if_needed"}), None],
         "scale": ["boolean"],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
         "algorithm": [StrOptions({"fast", "rows", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
@@ -228,6 +236,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         max_clusters=None,
         cells="if_needed",
         scale=False,
+        half_life=None,
         algorithm="fast",
         collapsed=False,
         covariance="spherical",
@@ -246,6 +255,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.max_clusters = max_clusters
         self.cells = cells
         self.scale = scale
+        self.half_life = half_life
         self.algorithm = algorithm
         self.collapsed = collapsed
         self.covariance = covariance
@@ -455,6 +465,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
         """The clusters of this batch and of all rows seen earlier."""
+        counts, errors = self._earlier(table.source.n_rows, weights)
         fitted = search.stream(
             job_of(self, self._on_scale(table.source), weights, watch),
             self.penalty if self._penalty_opens_clusters else np.inf,
@@ -462,13 +473,24 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             self._scaling,
             self._inner_centers,
             self._cluster_means,
-            self.cluster_sizes_,
+            counts,
         )
+        seen = fitted.counts
         if not self._penalty_opens_clusters:
             fitted = fitted.at_penalty(self.penalty_)
-        fitted = fitted.with_earlier(self.cluster_sizes_, self._cluster_errors)
+        fitted = fitted.with_earlier(counts, errors)
+        if self.half_life is not None and self._penalty_opens_clusters:
+            fitted = fitted.without_faded(seen)
         path = getattr(self, "path_", None)
         return replace(fitted, path=path, standard=self._standard)
+
+    def _earlier(self, n_rows: int, weights: Array | None) -> tuple[Array, Array]:
+        """Sizes and errors of the clusters seen so far, faded by a batch of rows."""
+        if self.half_life is None:
+            return self.cluster_sizes_, self._cluster_errors
+        n = float(n_rows if weights is None else weights.sum())
+        left = 2.0 ** (-n / self.half_life)
+        return self.cluster_sizes_ * left, self._cluster_errors * left
 
     @property
     def _standard(self) -> Standard | None:

@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from kplus.core.job import Job, Sample, draw
 from kplus.core.reading import read_blocks
+from kplus.core.regroup import relabelled, without
 from kplus.core.runs import answers, in_units, labels_of, run_job
 from kplus.core.types import (
     Array,
@@ -51,6 +52,7 @@ _GROWTH_TOL = 1e-2  # convergence between splits on the way to a given number
 _SPLIT_TOL = 1e-3  # the same for the path and for swaps
 _MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
 _RELAX = 1.6  # over-relaxation of updates until the fit converges
+_LEAST_LEFT = 1.0  # rows of a cluster in a stream that fades
 _FIXED_K = DPMeansModel(np.inf)
 
 
@@ -106,6 +108,27 @@ class Fitted:
             counts=self.counts + np.pad(counts, after),
             errors=self.errors + np.pad(errors, after),
             history=self.history + errors.sum(),
+        )
+
+    def without_faded(self, seen: Array) -> Self:
+        """Without clusters of which less than one row is left, and none was `seen`.
+
+        The largest stays in any case.
+        """
+        gone = (self.counts < _LEAST_LEFT) & (seen == 0.0)
+        gone[np.argmax(self.counts)] = False
+        if not gone.any():
+            return self
+        old_to_new, kept = without(len(gone), gone), ~gone
+        saved = self.errors[gone].sum() + self.penalty * np.count_nonzero(gone)
+        return replace(
+            self,
+            centers=self.centers[kept],
+            means=self.means[kept],
+            labels=relabelled(self.labels, old_to_new),
+            counts=self.counts[kept],
+            errors=self.errors[kept],
+            history=np.append(self.history[:-1], self.history[-1] - saved),
         )
 
 

@@ -24,9 +24,9 @@ class Standard:
         """Those of all rows, by one pass; weight 2 is the same as a row twice."""
         count = 0.0
         mean: Array = np.zeros(source.n_features)
-        squares = np.zeros(source.n_features)
+        squares: Array = np.zeros(source.n_features)
         for start, rows in read_blocks(source):
-            w = np.ones(len(rows))
+            w: Array = np.ones(len(rows))
             if weights is not None:
                 w = weights[start : start + len(rows)]
             n = float(w.sum())
