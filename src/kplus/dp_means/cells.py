@@ -154,15 +154,18 @@ class TouchingCells:
         """Cells that touch in these rows, with the line between their centres."""
         if nearest is None:
             nearest, _ = cells.nearest(Y)
-        pairs = np.unique(np.sort(nearest, axis=1), axis=0)
-        pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-        a, b = pairs.T
+        K = len(cells.counts)
+        low, high = nearest.min(axis=1), nearest.max(axis=1)
+        met = np.bincount(low * K + high, minlength=K * K) > 0
+        a, b = np.divmod(np.flatnonzero(met), K)
+        a, b = a[a < b], b[a < b]
+        pairs = np.column_stack([a, b])
         lines = cells.centers[b] - cells.centers[a]
         lines /= np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
         centers = np.einsum("pij,pj->pi", cells.centers[pairs], lines)
         spreads = np.sqrt(cells.variances)[pairs]
         own = np.argsort(nearest[:, 0], kind="stable")
-        ends = np.searchsorted(nearest[own, 0], np.arange(len(cells.counts) + 1))
+        ends = np.searchsorted(nearest[own, 0], np.arange(K + 1))
         for k in np.unique(pairs):
             rows = own[ends[k] : ends[k + 1]]
             if len(rows) >= _FEWEST_ROWS:

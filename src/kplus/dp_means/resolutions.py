@@ -40,6 +40,9 @@ _SURELY_ONE = 0.8  # ... unless resolutions support a single cluster that much
 _DIFFER = 0.8  # adjusted Rand index below which partitions are not the same
 _CLEAR, _AHEAD = 0.5, 0.2  # support of a clear answer, and before the next one
 _RUNNERS_UP = 3  # that are named
+_OBVIOUS = 1.5  # plateau of round clusters that few resolutions need confirm:
+_FACTORS = (1, 2, 4)  # so many times as many cells ...
+_SAME = 0.95  # ... with that adjusted Rand index
 _COMPARED = 1_500  # rows on which partitions are compared
 
 
@@ -78,6 +81,8 @@ def choose(job: Job, most: float = np.inf, any_shape: bool = True) -> Choice:
     path = trace(growth, n, job.source.n_features, scaling, 1.0 / sample.share)
     if len(path.n_clusters) < 3:
         return Choice(path, int(path.n_clusters[path.chosen]), None)
+    if _obvious(sample, start, tree, path, n):
+        return Choice(_with_lengths(path), int(path.n_clusters[path.chosen]), None)
     found = [
         _resolved(sample, _centers_at(start, tree, K))
         for K in _resolutions(path, n, furthest)
@@ -86,6 +91,30 @@ def choose(job: Job, most: float = np.inf, any_shape: bool = True) -> Choice:
     if plateau > 1:
         found.append(_rounded(sample, _centers_at(start, tree, plateau)))
     return _choice(path, found, most, any_shape, scaling)
+
+
+def _obvious(
+    sample: Sample, cells: Cells, tree: WardTree, path: PenaltyPath, n: float
+) -> bool:
+    """Whether round clusters on a long plateau come again from more cells."""
+    K = int(path.n_clusters[path.chosen])
+    finer = [int(factor * K) for factor in _FACTORS if factor * K <= n / _PER_CELL]
+    if K == 1 or path.log_length[path.chosen] < _OBVIOUS or len(finer) < len(_FACTORS):
+        return False
+    found: list[_Partition] = []
+    for number in finer:
+        found.append(_resolved(sample, _centers_at(cells, tree, number)))
+        if found[-1].n_clusters != K or _agreement(found)[0, -1] < _SAME:
+            return False
+    return found[0].round
+
+
+def _with_lengths(path: PenaltyPath) -> PenaltyPath:
+    """The path with the next longest plateaus as what else it might have been."""
+    length = np.where(np.isfinite(path.log_length), path.log_length, 0.0)
+    length[path.chosen] = 0.0
+    others = np.argsort(-length, kind="stable")[:_RUNNERS_UP]
+    return replace(path, runners_up=path.n_clusters[others[length[others] > 0.0]])
 
 
 def _merged_cells(sample: Sample, furthest: int) -> tuple[Cells, WardTree, Growth]:
