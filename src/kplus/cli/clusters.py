@@ -49,12 +49,10 @@ class Clusters(Results):
         if path.is_clear:
             return []
         others = [str(K) for K in path.runners_up if self.n_found != K]
-        instead = f" {self.n_found} is likeliest, then {', '.join(others)}." * bool(
-            others
-        )
+        instead = f"{self.n_found} is likeliest, then {', '.join(others)}. "
         return [
-            f"The number of clusters is not clear-cut.{instead} Compare a few with "
-            f"--clusters."
+            f"The number of clusters is not clear-cut: {instead * bool(others)}"
+            f"Compare a few with --clusters."
         ]
 
     def _unclear(self) -> list[str]:
