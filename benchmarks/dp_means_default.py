@@ -1,7 +1,7 @@
 """`DPMeans()` with nothing given: ``python benchmarks/dp_means_default.py``.
 
-The rules were tuned on the 1st, 3rd, … set of the battery and on made tables; the others
-were looked at when they were done.
+The rules were tuned on the 1st, 3rd, … set of the battery and on made tables; the
+others were looked at when they were done.
 """
 
 from collections.abc import Callable
