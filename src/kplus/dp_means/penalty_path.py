@@ -141,7 +141,7 @@ def _middle(low: float, high: float) -> float:
     """Geometric mean of the ends of a plateau; a step beyond the end that it has."""
     if np.isinf(high):
         return 2.0 * low if low > 0.0 else 1.0
-    return float(np.sqrt(low * high)) if low > 0.0 else 0.5 * high
+    return float(low * np.sqrt(high / low)) if low > 0.0 else 0.5 * high
 
 
 def _bic(K: IntArray, sse: Array, entropy: Array, n: float, D: int) -> Array:
