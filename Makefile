@@ -140,6 +140,7 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/dp_means.py
 	$(BIN)/python benchmarks/dp_mixture.py
 	$(BIN)/python benchmarks/real_data.py
+	$(BIN)/python benchmarks/dp_means_default.py
 	$(BIN)/python benchmarks/imputation.py
 	$(BIN)/python benchmarks/wide_tables.py
 	$(BIN)/python benchmarks/skewed_tables.py

@@ -24,6 +24,8 @@ from kplus.datasets import (
 from report import CaseResult, Check, Row
 from runner import Job, Runs, peers_python, run_job, time_command
 
+ROWS = {"algorithm": "rows"}  # what pdc-dp-means does, too
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -88,7 +90,7 @@ def fit_pdc(python: Path, data: Path, penalty: float, repeats: int) -> Job:
 
 def compare_penalty(path: Path, penalty: float, sizes: Sizes) -> list[Fits]:
     """kplus with one thread, with two, and pdc-dp-means where it is installed."""
-    given = {"penalty": penalty}
+    given = ROWS | {"penalty": penalty}
     jobs = {
         "kplus": fit_kplus(path, given, sizes.repeats),
         "kplus, 2 threads": fit_kplus(path, given | {"n_jobs": 2}, sizes.repeats),
@@ -229,13 +231,17 @@ def case_automatic(store: Store, sizes: Sizes) -> CaseResult:
 
 def case_threads(store: Store, sizes: Sizes) -> CaseResult:
     jobs = [
-        ("blobs, penalty 200", store.blobs(*sizes.thread_blobs), {"penalty": 200.0})
+        (
+            "blobs, penalty 200",
+            store.blobs(*sizes.thread_blobs),
+            ROWS | {"penalty": 200.0},
+        )
     ]
     notes = []
     try:
         penalty = min(sizes.mnist_penalties)
         path = store.mnist(sizes.mnist_rows)
-        jobs.append((f"MNIST, penalty {penalty:g}", path, {"penalty": penalty}))
+        jobs.append((f"MNIST, penalty {penalty:g}", path, ROWS | {"penalty": penalty}))
     except DataMissing as missing:
         notes.append(f"MNIST skipped: {missing}")
     rows, checks, versions = [], [], {}
@@ -329,7 +335,7 @@ def case_memmap(store: Store, sizes: Sizes) -> CaseResult:
     path = store.large_map(sizes.map_rows)
     rows, checks, versions = [], [], {}
     for n_jobs in (1, 2):
-        arguments = {"penalty": 100.0, "random_state": 0, "n_jobs": n_jobs}
+        arguments = ROWS | {"penalty": 100.0, "random_state": 0, "n_jobs": n_jobs}
         job = Job("kplus_dp_means", [arguments], path, mapped=True, watch=True)
         runs = run_job(job)
         run, versions = runs.runs[0], runs.versions

@@ -105,7 +105,7 @@ class Stream:
 STREAMS = {
     "DPMeans": Stream(
         "DPMeans",
-        {"penalty": PENALTY},
+        {"penalty": PENALTY, "algorithm": "rows"},
         moving_groups,
         lowest=0.0,
         highest=PENALTY,

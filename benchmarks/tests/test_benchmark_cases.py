@@ -36,6 +36,7 @@ QUICK = {
     "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
+    "dp_means_default": ([], "battery cost"),
     "imputation": (["craft_runs"], "numbers categories"),
     "wide_tables": (["craft_runs"], "seen unseen gaps"),
     "skewed_tables": ([], "skewed spiked"),

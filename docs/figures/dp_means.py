@@ -7,7 +7,7 @@ from kplus.datasets import make_spherical_mixture
 from kplus.plots import ClusterDisplay
 
 X, truth = make_spherical_mixture(2000, 2, 8, separation=8, random_state=1)
-model = DPMeans(penalty=49, random_state=0).fit(X)
+model = DPMeans(penalty=49, algorithm="rows", random_state=0).fit(X)
 
 ax = ClusterDisplay.from_estimator(model, X).ax_
 for center in model.cluster_centers_:

@@ -8,7 +8,7 @@ from kplus.datasets import make_spherical_mixture
 X, truth = make_spherical_mixture(2000, 2, 8, separation=8, random_state=1)
 fig, axes = plt.subplots(1, 3, sharex=True, sharey=True)
 for ax, radius in zip(axes, [15, 7, 3.5], strict=True):
-    model = DPMeans(penalty=radius**2, random_state=0).fit(X)
+    model = DPMeans(penalty=radius**2, algorithm="rows", random_state=0).fit(X)
     ax.scatter(*X.T, c=model.labels_, cmap="tab20", s=4, linewidths=0)
     ax.scatter(*model.cluster_centers_.T, c="black", marker="+", s=40)
     ax.set_title(f"λ = {radius}:  K⁺ = {model.n_clusters_}")

@@ -282,7 +282,10 @@ def test_cells_make_clusters_of_any_shape(kplus, tmp_path, out):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--model", "dp-means", "--cells", "many"), "must be auto or at least 1"),
+        (
+            ("--model", "dp-means", "--cells", "many"),
+            "must be one of auto, if_needed or at least 1",
+        ),
         (("--model", "dp-means", "--cells", "0"), "must be at least 1"),
         (("--cells", "9"), "--cells is for --model dp-means, not dp-mixture"),
         (

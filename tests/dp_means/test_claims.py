@@ -18,7 +18,7 @@ def fitted(seed, n=60, D=2, penalty=3.0):
     rng = np.random.default_rng(seed)
     centers = rng.normal(scale=3.0, size=(4, D))
     X = centers[rng.integers(0, 4, n)] + 0.5 * rng.normal(size=(n, D))
-    return X, DPMeans(penalty, tol=0.0).fit(X)
+    return X, DPMeans(penalty, algorithm="rows", tol=0.0).fit(X)
 
 
 def scaled_log_joint(X, model, variance):

@@ -10,6 +10,7 @@ from kplus.core.job import Sample
 from kplus.data.blocks import ArrayBlocks
 from kplus.dp_means import search
 from kplus.dp_means.params import Scaling
+from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import Fitted, plus_plus
 
 PLAIN = Scaling(np.zeros(2), 1.0)
@@ -61,7 +62,7 @@ def test_seeds_run_out_of_distinct_rows():
 @pytest.mark.parametrize("random_start", [False, True])
 def test_by_penalty_converges(n, random_start):
     X = rows(n=n)
-    fit = search.by_penalty(job(X, tol=0.0), random_start, penalty=4.0)
+    fit = search.by_rows(job(X, tol=0.0), random_start, penalty=4.0)
     assert fit.converged
     np.testing.assert_array_equal(fit.labels, reference.nearest(X, fit.centers)[0])
     assert not reference.wants_cluster(X, fit.centers, 4.0 + 1e-9).any()
@@ -131,7 +132,7 @@ def test_path_of_a_sample_speaks_of_all_rows():
     rng = np.random.default_rng(0)
     centers = np.array([[0.0, 0], [30, 0], [0, 30]])
     X = centers[rng.integers(0, 3, 40_000)] + rng.normal(size=(40_000, 2))
-    path = search.find_path(job(X), 6)
+    path = choose(job(X), 6).path
     assert path.n_clusters[path.chosen] == 3
     total = np.sum((X - X.mean(axis=0)) ** 2)
     assert path.sse[0] == pytest.approx(total, rel=0.02)
@@ -154,9 +155,9 @@ def test_bad_values_are_found_in_samples():
     X = rows()
     X[7, 1] = np.nan
     for call in (
-        lambda: search.by_penalty(job(X), penalty=1.0),
+        lambda: search.by_rows(job(X), penalty=1.0),
         lambda: search.by_number(job(X), n_clusters=3),
-        lambda: search.find_path(job(X)),
+        lambda: choose(job(X)),
     ):
         with pytest.raises(NotFiniteError):
             call()

@@ -10,8 +10,9 @@ from jobs import make_job
 from kplus.core.loop import run
 from kplus.core.runs import labels_of, one_by_one
 from kplus.data.blocks import ArrayBlocks
+from kplus.dp_means.objective_search import by_objective
 from kplus.dp_means.params import Scaling
-from kplus.dp_means.search import by_number, by_penalty
+from kplus.dp_means.search import by_number
 from kplus.dp_means.sequential import (
     CollapsedModel,
     DropEmptied,
@@ -316,7 +317,7 @@ def test_collapsed_weights():
 @pytest.mark.parametrize("seed", range(3))
 def test_collapsed_is_never_above_the_fast_fit(seed):
     X = some_rows(seed, n=200, D=4, scale=1.5)
-    fast = by_penalty(job(X), penalty=12.0)
+    fast = by_objective(job(X), penalty=12.0)
     assert collapsed(job(X), penalty=12.0).objective <= fast.objective * (1.0 + 1e-12)
     fast = by_number(job(X), n_clusters=7)
     fitted = collapsed_number(job(X), n_clusters=7)

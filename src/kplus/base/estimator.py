@@ -334,8 +334,12 @@ class Clusterer(ClusterMixin, Estimator):
         """
         self._check_stream()
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, sample_weight=sample_weight)
+            return self._first_batch(X, sample_weight)
         return self._fit_more(X, sample_weight)
+
+    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
+        """Begin a stream."""
+        return self.fit(X, sample_weight=sample_weight)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find clusters and return the cluster of each row.

@@ -53,15 +53,18 @@ class Clusters(Results):
             return self._unclear()
         if path.is_clear:
             return []
+        others = [str(K) for K in path.runners_up if self.n_found != K]
+        instead = f"{self.n_found} is likeliest, then {', '.join(others)}. "
         return [
-            f"The number of clusters is not clear-cut: {self.n_found} holds over the "
-            f"widest range of penalties, an information criterion would take "
-            f"{path.by_bic}. Compare a few with --clusters."
+            f"The number of clusters is not clear-cut: {instead * bool(others)}"
+            f"Compare a few with --clusters."
         ]
 
     def _unclear(self) -> list[str]:
         """A note where the cut of the tree might as well be another."""
-        if not self._cut_by_rows or self._tree.clearness >= _CLEAR:
+        path = getattr(self.model, "path_", None)
+        clear = self._cut_by_rows and self._tree.clearness >= _CLEAR
+        if not self._cut_by_rows or (clear if path is None else path.is_clear):
             return []
         return [
             f"The number of clusters is not clear-cut: some of the {self.n_found} may "

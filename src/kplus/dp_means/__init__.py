@@ -3,13 +3,17 @@
 The files in reading order; equations are those of MAD-Bayes.
 
 - `estimator`: `DPMeans`: check, open, search, store.
-- `search`: by a penalty, for a given number, by the penalty path, in a stream.
+- `search`: by the row rule, for a given number, in a stream.
+- `objective_search`: the lowest objective at a penalty: splits, merges, swaps.
+- `resolutions`: the automatic choice of number and shape.
+- `standard`: columns on one scale.
 - `model`: Eqs. 3 and 12: assignment, sums, means and objective of the fast form.
 - `params`: the centres and their scaling, for the kernels.
 - `moves`: open, refill, drop, remove, order and split clusters between passes.
 - `cells`: clusters of any shape, joined from the cells of a fine quantisation.
 - `splits`: growth to a number by best splits, and swaps at that number.
-- `penalty_path`: the best number for each penalty, and the automatic choice.
+- `ward`: which clusters to merge first.
+- `penalty_path`: the best number for each penalty, and its plateau.
 - `penalty`: the public `penalty_for` (Kulis & Jordan 2012) and `penalty_path`.
 - `sequential`: row after row: Kulis & Jordan's pass; Eq. 9 and Algorithm 2.
 - `sequential_search`: their searches.

@@ -20,7 +20,14 @@ from kplus.dp_means.search import Fitted, JoinedCells, by_number
 from kplus.tree.borders import Axes, Borders
 from kplus.tree.cluster_tree import Bridges, ClusterTree, grow_tree
 
-__all__ = ["Cells", "TouchingCells", "fit_cells", "joined", "tree_of_cells"]
+__all__ = [
+    "Cells",
+    "TouchingCells",
+    "fit_cells",
+    "joined",
+    "tree_of_cells",
+    "tree_of_rows",
+]
 
 _ROWS_EACH = 40  # rows of a cell ...
 _MOST_CELLS = 500  # ... where there are no more cells than that
@@ -66,12 +73,44 @@ class Cells:
             np.maximum(variances, max(least, 1e-300)),
         )
 
+    @classmethod
+    def around(
+        cls, Y: Array, weights: Array, centers: Array
+    ) -> tuple["Cells", IntArray]:
+        """Cells of rows in memory, in units that are scaled; and which each is in."""
+        D, plain = Y.shape[1], Scaling(np.zeros(Y.shape[1]), 1.0)
+        ones = np.ones(len(centers))
+        own = cls(plain, centers, ones, ones).nearest_one(Y)
+        counts: Array = np.bincount(own, weights, len(centers)).astype(np.float64)
+        full = np.flatnonzero(counts > 0.0)
+        if len(full) < len(counts):
+            return cls.around(Y, weights, centers[full])
+        means = np.empty_like(centers)
+        for d in range(D):
+            means[:, d] = np.bincount(own, weights * Y[:, d], len(centers)) / counts
+        apart = Y - means[own]
+        errors = np.bincount(
+            own, weights * np.einsum("nd,nd->n", apart, apart), len(centers)
+        )
+        least = _LEAST_VARIANCE * float(errors.sum() / (D * counts.sum()))
+        variances = np.maximum(errors / (counts * D), max(least, 1e-300))
+        return cls(plain, means, counts, variances), own
+
     @property
     def levels(self) -> Array:
         """Log of how densely rows lie in a cell, but for a constant."""
         D = self.centers.shape[1]
         out: Array = np.log(np.maximum(self.counts, 1e-300))
         out -= 0.5 * D * np.log(self.variances)
+        return out
+
+    def nearest_one(self, Y: Array) -> IntArray:
+        """The nearest cell of each row."""
+        half = 0.5 * np.sum(self.centers**2, axis=1)
+        out = np.empty(len(Y), np.int64)
+        for start in range(0, len(Y), _TILE):
+            part = slice(start, start + _TILE)
+            out[part] = np.argmin(half - Y[part] @ self.centers.T, axis=1)
         return out
 
     def nearest(self, Y: Array) -> tuple[IntArray, Array]:
@@ -109,23 +148,30 @@ class TouchingCells:
     directions: Array
 
     @classmethod
-    def of(cls, cells: Cells, Y: Array) -> "TouchingCells":
+    def of(
+        cls, cells: Cells, Y: Array, nearest: IntArray | None = None
+    ) -> "TouchingCells":
         """Cells that touch in these rows, with the line between their centres."""
-        nearest, _ = cells.nearest(Y)
-        pairs = np.unique(np.sort(nearest, axis=1), axis=0)
-        pairs = pairs[pairs[:, 0] < pairs[:, 1]]
-        a, b = pairs.T
+        if nearest is None:
+            nearest, _ = cells.nearest(Y)
+        K = len(cells.counts)
+        low, high = nearest.min(axis=1), nearest.max(axis=1)
+        met = np.bincount(low * K + high, minlength=K * K) > 0
+        a, b = np.divmod(np.flatnonzero(met), K)
+        a, b = a[a < b], b[a < b]
+        pairs = np.column_stack([a, b])
         lines = cells.centers[b] - cells.centers[a]
         lines /= np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
         centers = np.einsum("pij,pj->pi", cells.centers[pairs], lines)
         spreads = np.sqrt(cells.variances)[pairs]
         own = np.argsort(nearest[:, 0], kind="stable")
-        ends = np.searchsorted(nearest[own, 0], np.arange(len(cells.counts) + 1))
-        for p, side in np.ndindex(pairs.shape):
-            k = pairs[p, side]
+        ends = np.searchsorted(nearest[own, 0], np.arange(K + 1))
+        for k in np.unique(pairs):
             rows = own[ends[k] : ends[k + 1]]
             if len(rows) >= _FEWEST_ROWS:
-                spreads[p, side] = max(np.std(Y[rows] @ lines[p]), 1e-300)
+                of, side = np.nonzero(pairs == k)
+                along = np.std(Y[rows] @ lines[of].T, axis=0)
+                spreads[of, side] = np.maximum(along, 1e-300)
         return cls(Axes.spanning(pairs, centers, spreads), lines)
 
     def summarize(
@@ -133,7 +179,17 @@ class TouchingCells:
     ) -> tuple[Borders, Array]:
         Y = cells.scaling.transform(block.read().astype(np.float64))
         weights = np.ones(len(Y)) if block.weights is None else block.weights
-        nearest, distances = cells.nearest(Y)
+        return self.borders(cells, Y, weights, *cells.nearest(Y)), np.empty(0)
+
+    def borders(
+        self,
+        cells: Cells,
+        Y: Array,
+        weights: Array,
+        nearest: IntArray,
+        distances: Array,
+    ) -> Borders:
+        """Sums over rows of which the two nearest cells are known."""
         share, (own, other) = cells.shares_of_second(nearest, distances), nearest.T
         K = len(cells.counts)
         out = Borders.zeros(K, len(self.axes.pairs))
@@ -143,7 +199,7 @@ class TouchingCells:
         out.count(
             self.axes, own, weights, lambda rows, of: Y[rows] @ self.directions[of].T
         )
-        return out, np.empty(0)
+        return out
 
 
 def fit_cells(
@@ -171,6 +227,17 @@ def tree_of_cells(job: Job, fitted: Fitted, sample: Array) -> ClusterTree:
     cells = Cells.of(fitted)
     model = TouchingCells.of(cells, cells.scaling.transform(sample.astype(np.float64)))
     borders = sums_of(replace(job, callback=None, journal=None), model, cells)
+    return _tree(cells, model, borders)
+
+
+def tree_of_rows(cells: Cells, Y: Array, weights: Array) -> ClusterTree:
+    """The tree of the cells of some rows in memory, in scaled units."""
+    nearest, distances = cells.nearest(Y)
+    model = TouchingCells.of(cells, Y, nearest)
+    return _tree(cells, model, model.borders(cells, Y, weights, nearest, distances))
+
+
+def _tree(cells: Cells, model: TouchingCells, borders: Borders) -> ClusterTree:
     apart = cells.centers[:, None] - cells.centers
     distances = np.sum(apart**2, axis=2) / np.mean(cells.variances)
     # Cells at the margin are thin wherever they lie: one dense way is enough.

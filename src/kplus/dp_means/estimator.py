@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -21,13 +21,15 @@ from kplus.base.estimator import AT_LEAST_ONE, Clusterer, Table
 from kplus.base.job import answering, job_of
 from kplus.base.progress import PassReporter, Watch
 from kplus.core.job import Job, best_of
-from kplus.core.types import Array, IntArray, PassInfo
-from kplus.dp_means import cells, search
+from kplus.core.types import Array, Blocks, IntArray, PassInfo
+from kplus.dp_means import cells, objective_search, search
 from kplus.dp_means import full_covariance_search as full_covariance
 from kplus.dp_means import sequential_search as sequential
 from kplus.dp_means.full_covariance import Ellipsoids
 from kplus.dp_means.params import Scaling
+from kplus.dp_means.resolutions import choose
 from kplus.dp_means.search import Fitted
+from kplus.dp_means.standard import Standard
 from kplus.tree.cluster_tree import check_clusters
 
 __all__ = ["DPMeans"]
@@ -48,32 +50,44 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     `penalty` (λ² of the papers) for each cluster after the first. There are three
     ways to say how many clusters you want:
 
-    - ``penalty=number``: a row farther than √penalty from every centre opens a
-      cluster (the rule of Kulis & Jordan 2012);
+    - ``penalty=number``: as many as lower the objective, wherever they pay;
     - ``n_clusters=K``: exactly that many, found by splits and swaps;
-    - neither: the number that the widest range of penalties agrees on.
+    - neither: the number that most resolutions, and most penalties, agree on.
 
-    With ``cells="auto"`` clusters need not be round: the rows are cut into many small
-    cells, which are joined where rows lead from one to the next without a valley
-    between. This takes one more pass over the rows, however many there are.
+    With neither, clusters need not be round where the rows say otherwise: these are cut
+    into many small cells, which are joined where rows lead from one to the next without
+    a valley between. ``path_.is_clear`` says whether the answer stands out, and
+    ``path_.runners_up`` what else it might have been.
 
     Parameters
     ----------
     penalty : float or "auto", default="auto"
-        λ²: what one more cluster costs, in squared distance.
+        λ²: what one more cluster costs, in squared distance. In total, so that more
+        rows bear more clusters at the same penalty.
     n_clusters : int or None, default=None
         Number of clusters to find. A `penalty` given as well opens no clusters then; it
         is only charged in `objective_`.
     max_clusters : int or None, default=None
         Largest number of clusters. This is Eq. 12 of MAD-Bayes.
-    cells : int, "auto" or None, default=None
+    cells : int, "auto", "if_needed" or None, default="if_needed"
         Cells that clusters of any shape are made of: about so many, or one for each 40
         rows, up to 500. `n_clusters` says then where the tree of the cells is cut; if
-        it is None, the rows do. None: every cluster is round.
-    algorithm : {"fast", "serial"}, default="fast"
-        "fast" opens clusters at the costliest rows after each pass, whatever their
-        order. "serial" is the order-dependent pass of Kulis & Jordan, exactly; it
-        needs a number as `penalty`.
+        it is None, the rows do. "if_needed": only where neither `penalty` nor
+        `n_clusters` is given, and clusters turn out not to be round. None: every
+        cluster is round.
+    scale : bool, default=False
+        Put the columns on one scale first: mean 0, standard deviation 1. `penalty`,
+        distances and `objective_` are then in these units; centres are reported in
+        those of the data. In a stream the first batch decides the scale.
+    half_life : float or None, default=None
+        In a stream: after so many further rows, earlier ones count half. See Notes.
+        None: they count for ever.
+    algorithm : {"fast", "rows", "serial"}, default="fast"
+        What a number as `penalty` means. "fast" minimises the objective, by splits,
+        merges and swaps. The others only follow the row rule of Kulis & Jordan: a row
+        farther than √penalty from every centre opens a cluster. "serial" is their
+        pass, row after row, exactly; "rows" opens clusters at the costliest rows after
+        each pass, whatever their order.
     collapsed : bool, default=False
         After the fast fit, move rows one at a time by the exact change of the
         objective (Eq. 9, Algorithm 2 of MAD-Bayes). Slower, never higher; needs
@@ -139,9 +153,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         ``cut(n)`` gives the clusters of the cells for any number, ``clearness`` says
         how clear the automatic number is.
     path_ : PenaltyPath
-        With ``penalty="auto"``: what the choice was made from.
+        With ``penalty="auto"``: what the choice was made from, whether it is clear,
+        and what else it might have been.
     covariances_ : ndarray of shape (n_clusters_, n_features, n_features)
         With ``covariance="full"``.
+    mean_, scale_ : ndarrays of shape (n_features,)
+        With `scale`: means and standard deviations of the columns.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -165,8 +182,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     In a stream (`partial_fit`), earlier rows stay in their clusters, as weight on the
     centres; rows of a batch find their cluster and, with a number as `penalty`, open
-    new ones. With `n_clusters` or ``penalty="auto"`` the first batch decides the
-    number.
+    new ones by the row rule, for splits need rows that are gone. With `n_clusters` or
+    ``penalty="auto"`` the first batch decides the number, and clusters are round.
+    With `half_life`, a batch of n rows (summed weights) first multiplies the sizes of
+    the clusters by ``2 ** (-n / half_life)``, so that centres follow data that drift;
+    with a number as `penalty`, a cluster of which less than one row is left, and that
+    has none in the batch, is dropped.
 
     References
     ----------
@@ -197,8 +218,10 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         "penalty": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_clusters": [AT_LEAST_ONE, None],
         "max_clusters": [AT_LEAST_ONE, None],
-        "cells": [AT_LEAST_ONE, StrOptions({"auto"}), None],
-        "algorithm": [StrOptions({"fast", "serial"})],
+        "cells": [AT_LEAST_ONE, StrOptions({"auto", "if_needed"}), None],
+        "scale": ["boolean"],
+        "half_life": [Interval(Real, 0, None, closed="neither"), None],
+        "algorithm": [StrOptions({"fast", "rows", "serial"})],
         "collapsed": ["boolean"],
         "covariance": [StrOptions({"spherical", "full"})],
         "min_covariance": [Interval(Real, 0, None, closed="neither")],
@@ -211,7 +234,9 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         *,
         n_clusters=None,
         max_clusters=None,
-        cells=None,
+        cells="if_needed",
+        scale=False,
+        half_life=None,
         algorithm="fast",
         collapsed=False,
         covariance="spherical",
@@ -229,6 +254,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         self.n_clusters = n_clusters
         self.max_clusters = max_clusters
         self.cells = cells
+        self.scale = scale
+        self.half_life = half_life
         self.algorithm = algorithm
         self.collapsed = collapsed
         self.covariance = covariance
@@ -258,10 +285,15 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return self.n_clusters is None and not isinstance(self.penalty, str)
 
     @property
+    def _made_of_cells(self) -> bool:
+        """Whether clusters are joined from cells in any case."""
+        return self.cells not in (None, "if_needed")
+
+    @property
     def _other_algorithms(self) -> list[str]:
         """The settings that choose another algorithm than the fast one."""
         settings = {
-            "algorithm='serial'": self.algorithm == "serial",
+            f"algorithm='{self.algorithm}'": self.algorithm != "fast",
             "covariance='full'": self.covariance == "full",
             "collapsed=True": self.collapsed,
         }
@@ -274,6 +306,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "max_clusters goes with penalty; with n_clusters the number is fixed."
             )
         self._check_cells()
+        if self.scale and self.covariance == "full":
+            raise ValueError(
+                "scale=True does not go with covariance='full', whose clusters have "
+                "scales of their own; give min_covariance in the units of the data."
+            )
         for setting in [] if self._penalty_opens_clusters else self._other_algorithms:
             if setting != "collapsed=True":
                 raise ValueError(
@@ -283,13 +320,13 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 raise ValueError(f"{setting} needs a number as penalty, or n_clusters.")
         if len(self._other_algorithms) > 1:
             raise ValueError(
-                "algorithm='serial', collapsed=True and covariance='full' are three "
-                "different algorithms; choose one."
+                f"{' and '.join(self._other_algorithms)} are different algorithms; "
+                f"choose one."
             )
 
     def _check_cells(self) -> None:
         """Refuse settings that have no meaning for clusters that are joined cells."""
-        if self.cells is None:
+        if not self._made_of_cells:
             return
         others = {
             "a number as penalty": not isinstance(self.penalty, str),
@@ -310,18 +347,22 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _check_stream(self) -> None:
         """Streams need statistics that only the fast algorithm keeps."""
-        refused = self._other_algorithms
-        if self.cells is not None or hasattr(self, "cell_centers_"):
+        refused = [
+            other for other in self._other_algorithms if other != "algorithm='rows'"
+        ]
+        if self._made_of_cells or hasattr(self, "cell_centers_"):
             raise ValueError(
                 "partial_fit does not go with cells: the rows that say which of them "
-                "to join would be gone."
+                "to join would be gone. Begin the stream with partial_fit, or give "
+                "cells=None to fit, for round clusters."
             )
         if hasattr(self, "covariances_"):
             refused = [*refused, "a fit with covariances_"]
         if refused:
             raise ValueError(
                 f"partial_fit does not go with {refused[0]}: streams need "
-                f"algorithm='fast', collapsed=False and covariance='spherical'."
+                f"algorithm='fast' or 'rows', collapsed=False and "
+                f"covariance='spherical'."
             )
 
     def _check_table(self, table: Table, weights: Array | None) -> None:
@@ -330,23 +371,34 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _find(
         self, table: Table, weights: Array | None, reporter: PassReporter
     ) -> Fitted:
+        """The search, on columns of one scale if that is asked for."""
+        if not self.scale:
+            return self._search(job_of(self, table.source, weights, reporter), None)
+        standard = Standard.of(table.source, weights)
+        self._under_way = standard  # for callbacks
+        try:
+            blocks = standard.blocks(table.source)
+            found = self._search(job_of(self, blocks, weights, reporter), standard)
+        finally:
+            del self._under_way
+        return replace(found, standard=standard)
+
+    def _search(self, job: Job, standard: Standard | None) -> Fitted:
         """Search by the penalty, or for a number of clusters: given, or of the path."""
-        job = job_of(self, table.source, weights, reporter)
         start = self._warm_centers()
-        if self.cells is not None:
-            fit_cells = partial(
-                cells.fit_cells,
-                cells=self.cells,
-                n_clusters=self.n_clusters,
-                start=start,
-            )
-            return best_of(self.n_init, job, fit_cells)
+        if start is not None and standard is not None:
+            start = standard.transform(start)
+        if self._made_of_cells:
+            return self._join_cells(job, self.cells, start)
         if self._penalty_opens_clusters:
             return best_of(self.n_init, job, self._search_by_penalty(start))
         path, K, penalty = None, self.n_clusters, self.penalty
         if K is None:
-            path = search.find_path(job, self._max_clusters)
-            K, penalty = int(path.n_clusters[path.chosen]), path.penalty
+            choice = choose(job, self._max_clusters, self._may_join)
+            path, K, penalty = choice.path, choice.n_clusters, choice.path.penalty
+            if choice.cells is not None:
+                fitted = self._join_cells(job, len(choice.cells), choice.cells)
+                return replace(fitted, path=path.met_by(len(fitted.centers)))
         if start is not None and len(start) != K:
             start = None
         by_number = sequential.collapsed_number if self.collapsed else search.by_number
@@ -356,6 +408,25 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not isinstance(penalty, str):
             fitted = fitted.at_penalty(penalty)
         return replace(fitted, path=path)
+
+    @property
+    def _may_join(self) -> bool:
+        """Whether clusters may be joined from cells; those of a stream may not."""
+        others = self.max_clusters is not None or getattr(self, "_streaming", False)
+        return self.cells == "if_needed" and not others
+
+    def _join_cells(self, job: Job, number: Any, start: Array | None) -> Fitted:
+        fit_cells = partial(
+            cells.fit_cells, cells=number, n_clusters=self.n_clusters, start=start
+        )
+        return best_of(self.n_init, job, fit_cells)
+
+    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
+        self._streaming = True
+        try:
+            return super()._first_batch(X, sample_weight)
+        finally:
+            del self._streaming
 
     def _search_by_penalty(self, start: Array | None) -> Callable[[Job, bool], Fitted]:
         """The search of the chosen algorithm."""
@@ -367,10 +438,12 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 floor=self.min_covariance,
                 start=None if start is None else self._warm_ellipsoids(start),
             )
-        by_penalty = search.by_penalty
-        if self.algorithm == "serial":
-            by_penalty = sequential.serial
-        elif self.collapsed:
+        by_penalty = {
+            "fast": objective_search.by_objective,
+            "rows": search.by_rows,
+            "serial": sequential.serial,
+        }[self.algorithm]
+        if self.collapsed:
             by_penalty = sequential.collapsed
         return partial(by_penalty, **settings, start=start)
 
@@ -379,7 +452,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         if not self.warm_start or not hasattr(self, "cluster_centers_"):
             return None
         centers: Array = self.cluster_centers_
-        if self.cells is not None:
+        if self._made_of_cells:
             centers = getattr(self, "cell_centers_", centers)
         refuse_other_columns(self.n_features_in_, centers.shape[1])
         return centers[: int(min(len(centers), self._max_clusters))]
@@ -392,22 +465,51 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _find_more(self, table: Table, weights: Array | None, watch: Watch) -> Fitted:
         """The clusters of this batch and of all rows seen earlier."""
+        counts, errors = self._earlier(table.source.n_rows, weights)
         fitted = search.stream(
-            job_of(self, table.source, weights, watch),
+            job_of(self, self._on_scale(table.source), weights, watch),
             self.penalty if self._penalty_opens_clusters else np.inf,
             self._max_clusters,
             self._scaling,
-            self.cluster_centers_,
+            self._inner_centers,
             self._cluster_means,
-            self.cluster_sizes_,
+            counts,
         )
+        seen = fitted.counts
         if not self._penalty_opens_clusters:
             fitted = fitted.at_penalty(self.penalty_)
-        fitted = fitted.with_earlier(self.cluster_sizes_, self._cluster_errors)
-        return replace(fitted, path=getattr(self, "path_", None))
+        fitted = fitted.with_earlier(counts, errors)
+        if self.half_life is not None and self._penalty_opens_clusters:
+            fitted = fitted.without_faded(seen)
+        path = getattr(self, "path_", None)
+        return replace(fitted, path=path, standard=self._standard)
+
+    def _earlier(self, n_rows: int, weights: Array | None) -> tuple[Array, Array]:
+        """Sizes and errors of the clusters seen so far, faded by a batch of rows."""
+        if self.half_life is None:
+            return self.cluster_sizes_, self._cluster_errors
+        n = float(n_rows if weights is None else weights.sum())
+        left = 2.0 ** (-n / self.half_life)
+        return self.cluster_sizes_ * left, self._cluster_errors * left
+
+    @property
+    def _standard(self) -> Standard | None:
+        """What put the columns on one scale."""
+        if not hasattr(self, "scale_"):
+            return None
+        return Standard(self.mean_, self.scale_)
+
+    def _on_scale(self, source: Blocks) -> Blocks:
+        """Rows as the fit saw them."""
+        standard = self._standard
+        return source if standard is None else standard.blocks(source)
 
     def _store(self, fitted: Fitted, table: Table) -> None:
-        self.cluster_centers_ = fitted.centers
+        standard = fitted.standard
+        self._inner_centers = fitted.centers
+        self._set_or_drop("mean_", None if standard is None else standard.mean)
+        self._set_or_drop("scale_", None if standard is None else standard.scale)
+        self.cluster_centers_ = self._in_data_units(fitted.centers)
         self.labels_ = fitted.labels
         self.n_clusters_ = len(fitted.centers)
         self.cluster_sizes_ = fitted.counts
@@ -418,11 +520,18 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         joined = fitted.cells
         for name, part in _CELLS.items():
             self._set_or_drop(name, None if joined is None else getattr(joined, part))
+        if joined is not None:
+            self._inner_centers = joined.centers
+            self.cell_centers_ = self._in_data_units(joined.centers)
         self._scaling = fitted.scaling
         # What a stream needs to know of the rows: means, and errors about them.
         shift = np.sum((fitted.means - fitted.centers) ** 2, axis=1)
         self._cluster_means = fitted.means
         self._cluster_errors = np.maximum(fitted.errors - fitted.counts * shift, 0.0)
+
+    def _in_data_units(self, centers: Array) -> Array:
+        standard = self._standard
+        return centers if standard is None else standard.inverse_transform(centers)
 
     def _described(self, info: PassInfo, table: Table) -> dict[str, Any]:
         params = info.params
@@ -432,11 +541,21 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 "covariances_": params.covariances,
                 "n_clusters_": params.K,
             }
-        return {
-            "cluster_centers_": params.scaling.inverse_transform(params.centers),
+        centers = params.scaling.inverse_transform(params.centers)
+        standard = getattr(self, "_under_way", None)
+        described = {
+            "cluster_centers_": centers,
+            "_inner_centers": centers,
             "n_clusters_": params.K,
             "_scaling": params.scaling,
         }
+        if standard is not None:
+            described |= {
+                "cluster_centers_": standard.inverse_transform(centers),
+                "mean_": standard.mean,
+                "scale_": standard.scale,
+            }
+        return described
 
     # -------------------------------------------------------------------- rows
 
@@ -473,7 +592,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         check_is_fitted(self)
         source = self._open(X, reset=False).source
         weights = check_weights(sample_weight, source.n_rows)
-        job = answering(self, source, weights)
+        job = answering(self, self._on_scale(source), weights)
         with self._explaining(source):
             if hasattr(self, "covariances_"):
                 return full_covariance.assign(
@@ -487,8 +606,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _nearest_of(self) -> tuple[Array, IntArray]:
         """Centres, the nearest of which says what cluster a row is in; and which."""
         if hasattr(self, "cell_centers_"):
-            return self.cell_centers_, self.cluster_of_cell_
-        return self.cluster_centers_, np.arange(self.n_clusters_, dtype=np.int32)
+            return self._inner_centers, self.cluster_of_cell_
+        return self._inner_centers, np.arange(self.n_clusters_, dtype=np.int32)
 
     def transform(self, X: Any) -> Any:
         """Return the distance of each row to each centre.
@@ -511,7 +630,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
                 source, self.cluster_centers_, self.covariances_
             )
         else:
-            distances = search.distances(source, *self._nearest_of)
+            rows = self._on_scale(source)
+            distances = search.distances(rows, *self._nearest_of)
         if not np.all(np.isfinite(distances)):
             raise self._explain(source)
         return distances
@@ -532,6 +652,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     def _to_state(self) -> dict[str, Any]:
         """What a model file keeps beside the public attributes."""
         return {
+            "inner_centers": self._inner_centers,
             "cluster_errors": self._cluster_errors,
             "cluster_means": self._cluster_means,
             "lens_origin": self._scaling.origin,
@@ -540,6 +661,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
 
     def _from_state(self, state: dict[str, Any]) -> None:
         """Restore what `_to_state` returned; refuse parts that do not fit together."""
+        n_nearest = len(getattr(self, "cell_centers_", self.cluster_centers_))
+        self._inner_centers = state["inner_centers"]
         self._cluster_errors = state["cluster_errors"]
         self._cluster_means = state["cluster_means"]
         self._scaling = Scaling(state["lens_origin"], float(state["lens_inv"]))
@@ -549,8 +672,11 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             "cluster_sizes_": (self.cluster_sizes_, (K,)),
             "cluster_errors": (self._cluster_errors, (K,)),
             "cluster_means": (self._cluster_means, (K, D)),
+            "inner_centers": (self._inner_centers, (n_nearest, D)),
             "lens_origin": (self._scaling.origin, (D,)),
         }
+        if hasattr(self, "scale_"):
+            shapes |= {"mean_": (self.mean_, (D,)), "scale_": (self.scale_, (D,))}
         if hasattr(self, "covariances_"):
             shapes["covariances_"] = (self.covariances_, (K, D, D))
         if hasattr(self, "cell_centers_"):

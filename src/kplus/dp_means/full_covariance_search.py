@@ -39,7 +39,7 @@ def by_penalty(
     model = FullCovarianceModel(penalty, floor, max_clusters)
     if start is not None:
         return refine(job, model, start)
-    fast = spherical.by_penalty(
+    fast = spherical.by_rows(
         replace(
             job, callback=telling(job.callback, in_units(lambda value: value / floor))
         ),

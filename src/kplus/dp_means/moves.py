@@ -12,10 +12,12 @@ from kplus.core.types import Array, IntArray, Position, Proposal
 from kplus.dp_means.kernels_split import split_clusters
 from kplus.dp_means.model import ROUNDING, Candidates, ClusterSums, DPMeansModel
 from kplus.dp_means.params import Centers
+from kplus.dp_means.ward import merge_costs
 
 __all__ = [
     "DropEmpty",
     "EndOverrelaxation",
+    "MergeClusters",
     "OpenClusters",
     "OrderClusters",
     "RefillClusters",
@@ -23,6 +25,7 @@ __all__ = [
     "SplitClusters",
     "best_splits",
     "by_size",
+    "cheap_pairs",
     "means_without",
     "spread_out",
 ]
@@ -159,6 +162,51 @@ class RemoveCluster:
         old_to_new = without(params.K, worst)
         kept = params.regroup(old_to_new)  # measured at these centres
         return Proposal(kept, old_to_new, kept.K)
+
+
+class MergeClusters:
+    """Merge pairs of clusters whose rows would cost less than the penalty together.
+
+    From the sums alone, so exactly; a cluster takes part in one merge at a time.
+    """
+
+    def propose(
+        self, at: Position[DPMeansModel, Centers, ClusterSums]
+    ) -> Proposal | None:
+        model, params, total = at.model, at.params, at.total
+        if not at.converged or params.K == 1:
+            return None
+        means, counts = model.means(params, total), total.counts + params.mass
+        pairs = cheap_pairs(means, counts, model.penalty)
+        if not len(pairs):
+            return None
+        a, b = pairs.T
+        share = counts[b] / np.maximum(counts[a] + counts[b], 1e-300)
+        means[a] += share[:, None] * (means[b] - means[a])
+        old_to_new = without(params.K, b)
+        merged = params.moved_to(means).regroup(old_to_new)
+        return Proposal(merged, old_to_new, merged.K)
+
+
+def cheap_pairs(centers: Array, counts: Array, penalty: float) -> IntArray:
+    """Pairs of clusters that cost less than the penalty to merge, cheapest first.
+
+    No cluster is in two of them.
+    """
+    pairs: list[tuple[float, int, int]] = []
+    for a in range(len(centers) - 1):
+        costs = merge_costs(
+            centers[a : a + 1], counts[a : a + 1], centers[a + 1 :], counts[a + 1 :]
+        )[0]
+        cheap = np.flatnonzero(costs < penalty * (1.0 - ROUNDING))
+        pairs.extend((float(costs[b]), a, a + 1 + int(b)) for b in cheap)
+    taken: set[int] = set()
+    chosen: list[tuple[int, int]] = []
+    for _, a, b in sorted(pairs):
+        if a not in taken and b not in taken:
+            taken |= {a, b}
+            chosen.append((a, b))
+    return np.array(chosen, np.int64).reshape(-1, 2)
 
 
 class EndOverrelaxation:

@@ -13,7 +13,9 @@ from kplus.core.types import Array, Blocks
 from kplus.dp_means.estimator import DPMeans
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.penalty_path import PenaltyPath
-from kplus.dp_means.search import find_path, scaled
+from kplus.dp_means.resolutions import choose
+from kplus.dp_means.search import scaled
+from kplus.dp_means.standard import Standard
 
 __all__ = ["penalty_for", "penalty_path"]
 
@@ -83,9 +85,9 @@ def penalty_path(
 ) -> PenaltyPath:
     """Return the best number of clusters for each penalty.
 
-    Clusters are split one after the other on at most 20,000 rows; the corners of the
-    lower hull of SSE(K) are the numbers that some penalty prefers. A number that a
-    wide range of penalties prefers is well supported by the data.
+    Small clusters of at most 5,000 rows are merged, the cheapest pair first (Ward); the
+    corners of the lower hull of SSE(K) are the numbers that some penalty prefers. A
+    number that a wide range of penalties prefers is well supported by the data.
 
     Parameters
     ----------
@@ -120,9 +122,13 @@ def penalty_path(
     if max_clusters is not None:
         _check_number("max_clusters", max_clusters)
     seed = check_random_state(probe.random_state).randint(2**31 - 1)
-    job = Job(source, weights, np.random.default_rng(seed))
     with probe._explaining(source):
-        return find_path(job, np.inf if max_clusters is None else max_clusters)
+        table: Blocks = source
+        if probe.scale:
+            table = Standard.of(source, weights).blocks(source)
+        job = Job(table, weights, np.random.default_rng(seed))
+        most = np.inf if max_clusters is None else max_clusters
+        return choose(job, most, probe.cells == "if_needed").path
 
 
 def _check_number(name: str, value: Any) -> None:

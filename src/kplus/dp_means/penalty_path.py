@@ -5,7 +5,7 @@ of the lower convex hull of SSE(K). A corner is the best K between two slopes of
 hull; the length of that interval in log λ² measures how well the data support it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from kplus.dp_means.params import Scaling
 from kplus.dp_means.splits import Growth
 
 __all__ = ["PenaltyPath", "most_clusters", "trace"]
-
-_LEAST_PLATEAU = 0.5  # in log λ²: shorter ones come about by chance
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,11 @@ class PenaltyPath:
         Place of the corner that the automatic rule takes.
     penalty : float
         The middle (geometric mean) of its plateau.
+    runners_up : array of int
+        Other numbers that the automatic choice might have taken, the likeliest first.
+    is_clear : bool
+        Whether the choice stands out: most resolutions agree, and no other number
+        comes near.
 
     Examples
     --------
@@ -59,17 +62,29 @@ class PenaltyPath:
     bic: Array
     chosen: int
     penalty: float
+    runners_up: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    is_clear: bool = True
+
+    def at(self, n_clusters: int) -> "PenaltyPath":
+        """The same path, at the corner of another number, or the nearest there is."""
+        corner = int(np.argmin(np.abs(self.n_clusters - n_clusters)))
+        middle = _middle(self.penalty_low[corner], self.penalty_high[corner])
+        return replace(self, chosen=corner, penalty=middle)
+
+    def met_by(self, n_clusters: int) -> "PenaltyPath":
+        """The path of a fit that ended with a number: unclear if that is another."""
+        if n_clusters == self.n_clusters[self.chosen]:
+            return self
+        chosen = int(self.n_clusters[self.chosen])
+        others = np.concatenate(
+            [[chosen], self.runners_up[self.runners_up != n_clusters]]
+        )
+        return replace(self.at(n_clusters), runners_up=others, is_clear=False)
 
     @property
     def by_bic(self) -> int:
         """The number of clusters that the information criterion prefers."""
         return int(self.n_clusters[np.argmin(self.bic)])
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the choice stands out: a long plateau, and BIC not far from it."""
-        long = self.log_length[self.chosen] >= _LEAST_PLATEAU
-        return bool(long and 0.5 <= self.n_clusters[self.chosen] / self.by_bic <= 2.0)
 
 
 def most_clusters(n: float) -> int:
@@ -83,8 +98,8 @@ def trace(
     """Build the path from SSE(K) of a sample of weight n; `scale` lifts it to all rows.
 
     The rule: the longest plateau in log λ², leaving out the two ends of the path,
-    which have one slope only. K = 1 instead if the information criterion does not
-    prefer the plateau's K to it.
+    which have one slope only, and numbers to which the information criterion prefers a
+    single cluster.
     """
     corner = _lower_hull(growth.K, growth.sse)
     K, sse = growth.K[corner], growth.sse[corner]
@@ -118,15 +133,15 @@ def _choose(K: IntArray, sse: Array, length: Array, bic: Array) -> int:
         return len(K) - 1  # as many distinct rows as clusters: nothing left to explain
     if len(K) == 2:
         return 0
-    chosen = 1 + int(np.argmax(length[1:-1]))
-    return chosen if bic[chosen] < bic[0] else 0
+    pays = np.where(bic[1:-1] < bic[0], length[1:-1], -np.inf)
+    return 1 + int(np.argmax(pays)) if np.any(pays > -np.inf) else 0
 
 
 def _middle(low: float, high: float) -> float:
     """Geometric mean of the ends of a plateau; a step beyond the end that it has."""
     if np.isinf(high):
         return 2.0 * low if low > 0.0 else 1.0
-    return float(np.sqrt(low * high)) if low > 0.0 else 0.5 * high
+    return float(low * np.sqrt(high / low)) if low > 0.0 else 0.5 * high
 
 
 def _bic(K: IntArray, sse: Array, entropy: Array, n: float, D: int) -> Array:

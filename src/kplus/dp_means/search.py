@@ -9,6 +9,7 @@ from scipy.spatial.distance import cdist
 
 from kplus.core.job import Job, Sample, draw
 from kplus.core.reading import read_blocks
+from kplus.core.regroup import relabelled, without
 from kplus.core.runs import answers, in_units, labels_of, run_job
 from kplus.core.types import (
     Array,
@@ -28,8 +29,9 @@ from kplus.dp_means.moves import (
     RemoveCluster,
 )
 from kplus.dp_means.params import Centers, Scaling
-from kplus.dp_means.penalty_path import PenaltyPath, most_clusters, trace
+from kplus.dp_means.penalty_path import PenaltyPath
 from kplus.dp_means.splits import grow, swap
+from kplus.dp_means.standard import Standard
 from kplus.tree.cluster_tree import ClusterTree
 
 __all__ = [
@@ -37,9 +39,9 @@ __all__ = [
     "JoinedCells",
     "assign",
     "by_number",
-    "by_penalty",
+    "by_rows",
     "distances",
-    "find_path",
+    "finish",
     "plus_plus",
     "scaled",
     "stream",
@@ -50,6 +52,7 @@ _GROWTH_TOL = 1e-2  # convergence between splits on the way to a given number
 _SPLIT_TOL = 1e-3  # the same for the path and for swaps
 _MOST_SHIFT = 1e4  # squared way of the centres, in units of the squared error
 _RELAX = 1.6  # over-relaxation of updates until the fit converges
+_LEAST_LEFT = 1.0  # rows of a cluster in a stream that fades
 _FIXED_K = DPMeansModel(np.inf)
 
 
@@ -70,7 +73,8 @@ class Fitted:
     `errors` are the squared distances of each cluster to its centre; `means` differ
     from the centres where a fit ended before it converged. `path` is what the
     number was chosen from, if it was. With `covariances`, distances are Mahalanobis
-    distances. With `cells`, errors are about the centres of these.
+    distances. With `cells`, errors are about the centres of these. With `standard`, all
+    is in the units of columns on one scale.
     """
 
     scaling: Scaling
@@ -85,6 +89,7 @@ class Fitted:
     path: PenaltyPath | None = None
     covariances: Array | None = None
     cells: JoinedCells | None = None
+    standard: Standard | None = None
 
     @property
     def objective(self) -> float:
@@ -105,8 +110,29 @@ class Fitted:
             history=self.history + errors.sum(),
         )
 
+    def without_faded(self, seen: Array) -> Self:
+        """Without clusters of which less than one row is left, and none was `seen`.
 
-def by_penalty(
+        The largest stays in any case.
+        """
+        gone = (self.counts < _LEAST_LEFT) & (seen == 0.0)
+        gone[np.argmax(self.counts)] = False
+        if not gone.any():
+            return self
+        old_to_new, kept = without(len(gone), gone), ~gone
+        saved = self.errors[gone].sum() + self.penalty * np.count_nonzero(gone)
+        return replace(
+            self,
+            centers=self.centers[kept],
+            means=self.means[kept],
+            labels=relabelled(self.labels, old_to_new),
+            counts=self.counts[kept],
+            errors=self.errors[kept],
+            history=np.append(self.history[:-1], self.history[-1] - saved),
+        )
+
+
+def by_rows(
     job: Job,
     random_start: bool = False,
     *,
@@ -129,7 +155,7 @@ def by_penalty(
         RemoveCluster(),
     ]
     if start is not None:
-        return _finish(job, model, scaling, scaling.transform(start), moves)
+        return finish(job, model, scaling, scaling.transform(start), moves)
     scaled_sample = scaled(sample, scaling)
     centers: Array = np.average(
         scaled_sample.rows, axis=0, weights=scaled_sample.weights
@@ -145,7 +171,7 @@ def by_penalty(
         part = job.on_sample(ArrayBlocks(sample.rows), sample.weights, n_threads=1)
         result = run_job(part, model, _start(scaling, centers), moves)[0]
         centers = model.means(result.params, result.total)
-    return _finish(job, model, scaling, centers, moves)
+    return finish(job, model, scaling, centers, moves)
 
 
 def by_number(
@@ -172,7 +198,7 @@ def by_number(
     else:
         centers = scaling.transform(start)
     moves: list[Move] = [RefillClusters(), EndOverrelaxation()]
-    return _finish(job, _FIXED_K, scaling, centers, moves)
+    return finish(job, _FIXED_K, scaling, centers, moves)
 
 
 def _add_distinct_rows(
@@ -192,17 +218,6 @@ def _add_distinct_rows(
     costs = np.min(cdist(Y, centers), axis=1)
     extra = np.argsort(-costs, kind="stable")[: n_clusters - len(centers)]
     return np.concatenate([centers, Y[extra]])
-
-
-def find_path(job: Job, max_clusters: float = np.inf) -> PenaltyPath:
-    """The penalty path from SSE(K), measured on a sample by best splits."""
-    sample = job.sample(_LEVELS[-1])
-    scaling = Scaling.fit(sample.rows)
-    weights = sample.weight()
-    n = max(float(weights.sum()), float(np.count_nonzero(weights)))
-    most = int(min(most_clusters(n), max_clusters))
-    growth = grow(scaled(sample, scaling), most, lambda K: 1, _SPLIT_TOL)
-    return trace(growth, n, job.source.n_features, scaling, 1.0 / sample.share)
 
 
 def assign(job: Job, scaling: Scaling, centers: Array) -> Fitted:
@@ -258,7 +273,7 @@ def stream(
     return _in_data_units(model, *fitted)
 
 
-def _finish(
+def finish(
     job: Job,
     model: DPMeansModel,
     scaling: Scaling,

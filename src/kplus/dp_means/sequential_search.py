@@ -9,12 +9,12 @@ from kplus.core.job import Job
 from kplus.core.runs import in_units, labels_of, one_by_one, run_job
 from kplus.core.types import Array, FitResult, IntArray
 from kplus.dp_means.moves import by_size
+from kplus.dp_means.objective_search import by_objective
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import (
     Fitted,
     assign,
     by_number,
-    by_penalty,
     plus_plus,
     scaled,
 )
@@ -67,8 +67,8 @@ def collapsed(
     max_clusters: float = np.inf,
     start: Array | None = None,
 ) -> Fitted:
-    """The fast fit, then moves of single rows by the exact change of Eq. 9."""
-    fast = by_penalty(
+    """The usual fit, then moves of single rows by the exact change of Eq. 9."""
+    fast = by_objective(
         job, random_start, penalty=penalty, max_clusters=max_clusters, start=start
     )
     return _refine_converged(job, fast, penalty, max_clusters)

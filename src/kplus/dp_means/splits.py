@@ -20,7 +20,7 @@ from kplus.dp_means.moves import RefillClusters, SplitClusters, best_splits
 from kplus.dp_means.params import Centers, Scaling
 from kplus.engine import SerialEngine
 
-__all__ = ["Growth", "grow", "swap"]
+__all__ = ["Converged", "Growth", "grow", "lloyd", "swap"]
 
 _LEAST_GAIN = 1e-5  # a swap must lower the squared error by this share
 _LEAST_GAIN_OF_MANY = 3e-4  # and many swaps at once by this
@@ -80,7 +80,7 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
     fewer, then one at a time, the most promising first, until `_PATIENCE` of them
     have failed. The best centres seen are returned.
     """
-    best = _lloyd(sample, centers, tol)
+    best = lloyd(sample, centers, tol)
     if len(centers) < 2:
         return best.centers
     most, failed = max(1, len(centers) // 8), 0
@@ -89,7 +89,7 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
             break
         chosen = _many_swaps(best, most) if most > 1 else _one_swap(best, failed)
         if chosen is not None:
-            after = _lloyd(sample, _swapped(best, *chosen), tol)
+            after = lloyd(sample, _swapped(best, *chosen), tol)
             least = _LEAST_GAIN_OF_MANY if most > 1 else _LEAST_GAIN
             if after.sse < best.sse * (1.0 - least):
                 best, failed = after, 0
@@ -102,17 +102,18 @@ def swap(sample: Sample, centers: Array, tol: float) -> Array:
 
 
 @dataclass(frozen=True)
-class _Converged:
+class Converged:
     """Clusters after Lloyd's steps: what each costs to remove and gains by a split."""
 
     centers: Array
+    counts: Array
     sse: float
     removal: Array
     gains: Array
     pairs: Array
 
 
-def _lloyd(sample: Sample, centers: Array, tol: float) -> _Converged:
+def lloyd(sample: Sample, centers: Array, tol: float) -> Converged:
     """Lloyd's steps until convergence; then measure every removal and every split."""
     model = DPMeansModel(np.inf)
     start = Centers.start(Scaling(np.zeros(sample.rows.shape[1]), 1.0), centers)
@@ -127,12 +128,17 @@ def _lloyd(sample: Sample, centers: Array, tol: float) -> _Converged:
     gains, pairs = best_splits(
         sample.rows, sample.weight(), labels, after.centers, np.arange(after.K)
     )
-    return _Converged(
-        after.centers, model.objective(after, total), total.removal_cost, gains, pairs
+    return Converged(
+        after.centers,
+        total.counts,
+        model.objective(after, total),
+        total.removal_cost,
+        gains,
+        pairs,
     )
 
 
-def _many_swaps(fit: _Converged, most: int) -> tuple[list[int], list[int]] | None:
+def _many_swaps(fit: Converged, most: int) -> tuple[list[int], list[int]] | None:
     """Up to `most` clusters to drop and as many to split, each pair worth it."""
     dropped: list[int] = []
     split: list[int] = []
@@ -147,7 +153,7 @@ def _many_swaps(fit: _Converged, most: int) -> tuple[list[int], list[int]] | Non
     return (dropped, split) if dropped else None
 
 
-def _one_swap(fit: _Converged, place: int) -> tuple[list[int], list[int]] | None:
+def _one_swap(fit: Converged, place: int) -> tuple[list[int], list[int]] | None:
     """The swap at a place in the ranking; Lloyd's steps may yet make a loss a gain."""
     worth = fit.gains[None, :] - _LEAST_RATIO * fit.removal[:, None]
     np.fill_diagonal(worth, -np.inf)
@@ -158,7 +164,7 @@ def _one_swap(fit: _Converged, place: int) -> tuple[list[int], list[int]] | None
     return [k], [j]
 
 
-def _swapped(fit: _Converged, dropped: list[int], split: list[int]) -> Array:
+def _swapped(fit: Converged, dropped: list[int], split: list[int]) -> Array:
     """Centres after a swap."""
     kept = np.delete(fit.centers, dropped + split, axis=0)
     return np.concatenate([kept, fit.pairs[split].reshape(-1, kept.shape[1])])
