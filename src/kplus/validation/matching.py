@@ -77,8 +77,9 @@ def match_labels(
     # Noise agrees with noise; a cluster without a match agrees with nothing.
     expected = np.append(np.where(best < 0, -2, best), -1)[ours]
     weight = np.ones(len(ours)) if weights is None else weights
-    both, either = weight @ ((ours < 0) & (theirs < 0)), weight @ (
-        (ours < 0) | (theirs < 0)
+    both, either = (
+        weight @ ((ours < 0) & (theirs < 0)),
+        weight @ ((ours < 0) | (theirs < 0)),
     )
     noise = float(both / either) if weight @ (ours < 0) > 0.0 else np.nan
     return Match(jaccard, best, (expected == theirs).astype(np.float64), noise)

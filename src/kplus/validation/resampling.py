@@ -131,7 +131,9 @@ def _fit(estimator: Any, some: Any, weights: Array | None) -> Fit:
         groups = found_by(estimator, some, weights)
     except ValueError as error:  # such as a column without a value in these rows
         return Fit(None, error=str(error))
-    n_found = groups.shape[1] if groups.ndim == 2 else len(np.unique(groups[groups >= 0]))
+    n_found = (
+        groups.shape[1] if groups.ndim == 2 else len(np.unique(groups[groups >= 0]))
+    )
     return Fit(groups, n_found, bool(getattr(estimator, "converged_", True)))
 
 

@@ -42,7 +42,9 @@ class Rows:
         self._stored = stored or is_stored(X)
         self.n_rows = int(self._table.n_rows if self._stored else _num_samples(X))
         if self.n_rows == 0:
-            raise ValueError("Found array with 0 sample(s) while a minimum of 1 is due.")
+            raise ValueError(
+                "Found array with 0 sample(s) while a minimum of 1 is due."
+            )
 
     def take(self, rows: IntArray) -> Any:
         """Some rows, which are in order."""
