@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kplus.core.types import Array, IntArray
 
-__all__ = ["Match", "jaccard_of_labels", "match_features", "match_labels"]
+__all__ = ["Match", "contingency", "match_features", "match_labels"]
 
 Bits = NDArray[np.bool_]
 
@@ -23,6 +23,8 @@ class Match(NamedTuple):
     ----------
     jaccard : (K,) array
         Of each group with its best match; NaN where the group has none of the rows.
+    by_chance : (K,) array
+        What it would be if the match had as many rows, drawn at random.
     best : (K,) array of int
         Which group that is; -1 where there is none.
     agreement : (n,) array
@@ -32,6 +34,7 @@ class Match(NamedTuple):
     """
 
     jaccard: Array
+    by_chance: Array
     best: IntArray
     agreement: Array
     noise: float
@@ -54,35 +57,45 @@ def _best(index: Array, ours: Array) -> tuple[Array, IntArray]:
     return np.where(ours > 0.0, found, np.nan), best
 
 
-def jaccard_of_labels(
+def _by_chance(ours: Array, theirs: Array, best: IntArray, total: float) -> Array:
+    """Jaccard's index of each group and its match if they had met by chance."""
+    match = np.where(best < 0, 0.0, np.append(theirs, 0.0)[best])
+    shared = ours * match / total
+    union = ours + match - shared
+    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0.0)
+
+
+def contingency(
     ours: IntArray, theirs: IntArray, K: int, weights: Array | None = None
-) -> tuple[Array, Array]:
-    """Jaccard's index of all pairs of clusters, and the weights of our clusters."""
+) -> Array:
+    """Weights of the rows with each pair of labels; noise is the last line and column.
+
+    `K` is the number of our clusters.
+    """
     K_theirs = int(theirs.max(initial=-1)) + 1
-    # Noise is the last line and column, which go.
     place = (ours % (K + 1)) * (K_theirs + 1) + theirs % (K_theirs + 1)
     size = (K + 1) * (K_theirs + 1)
     table = np.bincount(place, weights, size).reshape(K + 1, K_theirs + 1)
-    table = table.astype(np.float64)
-    own, other = table.sum(axis=1)[:-1], table.sum(axis=0)[:-1]
-    return _jaccard(table[:-1, :-1], own, other), own
+    return table.astype(np.float64)
 
 
 def match_labels(
     ours: IntArray, theirs: IntArray, K: int, weights: Array | None = None
 ) -> Match:
     """Clusters of the same rows: `K` of ours, those of another fit; -1 is noise."""
-    index, own = jaccard_of_labels(ours, theirs, K, weights)
-    jaccard, best = _best(index, own)
+    table = contingency(ours, theirs, K, weights)
+    own, other = table.sum(axis=1), table.sum(axis=0)
+    index = _jaccard(table, own, other)
+    jaccard, best = _best(index[:-1, :-1], own[:-1])
     # Noise agrees with noise; a cluster without a match agrees with nothing.
     expected = np.append(np.where(best < 0, -2, best), -1)[ours]
-    weight = np.ones(len(ours)) if weights is None else weights
-    both, either = (
-        weight @ ((ours < 0) & (theirs < 0)),
-        weight @ ((ours < 0) | (theirs < 0)),
+    return Match(
+        jaccard=jaccard,
+        by_chance=_by_chance(own[:-1], other[:-1], best, float(own.sum())),
+        best=best,
+        agreement=(expected == theirs).astype(np.float64),
+        noise=float(index[-1, -1]) if own[-1] > 0.0 else float("nan"),
     )
-    noise = float(both / either) if weight @ (ours < 0) > 0.0 else np.nan
-    return Match(jaccard, best, (expected == theirs).astype(np.float64), noise)
 
 
 def match_features(ours: Bits, theirs: Bits, weights: Array | None = None) -> Match:
@@ -96,4 +109,5 @@ def match_features(ours: Bits, theirs: Bits, weights: Array | None = None) -> Ma
     matched[:, best >= 0] = theirs[:, best[best >= 0]]
     both, either = (ours & matched).sum(axis=1), (ours | matched).sum(axis=1)
     agreement = np.where(either > 0, both / np.maximum(either, 1), 1.0)
-    return Match(jaccard, best, agreement, np.nan)
+    by_chance = _by_chance(own, other, best, float(weight.sum()))
+    return Match(jaccard, by_chance, best, agreement, float("nan"))

@@ -26,7 +26,7 @@ from kplus.validation.resampling import (
     fresh,
     is_for_features,
 )
-from kplus.validation.rows import Rows, drawn, some_of
+from kplus.validation.rows import Rows, drawn
 from kplus.validation.stability_result import Stability
 
 __all__ = ["stability"]
@@ -51,9 +51,10 @@ def stability(
     The estimator is fitted again and again to rows drawn from `X`. Each of its clusters
     is compared with the one most like it in every such fit, by Jaccard's index: the
     rows that are in both, as a share of those that are in either. This is the
-    bootstrap of Hennig (2007), the ``clusterboot`` of R's fpc. As a rule of thumb,
-    a cluster of .75 and more is there, one below .6 is not to be trusted, and one below
-    .5 has dissolved.
+    bootstrap of Hennig (2007), the ``clusterboot`` of R's fpc. A cluster's stability is
+    the mean of this index less what chance alone would give, scaled to reach 1. As a
+    rule of thumb, a cluster of .75 and more is there, and one below .6 is not to be
+    trusted; in a fit with an index below .5 it has dissolved.
 
     Stable is not the same as true: two halves of one long group are cut in the same
     place each time. `validate` tells whether there is anything between them.
@@ -148,7 +149,7 @@ def _sample(
     known = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
     if len(known) < _FEWEST_ROWS:
         raise ValueError(
-            f"Stability needs at least {_FEWEST_ROWS} rows that count, not {len(known)}."
+            f"Stability needs {_FEWEST_ROWS} or more rows that count, not {len(known)}."
         )
     return known[drawn(len(known), most, rng)]
 
@@ -214,6 +215,7 @@ def _compared(
         kind="features" if groups.ndim == 2 else "clusters",
         sizes=of_groups @ counts,
         jaccard=np.array([match.jaccard for match in matches]).reshape(-1, K),
+        by_chance=np.array([match.by_chance for match in matches]).reshape(-1, K),
         noise_jaccard=noise if np.any(~np.isnan(noise)) else None,
         noise_size=0.0 if groups.ndim == 2 else float(counts @ (groups < 0)),
         row_agreement=np.divide(

@@ -13,7 +13,7 @@ from kplus.data.frames import frame_of
 __all__ = ["DISSOLVED", "STABLE", "UNSTABLE", "Stability"]
 
 STABLE, UNSTABLE, DISSOLVED = 0.75, 0.6, 0.5
-"""Jaccard's index of clusters that are there, are not, and have dissolved (Hennig)."""
+"""Groups that are there and that are not; Jaccard's index of one that has dissolved."""
 
 _LISTED = 5
 
@@ -38,6 +38,8 @@ class Stability:
     jaccard : ndarray of shape (n_fits, n_groups)
         Jaccard's index of each group with its best match in each fit; NaN where none of
         its rows was drawn.
+    by_chance : ndarray of shape (n_fits, n_groups)
+        What that would be if the match had as many rows, drawn at random.
     noise_jaccard : ndarray of shape (n_fits,) or None
         The same for the rows that are in no cluster (label -1).
     row_agreement : ndarray of shape (n_drawn,)
@@ -60,6 +62,7 @@ class Stability:
     kind: str
     sizes: Array
     jaccard: Array
+    by_chance: Array
     noise_jaccard: Array | None
     row_agreement: Array
     n_found: IntArray
@@ -83,12 +86,18 @@ class Stability:
         return len(self.rows) < self.n_rows
 
     @cached_property
-    def group_stability(self) -> Array:
+    def group_jaccard(self) -> Array:
         """Mean Jaccard's index of each group; NaN where it was never drawn."""
-        drawn = ~np.isnan(self.jaccard)
-        total = np.where(drawn, self.jaccard, 0.0).sum(axis=0)
-        times = drawn.sum(axis=0)
-        return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0)
+        return _mean_of_fits(self.jaccard)
+
+    @cached_property
+    def group_stability(self) -> Array:
+        """The same corrected for chance: 1 is the same rows in each fit, 0 any rows."""
+        chance = self.by_chance
+        above, room = self.jaccard - chance, 1.0 - chance
+        # A group of all rows that was found again leaves no room.
+        whole = np.where(np.isnan(above), np.nan, 1.0)
+        return _mean_of_fits(np.divide(above, room, out=whole, where=room > 1e-12))
 
     @cached_property
     def dissolved(self) -> Array:
@@ -99,7 +108,7 @@ class Stability:
 
     @cached_property
     def overall(self) -> float:
-        """One number from 0 to 1: the mean over groups, by their rows."""
+        """One number, at most 1: the mean stability of groups, by their rows."""
         known = ~np.isnan(self.group_stability) & (self.sizes > 0.0)
         if not known.any():
             return float("nan")
@@ -117,7 +126,7 @@ class Stability:
 
     @property
     def is_stable(self) -> bool:
-        """Whether every group comes back, .75 or more of it on average."""
+        """Whether every group has a stability of .75 or more."""
         return not np.any(self.group_stability < STABLE) and self.n_groups > 0
 
     # ------------------------------------------------------------------ in words
@@ -169,25 +178,25 @@ class Stability:
         Returns
         -------
         frame : DataFrame
-            Columns "cluster" (or "feature"), "rows", "stability" (mean Jaccard's
-            index), "dissolved" (share of fits) and "verdict"; at last a line for noise,
-            -1, if there is any. pandas, or polars or Arrow where there is no pandas.
+            Columns "cluster" (or "feature"), "rows", "stability", "jaccard" (before it
+            is corrected for chance), "dissolved" (share of the fits) and "verdict";
+            at last a line for noise, -1, if there is any. pandas, or polars or Arrow
+            where there is no pandas.
         """
-        number = list(range(self.n_groups))
-        rows, stable = self.sizes.tolist(), self.group_stability.tolist()
-        gone = self.dissolved.tolist()
+        columns: dict[str, list[Any]] = {
+            self.kind[:-1]: list(range(self.n_groups)),
+            "rows": self.sizes.tolist(),
+            "stability": self.group_stability.tolist(),
+            "jaccard": self.group_jaccard.tolist(),
+            "dissolved": self.dissolved.tolist(),
+            "verdict": [_word(value) for value in self.group_stability],
+        }
         if self.noise_jaccard is not None:
             known = self.noise_jaccard[~np.isnan(self.noise_jaccard)]
-            number, rows = [*number, -1], [*rows, self.noise_size]
-            stable.append(float(known.mean()))
-            gone.append(float(np.mean(known < DISSOLVED)))
-        columns = {
-            self.kind[:-1]: number,
-            "rows": rows,
-            "stability": stable,
-            "dissolved": gone,
-            "verdict": [_word(value) for value in stable],
-        }
+            mean, gone = float(known.mean()), float(np.mean(known < DISSOLVED))
+            line = (-1, self.noise_size, float("nan"), mean, gone, _word(mean))
+            for name, value in zip(columns, line, strict=True):
+                columns[name].append(value)
         return frame_of(columns, "summary()")
 
     def __str__(self) -> str:
@@ -212,6 +221,13 @@ class Stability:
         if self.n_failed:
             lines.append(f"  {self.n_failed} fits were not possible")
         return "\n".join(lines)
+
+
+def _mean_of_fits(values: Array) -> Array:
+    """Means of columns without NaN; NaN where there is nothing else."""
+    there = ~np.isnan(values)
+    total, times = np.where(there, values, 0.0).sum(axis=0), there.sum(axis=0)
+    return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0)
 
 
 def _word(value: float) -> str:

@@ -21,7 +21,7 @@ from kplus.validation.mixtures import (
     sureness,
 )
 from kplus.validation.resampling import is_for_features
-from kplus.validation.rows import Rows, drawn
+from kplus.validation.rows import drawn
 from kplus.validation.space import Space
 
 __all__ = ["Validation", "validate"]
@@ -306,7 +306,7 @@ def _mean(values: Array) -> float:
 
 
 def _weighted(by_cluster: Array, sizes: Any, n_rows: int) -> float:
-    """Clusters by their share of the rows; noise, and clusters too small, count as 0."""
+    """Clusters by their share of the rows; noise, and too small ones, count as 0."""
     known = ~np.isnan(by_cluster)
     if not known.any():
         return float("nan")
