@@ -91,13 +91,21 @@ class Stability:
         return _mean_of_fits(self.jaccard)
 
     @cached_property
-    def group_stability(self) -> Array:
-        """The same corrected for chance: 1 is the same rows in each fit, 0 any rows."""
+    def fit_stability(self) -> Array:
+        """The index of each fit and group corrected for chance.
+
+        1 is the same rows, 0 as good as any rows; NaN where none was drawn.
+        """
         chance = self.by_chance
         above, room = self.jaccard - chance, 1.0 - chance
         # A group of all rows that was found again leaves no room.
         whole = np.where(np.isnan(above), np.nan, 1.0)
-        return _mean_of_fits(np.divide(above, room, out=whole, where=room > 1e-12))
+        return np.divide(above, room, out=whole, where=room > 1e-12)
+
+    @cached_property
+    def group_stability(self) -> Array:
+        """Means of `fit_stability` over the fits: the stability of each group."""
+        return _mean_of_fits(self.fit_stability)
 
     @cached_property
     def dissolved(self) -> Array:
