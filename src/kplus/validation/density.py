@@ -83,7 +83,11 @@ def _sparseness(reach: Array) -> tuple[IntArray, float]:
 
 
 def _spanning_tree(distances: Array) -> tuple[IntArray, Array]:
-    """Prim's algorithm: the nodes of each edge, and its length."""
+    """Prim's algorithm: the nodes of each edge, and its length.
+
+    Of equal edges, which core distances make frequent, the one to the lower row is
+    taken: the inner nodes depend on it.
+    """
     n = len(distances)
     nearest, best = np.zeros(n, dtype=np.int64), distances[0].copy()
     best[0] = np.inf

@@ -122,7 +122,7 @@ def fresh(estimator: Any, seed: int | None) -> Any:
         elif last == "n_jobs":
             settings[name] = 1
         elif last == "verbose":
-            settings[name] = 0
+            settings[name] = False
     return other.set_params(**settings)
 
 

@@ -214,8 +214,8 @@ def _compared(
         rows=asked.rows,
         kind="features" if groups.ndim == 2 else "clusters",
         sizes=of_groups @ counts,
-        jaccard=np.array([match.jaccard for match in matches]).reshape(-1, K),
-        by_chance=np.array([match.by_chance for match in matches]).reshape(-1, K),
+        jaccard=np.stack([match.jaccard for match in matches]),
+        by_chance=np.stack([match.by_chance for match in matches]),
         noise_jaccard=noise if np.any(~np.isnan(noise)) else None,
         noise_size=0.0 if groups.ndim == 2 else float(counts @ (groups < 0)),
         row_agreement=np.divide(
