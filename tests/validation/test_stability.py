@@ -184,7 +184,7 @@ def test_weights_leave_rows_out_and_count():
     assert result.n_groups == 2
     assert not np.isin(result.rows, np.flatnonzero(TRUTH == 0)).any()
     assert result.sizes.sum() == weights.sum()
-    with pytest.raises(TypeError, match="IBPGibbs.fit takes no sample_weight"):
+    with pytest.raises(TypeError, match=r"IBPGibbs.fit takes no sample_weight"):
         some(kplus.IBPGibbs(n_samples=2), ROWS, sample_weight=np.full(60, 2.0))
 
 

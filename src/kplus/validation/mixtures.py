@@ -10,7 +10,7 @@ from kplus.core.types import Array
 from kplus.data.open import Coder
 from kplus.data.selection import FROM_DTYPE
 from kplus.validation.resampling import fresh
-from kplus.validation.rows import CodedRows, Rows, drawn, some_of
+from kplus.validation.rows import MemoryRows, Rows, drawn, some_of
 
 __all__ = ["Sureness", "completed_bound", "held_out_scores", "sureness"]
 
@@ -88,10 +88,10 @@ def held_out_scores(
 
 def _coded(sample: Any, estimator: Any) -> Any:
     """The same as codes if it has categories, so that all parts have the same ones."""
-    if isinstance(sample, CodedRows) or not hasattr(estimator, "cluster_tree_"):
+    if isinstance(sample, MemoryRows) or not hasattr(estimator, "cluster_tree_"):
         return sample
     categorical = getattr(estimator, "categorical_features", FROM_DTYPE)
     blocks, coding = Coder(categorical=categorical).open(sample)
     if coding is None:
         return sample
-    return CodedRows(blocks.take(np.arange(blocks.n_rows)), coding)
+    return MemoryRows(blocks.take(np.arange(blocks.n_rows)), coding.names, coding)

@@ -1,5 +1,6 @@
 """Some rows of whatever users pass as a table, of the same kind."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,30 @@ from kplus.data.blocks import ArrayBlocks
 from kplus.data.categories import Coding
 from kplus.data.open import has_columns, is_stored, open_data, open_numbers
 
-__all__ = ["CodedRows", "Rows", "drawn", "some_of"]
+__all__ = ["MemoryRows", "Rows", "drawn", "some_of"]
 
 
-class CodedRows(ArrayBlocks):
-    """Rows of codes in memory, and what they mean."""
+class MemoryRows(ArrayBlocks):
+    """Rows in memory with the names of their columns, and what codes mean, if any."""
 
-    def __init__(self, rows: Any, coding: Coding) -> None:
+    def __init__(
+        self, rows: Any, names: Sequence[str] | None, coding: Coding | None = None
+    ) -> None:
         super().__init__(rows)
-        self.coding = coding
-        self.feature_names = list(coding.names)
+        self._names, self.coding = names, coding
+        if names is not None:
+            self.feature_names = list(names)
 
-    def some(self, rows: IntArray) -> "CodedRows":
-        return CodedRows(self.array[rows], self.coding)
+    def some(self, rows: IntArray) -> "MemoryRows":
+        return MemoryRows(self.array[rows], self._names, self.coding)
 
 
 class Rows:
     """A table of which some rows are asked for.
 
     What is in memory gives rows of the same kind: arrays, sparse matrices, data frames.
-    Files with typed columns give Arrow tables, other stored tables arrays, or codes
-    with their categories.
+    Files with typed columns give Arrow tables, other stored tables arrays, or blocks
+    where columns have names or categories.
     """
 
     def __init__(self, X: Any) -> None:
@@ -53,14 +57,17 @@ class Rows:
             return _safe_indexing(table, rows)
         if has_columns(table):
             return _arrow_rows(table, rows)
-        if getattr(table, "coding", None) is not None:
-            return CodedRows(table.take(rows), table.coding)
-        return open_numbers(table).take(rows)
+        coding = getattr(table, "coding", None)
+        names = getattr(table, "feature_names", None)
+        if coding is not None:
+            return MemoryRows(table.take(rows), coding.names, coding)
+        taken = open_numbers(table).take(rows)
+        return taken if names is None else MemoryRows(taken, names)
 
 
 def some_of(sample: Any, rows: IntArray) -> Any:
     """Some rows of what `Rows.take` returned."""
-    if isinstance(sample, CodedRows):
+    if isinstance(sample, MemoryRows):
         return sample.some(rows)
     return _safe_indexing(sample, rows)
 

@@ -207,6 +207,17 @@ class Stability:
                 columns[name].append(value)
         return frame_of(columns, "summary()")
 
+    def in_a_line(self) -> str:
+        """The verdict with the number that stands for it.
+
+        Returns
+        -------
+        line : str
+        """
+        number = "" if np.isnan(self.overall) else f" Stability {self.overall:.2f},"
+        fits = "fit" if self.n_resamples == 1 else "fits"
+        return f"{self.verdict}{number} {self.n_resamples} {fits} to drawn rows."
+
     def __str__(self) -> str:
         return self.verdict
 
