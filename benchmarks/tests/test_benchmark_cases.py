@@ -37,6 +37,7 @@ QUICK = {
     "scale": (["scale"], "patches"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "imputation": (["craft_runs"], "numbers categories"),
+    "how_sure": ([], "means truth calibration speed"),
     "wide_tables": (["craft_runs"], "seen unseen"),
     "versions": (["versions"], "first fits"),
 }

@@ -43,7 +43,7 @@ class Match(NamedTuple):
 def _jaccard(shared: Array, ours: Array, theirs: Array) -> Array:
     """|A ∩ B| / |A ∪ B| of all pairs, from the weights of the sets; 0 of empty sets."""
     union = ours[:, None] + theirs[None, :] - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0.0)
+    return np.where(union > 0.0, shared / np.maximum(union, 1e-300), 0.0)
 
 
 def _best(index: Array, ours: Array) -> tuple[Array, IntArray]:
@@ -62,7 +62,7 @@ def _by_chance(ours: Array, theirs: Array, best: IntArray, total: float) -> Arra
     match = np.where(best < 0, 0.0, np.append(theirs, 0.0)[best])
     shared = ours * match / total
     union = ours + match - shared
-    return np.divide(shared, union, out=np.zeros_like(shared), where=union > 0.0)
+    return np.where(union > 0.0, shared / np.maximum(union, 1e-300), 0.0)
 
 
 def contingency(

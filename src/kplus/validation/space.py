@@ -108,10 +108,12 @@ class Space:
         V, square = points.values, centers**2
         own = np.einsum("ij,ij->i", V, V)[:, None]
         if points.seen is None:
-            return np.maximum(own - 2.0 * V @ centers.T + square.sum(axis=1), 0.0)
-        there = points.seen @ square.T
-        found = np.maximum(own - 2.0 * V @ centers.T + there, 0.0)
-        return found * self._scaled_up(points.seen @ self.share)[:, None]
+            there, share = square.sum(axis=1), np.ones((len(V), 1))
+        else:
+            there = points.seen @ square.T
+            share = self._scaled_up(points.seen @ self.share)[:, None]
+        squares: Array = np.maximum(own - 2.0 * V @ centers.T + there, 0.0) * share
+        return squares
 
     def between(self, points: Points) -> Array:
         """Distances between the rows of a sample."""
@@ -148,7 +150,7 @@ def _moments(
     about = np.zeros(len(numbers))  # a mean near the rows, for large offsets
     n, total, squares = np.zeros((3, len(numbers)))
     for start, rows in read_blocks(blocks):
-        part = np.float64(rows[:, numbers])
+        part = rows[:, numbers].astype(np.float64)
         if np.isinf(part).any():
             raise DataError("Input X contains infinity; replace or drop those values.")
         seen = ~np.isnan(part)

@@ -100,7 +100,7 @@ class Stability:
         above, room = self.jaccard - chance, 1.0 - chance
         # A group of all rows that was found again leaves no room.
         whole = np.where(np.isnan(above), np.nan, 1.0)
-        return np.divide(above, room, out=whole, where=room > 1e-12)
+        return np.where(room > 1e-12, above / np.maximum(room, 1e-12), whole)
 
     @cached_property
     def group_stability(self) -> Array:
@@ -246,7 +246,7 @@ def _mean_of_fits(values: Array) -> Array:
     """Means of columns without NaN; NaN where there is nothing else."""
     there = ~np.isnan(values)
     total, times = np.where(there, values, 0.0).sum(axis=0), there.sum(axis=0)
-    return np.divide(total, times, out=np.full(len(total), np.nan), where=times > 0)
+    return np.where(times > 0, total / np.maximum(times, 1), np.nan)
 
 
 def _word(value: float) -> str:

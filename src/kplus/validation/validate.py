@@ -273,9 +273,9 @@ def _numbered(given: Any) -> IntArray:
             f"array of shape {labels.shape}."
         )
     if labels.dtype.kind in "iub":
-        labels = labels.astype(np.int64)
-        if not len(labels) or labels.max() < len(labels):
-            return np.maximum(labels, -1)
+        whole: IntArray = labels.astype(np.int64)
+        if not len(whole) or (whole.min() >= -1 and whole.max() < len(whole)):
+            return whole
     if labels.dtype.kind == "f" and np.isnan(labels).any():
         raise ValueError("Labels hold NaN; give -1 to rows that are in no cluster.")
     values, numbers = np.unique(labels, return_inverse=True)
