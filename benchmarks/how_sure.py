@@ -70,21 +70,18 @@ SUMMARIES: dict[str, Callable[[Any], float]] = {
 def case_means(store: Store, sizes: Sizes) -> CaseResult:
     """Sets of the battery, standardised, by the default of `DPMeans`."""
     model = DPMeans(random_state=0, n_jobs=1)
-    rows = [
-        _judged(model, name, X, y, sizes.most_rows, sizes.resamples)
-        for name, X, y in battery(sizes.sets)
-    ]
-    return _right_or_wrong("DPMeans()", rows)
+    return _case_of(model, sizes.sets, sizes.most_rows, sizes.resamples)
 
 
 def case_mixture(store: Store, sizes: Sizes) -> CaseResult:
     """The same by the default of `DPMixture`."""
     model = DPMixture(random_state=0, n_jobs=1)
-    rows = [
-        _judged(model, name, X, y, sizes.mixture_rows, sizes.mixture_resamples)
-        for name, X, y in battery(sizes.sets)
-    ]
-    return _right_or_wrong("DPMixture()", rows)
+    return _case_of(model, sizes.sets, sizes.mixture_rows, sizes.mixture_resamples)
+
+
+def _case_of(model: Any, sets: int | None, most: int, fits: int) -> CaseResult:
+    judged = [_judged(model, name, X, y, most, fits) for name, X, y in battery(sets)]
+    return _right_or_wrong(f"{type(model).__name__}()", judged)
 
 
 def _judged(

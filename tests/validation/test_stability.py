@@ -52,7 +52,7 @@ def test_a_single_cluster_is_found_again():
     X = np.random.default_rng(0).normal(size=(300, 2))
     result = some(DPMeans(n_clusters=1), X)
     assert result.overall == 1.0
-    assert result.verdict == "Stable: the one cluster comes back."
+    assert result.verdict == "Stable: no fit finds a second cluster."
 
 
 @pytest.mark.parametrize("model", DEFAULTS, ids=lambda m: type(m).__name__)

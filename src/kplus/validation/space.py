@@ -107,6 +107,7 @@ class Space:
         """Of points to centres, which have no gaps."""
         V, square = points.values, centers**2
         own = np.einsum("ij,ij->i", V, V)[:, None]
+        share: Array
         if points.seen is None:
             there, share = square.sum(axis=1), np.ones((len(V), 1))
         else:

@@ -162,6 +162,8 @@ class Stability:
             return (
                 f"Partly stable: {_named(noun, vague)} {keep} core, but not all rows."
             )
+        if K == 1 and np.all(self.n_found == 1):
+            return f"Stable: no fit finds a second {noun}."
         if K == 1:
             return f"Stable: the one {noun} comes back."
         return f"Stable: {'both' if K == 2 else f'all {K}'} {self.kind} come back."
