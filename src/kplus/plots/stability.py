@@ -142,6 +142,7 @@ class StabilityDisplay(Display):
         ax.axhline(own, color=_BLUE, lw=0.8, ls=":")
         ax.set_xlabel("fits", fontsize="small")
         ax.set_ylabel(f"number of {result.kind}", fontsize="small")
+        ax.yaxis.set_label_position("right")  # "not stable" is on the left
         ax.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, min_n_ticks=1))
         ax.xaxis.set_major_locator(MaxNLocator(nbins=4, integer=True))
 

@@ -206,7 +206,7 @@ def validate(
     >>> print(result)
     The 3 clusters are well apart.
     >>> round(result.silhouette, 2)
-    0.88
+    0.79
     """
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     model = estimator if hasattr(estimator, "get_params") else None
