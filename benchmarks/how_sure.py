@@ -41,7 +41,7 @@ class Sizes:
     rows: int
 
 
-FULL = Sizes(None, 2_000, 400, 10, 5, 5, 5, 10_000)
+FULL = Sizes(None, 2_000, 400, 10, 5, 3, 3, 10_000)
 QUICK = Sizes(4, 100, 80, 3, 2, 1, 1, 300)
 
 
