@@ -59,6 +59,19 @@ def test_large_tables_and_features_only_if_asked(kplus, tmp_path):
     assert len(asked["stability"]["features"]) == 2
 
 
+def test_an_interrupt_leaves_the_answer(kplus, table, tmp_path, monkeypatch):
+    def interrupted(*args, **given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kplus.validation.stability.stability", interrupted)
+    words = ["fit", table, "--index", "id", "--model", "dp-means", "-o", tmp_path / "o"]
+    done = kplus(*words, "--json")
+    assert done.code == 0
+    assert "stability of the answer is left out" in done.err
+    assert done.json["stability"] is None
+    assert (tmp_path / "o" / "labels.csv").exists()
+
+
 def test_mistakes(kplus, table, tmp_path):
     done = kplus("fit", table, "--index", "id", "-o", tmp_path, "--stability", -1)
     done.refuses("--stability is a number of fits, 0 for none, not -1.")

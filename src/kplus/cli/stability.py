@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.cli.console import CommandError, status
+from kplus.cli.console import CommandError, note, status
 from kplus.cli.options import Options
 from kplus.cli.results import finite
 from kplus.cli.tables import Table
@@ -61,6 +61,9 @@ def _tried(
     except ValueError as error:
         if options.stability is not None:
             raise CommandError(f"--stability: {error}") from error
+        return None
+    except KeyboardInterrupt:  # the fit is done, and its files are written
+        note("Interrupted: the stability of the answer is left out.")
         return None
 
 
