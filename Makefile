@@ -145,6 +145,7 @@ bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours
 	$(BIN)/python benchmarks/wide_tables.py
 	$(BIN)/python benchmarks/skewed_tables.py
 	$(BIN)/python benchmarks/sparse_counts.py
+	$(BIN)/python benchmarks/how_sure.py
 	$(BIN)/python benchmarks/features.py
 	$(BIN)/python benchmarks/craft.py
 	$(BIN)/python benchmarks/ibp.py

@@ -41,6 +41,7 @@ QUICK = {
     "wide_tables": (["craft_runs"], "seen unseen gaps"),
     "skewed_tables": ([], "skewed spiked"),
     "sparse_counts": (["craft_runs"], "seen unseen"),
+    "how_sure": ([], "means truth calibration speed"),
     "versions": (["versions"], "first fits"),
 }
 LONGER = {

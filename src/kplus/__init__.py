@@ -26,6 +26,8 @@ _HOMES = {
     "open_files": "kplus.data.files",
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
+    "stability": "kplus.validation.stability",
+    "validate": "kplus.validation.validate",
     "write_answers": "kplus.base.answers",
     "describe": "kplus.base.description",
     "save": "kplus.persist",
@@ -67,6 +69,8 @@ __all__ = [
     "plots",
     "resources",
     "save",
+    "stability",
+    "validate",
     "write_answers",
 ]
 
@@ -94,6 +98,8 @@ if TYPE_CHECKING:
     from kplus.ibp.meibp import MEIBP
     from kplus.ibp.variational import IBPVariational
     from kplus.persist.save import inspect, load, save
+    from kplus.validation.stability import stability
+    from kplus.validation.validate import validate
 
 find_compiled_kernels()
 

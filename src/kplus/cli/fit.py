@@ -37,6 +37,7 @@ from kplus.cli.output import (
 from kplus.cli.resources import allowed
 from kplus.cli.results import Results
 from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
+from kplus.cli.stability import check_stability, stability_of, stability_record
 from kplus.cli.tables import Choice, Table, how_written, read_table
 
 __all__ = ["fit", "fit_model", "read_to_fit", "resume"]
@@ -67,6 +68,7 @@ def _run(options: Options, *, begun: bool) -> None:
     if options.format not in _FORMATS:
         raise CommandError(f"--format is csv or parquet, not {options.format!r}.")
     model = make_model(options)
+    check_stability(options)
     check_folder(options.outdir, _OUTPUTS, options.force)
     if not begun:
         check_new(options.checkpoint)
@@ -93,10 +95,11 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
             results: Results = kind(model, table, profile, options.scale)
             files = _write(options, table, results, folder)
+        sure = stability_of(options, model, table) if ended else None
         if not ended and options.checkpoint is not None:
             options.force = True  # resuming replaces the files
             save_command(options)
-        _report(options, results, seconds, files)
+        _report(options, results, seconds, files, sure)
         if not ended:
             raise interruption(options, model.n_iter_)
 
@@ -177,7 +180,11 @@ def _write(
 
 
 def _report(
-    options: Options, results: Results, seconds: float, files: dict[str, str]
+    options: Options,
+    results: Results,
+    seconds: float,
+    files: dict[str, str],
+    sure: Any = None,
 ) -> None:
     """Report what was found: notes, then JSON or a table and the names of files."""
     source, passes = results.table.source, int(results.model.n_iter_)
@@ -197,6 +204,7 @@ def _report(
             "scaled": options.scale,
             "files": files,
             **results.as_json(),
+            "stability": stability_record(sure),
         }
     elif not options.quiet:
         rows, columns = count(source.n_rows, "row"), count(source.n_features, "column")
@@ -207,5 +215,6 @@ def _report(
             f"{options.model}: {number} of {rows}, {columns}{scaled}\n"
             f"{results.quality()}, {count(passes, 'pass')} in {seconds:.2f} s"
             + ("" if choice is None else f"\nchosen {choice}")
+            + ("" if sure is None else f"\n{sure.in_a_line()}")
         )
     report(options, result, [f"Wrote {path}" for path in files.values()], indent=2)

@@ -188,6 +188,12 @@ OPTIONS = FITTED | {
     "scheduler": _text(
         "Dask scheduler whose workers to use.", "tcp://HOST:PORT", _RESOURCES
     ),
+    "stability": _whole(
+        "Fit to so many resamples to see whether the answer comes back; else 10 for "
+        "dp-means and craft, of small tables. 0: none.",
+        "N",
+        _FITTING,
+    ),
     "format": Option(str, "csv", "Format of the table of rows.", "csv|parquet"),
     "plot": _flag("Also draw a picture.", flags="--plot/--no-plot"),
     "proba": _flag(
@@ -212,7 +218,7 @@ COMMANDS = {
         "data outdir model observations penalty clusters max_clusters cells noise "
         "index columns drop categorical weights scale numeric feature_fraction "
         "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
-        f"checkpoint {_ALLOWED} format plot json quiet force",
+        f"checkpoint stability {_ALLOWED} format plot json quiet force",
     ),
     "resume": Command(
         "fit",

@@ -1,7 +1,6 @@
 """Tables with their gaps filled: of the kind that was passed, all else untouched."""
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -14,11 +13,10 @@ from kplus.core.reading import read_all
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.factors import Values, holds_objects, is_missing
+from kplus.data.frames import frame_of
 from kplus.data.open import is_stored
 
 __all__ = ["Gaps", "filled"]
-
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 
 
 class Gaps(NamedTuple):
@@ -135,13 +133,8 @@ def _column(column: Series[Any], rows: IntArray, values: Any) -> Series[Any]:
 
 def _as_frame(rows: Array, source: Blocks, coding: Coding) -> Any:
     """A frame of whichever library is there."""
-    library: Any = next((name for name in _LIBRARIES if find_spec(name)), None)
-    if library is None:
-        raise ImportError(
-            "A table with categories needs pandas, polars or pyarrow; install one."
-        )
     names: Sequence[str] = getattr(source, "feature_names", coding.names)
     columns = {
         name: _as_values(coding, j, rows[:, j].copy()) for j, name in enumerate(names)
     }
-    return nw.from_dict(columns, backend=library).to_native()
+    return frame_of(columns, "A table with categories")

@@ -7,6 +7,7 @@ They need matplotlib, which is imported when the first one is drawn.
 - `penalty_path`: the number of clusters against the penalty.
 - `craft`: clusters and their features.
 - `features`: latent features, as a map or as pictures.
+- `stability`: how far clusters or features come back in fits to other rows.
 - `traces`: values after each sweep of a fit or a chain.
 """
 
@@ -14,6 +15,7 @@ from kplus.plots.clusters import ClusterDisplay
 from kplus.plots.craft import CraftDisplay
 from kplus.plots.features import FeatureDisplay
 from kplus.plots.penalty_path import PenaltyPathDisplay
+from kplus.plots.stability import StabilityDisplay
 from kplus.plots.traces import TraceDisplay
 
 __all__ = [
@@ -21,5 +23,6 @@ __all__ = [
     "CraftDisplay",
     "FeatureDisplay",
     "PenaltyPathDisplay",
+    "StabilityDisplay",
     "TraceDisplay",
 ]
