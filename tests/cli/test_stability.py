@@ -75,3 +75,12 @@ def test_an_interrupt_leaves_the_answer(kplus, table, tmp_path, monkeypatch):
 def test_mistakes(kplus, table, tmp_path):
     done = kplus("fit", table, "--index", "id", "-o", tmp_path, "--stability", -1)
     done.refuses("--stability is a number of fits, 0 for none, not -1.")
+
+
+def test_weights_count(kplus, frame, tmp_path):
+    counted = frame.with_columns(count=pl.Series(np.repeat([1, 1, 0], 40)))
+    counted.write_csv(tmp_path / "t.csv")
+    words = ["--index", "id", "--weights", "count", "--model", "dp-means", "--json"]
+    done = kplus("fit", tmp_path / "t.csv", "-o", tmp_path / "o", *words)
+    assert done.code == 0, done.err
+    assert done.json["stability"]["rows"] == 80

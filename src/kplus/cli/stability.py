@@ -54,6 +54,7 @@ def _tried(
             model,
             table.data,
             n_resamples=n,
+            sample_weight=table.weights,
             random_state=options.seed,
             n_jobs=options.jobs,
             progress=progress,
