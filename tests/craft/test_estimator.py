@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from craft_objective import objective_of
 from kplus import CRAFT
-from kplus.craft import report as _craft_report
+from kplus.data import frames as _frames
 from kplus.datasets import make_subspace_clusters
 
 pa = pytest.importorskip("pyarrow")
@@ -302,9 +302,7 @@ def test_output_as_frames(library, mixed):
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_descriptions_in_the_library_that_is_there(library, craft, monkeypatch):
-    monkeypatch.setattr(
-        _craft_report, "find_spec", lambda name: name == library or None
-    )
+    monkeypatch.setattr(_frames, "find_spec", lambda name: name == library or None)
     text = craft.describe()
     assert type(text).__module__.startswith(library)
     plain = text.to_pandas() if library != "pandas" else text
@@ -338,6 +336,6 @@ def test_descriptions_without_features_and_without_libraries(monkeypatch):
     text = craft.describe()
     assert len(text) == craft.n_clusters_ == 1
     assert text["feature"].isna().all()
-    monkeypatch.setattr(_craft_report, "find_spec", lambda name: None)
+    monkeypatch.setattr(_frames, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pandas, polars or pyarrow"):
         craft.describe()

@@ -81,13 +81,13 @@ def test_fits_of_which_a_part_is_in_memory(scratch, written, monkeypatch):
     """The limit is met in mid-fit: some states are held, some are filed."""
     X = np.random.default_rng(0).normal(size=(3000, 3))
     X[::2] += 5
-    expected = DPMeans(penalty=8.0, batch_size=100, random_state=0).fit(X)
+    expected = DPMeans(8.0, algorithm="rows", batch_size=100, random_state=0).fit(X)
     make = state_store.LimitedStore
     monkeypatch.setattr(
         "kplus.engine.LimitedStore", lambda limit, folder: make(20_000, folder)
     )
     with kplus.resources(memory_limit=1, scratch=scratch):
-        found = DPMeans(penalty=8.0, batch_size=100, random_state=0).fit(X)
+        found = DPMeans(8.0, algorithm="rows", batch_size=100, random_state=0).fit(X)
     assert 0 < len(written) < 30 * found.n_iter_
     assert_same_attributes(expected, found)
 
@@ -127,7 +127,7 @@ def test_a_state_file_that_is_deleted_under_way(scratch, written, monkeypatch):
         kplus.resources(memory_limit=1, scratch=scratch),
         pytest.raises(DataError, match="is gone: do not delete"),
     ):
-        DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+        DPMeans(0.5, algorithm="rows", batch_size=16, random_state=0).fit(ROWS)
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ LOSSES = {
 def in_files(scratch, tmp_path, crash_after):
     """The folder of a fit that crashed; its checkpoints, the latest last."""
     crash_after(3)
-    model = DPMeans(penalty=0.5, batch_size=16, random_state=0)
+    model = DPMeans(0.5, algorithm="rows", batch_size=16, random_state=0)
     with kplus.resources(memory_limit=1, scratch=scratch):
         with pytest.raises(crashes.Crash) as caught:
             model.fit(ROWS, checkpoint=tmp_path / "here")
@@ -199,7 +199,7 @@ def test_a_lost_state_file_of_a_checkpoint(in_files, scratch, loss, after):
         pytest.warns(CheckpointWarning, match=r"000003.*gone or.*before it is"),
     ):
         found = DPMeans.resume(here, ROWS)
-    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    expected = DPMeans(0.5, algorithm="rows", batch_size=16, random_state=0).fit(ROWS)
     assert_same_attributes(expected, found)
     assert not here.exists()
 
@@ -230,7 +230,7 @@ def test_all_state_files_lost(in_files, scratch, after):
         found = DPMeans.resume(here, ROWS)
     assert len(caught) == 1
     assert "before it" not in str(caught[0].message)
-    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    expected = DPMeans(0.5, algorithm="rows", batch_size=16, random_state=0).fit(ROWS)
     assert_same_attributes(expected, found)
 
 
@@ -239,5 +239,5 @@ def test_a_checkpoint_with_state_files_that_was_moved(in_files, scratch):
     here.rename(here.with_name("there"))
     with kplus.resources(memory_limit=1, scratch=scratch):
         found = DPMeans.resume(here.with_name("there"), ROWS)
-    expected = DPMeans(penalty=0.5, batch_size=16, random_state=0).fit(ROWS)
+    expected = DPMeans(0.5, algorithm="rows", batch_size=16, random_state=0).fit(ROWS)
     assert_same_attributes(expected, found)

@@ -47,7 +47,7 @@ def interrupted(model, folder, **more):
 
 @pytest.mark.parametrize("n_init", [1, 3])
 def test_an_interrupted_fit_resumes(tmp_path, crash_after, n_init):
-    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=3)
+    model = DPMeans(4.0, n_init=n_init, algorithm="rows", batch_size=64, random_state=3)
     expected = kplus.DPMeans(**model.get_params()).fit(X)
     crash_after(3)
     interrupted(model, tmp_path / "here")
@@ -77,7 +77,7 @@ def damage(path):
 
 @pytest.mark.parametrize("n_init", [1, 2])
 def test_all_damaged_begins_anew_and_says_so_once(tmp_path, crash_after, n_init):
-    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=0)
+    model = DPMeans(4.0, n_init=n_init, algorithm="rows", batch_size=64, random_state=0)
     expected = DPMeans(**model.get_params()).fit(X)
     crash_after(3)
     interrupted(model, tmp_path)
@@ -267,7 +267,7 @@ def test_digests_of_all_rows_are_made_once(tmp_path, monkeypatch, n_init):
     monkeypatch.setattr("kplus.base.checkpointing._SAMPLE_BYTES", 1)
     monkeypatch.setattr(Fingerprint, "_digest", noting)
     monkeypatch.setattr(checkpoint, "SECONDS", 0.0)
-    model = DPMeans(penalty=4.0, n_init=n_init, batch_size=64, random_state=0)
+    model = DPMeans(4.0, n_init=n_init, algorithm="rows", batch_size=64, random_state=0)
     model.set_params(n_jobs=3).fit(X, checkpoint=tmp_path / "here")
     assert made == [[0, 6], list(range(7))]
 

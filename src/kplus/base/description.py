@@ -4,18 +4,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.base.portrait import Portrait, portray
 from kplus.core.types import Array
+from kplus.data.frames import frame_of
 
 __all__ = ["Trait", "as_frame", "describe", "say_number", "summary", "traits_of"]
 
-_LIBRARIES = ("pandas", "polars", "pyarrow")
 _N_LEADING = 3  # categories that are named
 _N_TOLD = 3  # columns that a summary tells of a group
 _LEAST = 0.02  # nats per row: what says less is chance, or nothing to tell
@@ -87,7 +85,8 @@ def as_frame(model: Any, traits: Sequence[Trait]) -> Any:
     records = [asdict(trait) for trait in traits]
     names = ("size", "share", "feature", "score", "here", "overall")
     columns = {model._group_noun: [r["group"] for r in records]}
-    return _frame(columns | {name: [r[name] for r in records] for name in names})
+    columns |= {name: [r[name] for r in records] for name in names}
+    return frame_of(columns, "describe()")
 
 
 def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
@@ -103,24 +102,14 @@ def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
     if model._group_noun == "cluster" and outside > 1e-9 * portrait.n_rows:
         groups, sizes = [*groups, -1], [*sizes, outside]
         sureness, apart = [*sureness, math.nan], [*apart, "rows that belong nowhere"]
-    return _frame(
-        {
-            model._group_noun: groups,
-            "size": sizes,
-            "share": [size / portrait.n_rows for size in sizes],
-            "sureness": sureness,
-            "set_apart": apart,
-        }
-    )
-
-
-def _frame(columns: dict[str, list[Any]]) -> Any:
-    library: Any = next((name for name in _LIBRARIES if find_spec(name)), None)
-    if library is None:
-        raise ImportError(
-            "describe() and summary() need pandas, polars or pyarrow; install one."
-        )
-    return nw.from_dict(columns, backend=library).to_native()
+    columns = {
+        model._group_noun: groups,
+        "size": sizes,
+        "share": [size / portrait.n_rows for size in sizes],
+        "sureness": sureness,
+        "set_apart": apart,
+    }
+    return frame_of(columns, "summary()")
 
 
 # -------------------------------------------------------------------------- traits

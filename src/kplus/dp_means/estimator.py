@@ -637,7 +637,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         return distances
 
     def _sureness(self, rows: Any, labels: Any) -> Any:
-        distances = np.asarray(self.transform(rows))
+        distances = np.array(self.transform(rows))  # a copy, which may be written
         here = np.arange(len(labels)), labels
         own = distances[here].copy()
         if distances.shape[1] == 1:

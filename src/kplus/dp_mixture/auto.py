@@ -40,6 +40,7 @@ _JUDGED_PASSES = 20  # ... and most passes over them ...
 _JUDGED_TOL = 1e-2  # ... as long as these gain so many nats per row
 _SPARSE_ROWS = 500  # sparse rows that candidates are fitted to, ...
 _SPARSE_COMPONENTS = 4  # ... with so many components from seeds, and no moves
+_TELLING_ROWS = 200  # of fewer no one can tell a tail; and their fits stay quick
 _TAILED = 1.05  # kurtosis of distances, that of Gaussians being 1, from which on tails
 # may be heavy: 19 tables of all shapes have .75 to 1.01, or above 1.1
 _AROUND = 0.05  # share of the rows in components around narrower ones, likewise
@@ -130,7 +131,8 @@ def choose(
         bounds = [judge.bound(each) for each in options]
     best = int(np.argmax(bounds)) if bounds else 0
     full = candidates[0].name == "gaussian" and (mixed or best == 0)
-    if full and X.shape[1] <= TAILS.widest:
+    telling = judged.n_rows >= _TELLING_ROWS
+    if full and telling and X.shape[1] <= TAILS.widest:
         bounds = bounds or [judge.bound(options[0])]
         if judge.shows_tails(options[0]):
             heavy = by_name(TAILS.name)

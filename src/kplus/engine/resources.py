@@ -81,9 +81,9 @@ def resources(
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(500, 2)) + [[0, 9]] * 500
     >>> with kplus.resources(memory_limit="4 GB"):
-    ...     model = kplus.DPMeans(penalty=50).fit(X)
+    ...     model = kplus.DPMeans(n_clusters=2).fit(X)
     >>> model.n_clusters_
-    1
+    2
     """
     now = _NOW.get() or Resources()
     limit = now.memory_limit if memory_limit is None else as_bytes(memory_limit)

@@ -90,12 +90,22 @@ def _arrow_rows(table: Any, rows: IntArray) -> Any:
 
     ends = np.cumsum(table.counts)
     cuts = np.searchsorted(rows, np.concatenate([[0], ends]))
-    fields = [table.schema.field(name) for name in table.names]
+    fields = [_plain(table.schema.field(name)) for name in table.names]
     columns = []
     for field in fields:
         parts = []
         for piece in np.flatnonzero(np.diff(cuts)):
             inside = rows[cuts[piece] : cuts[piece + 1]] - (ends - table.counts)[piece]
-            parts += table.column(int(piece), field.name).take(pa.array(inside)).chunks
+            column = table.column(int(piece), field.name).cast(field.type)
+            parts += column.take(pa.array(inside)).chunks
         columns.append(pa.chunked_array(parts, type=field.type))
     return pa.table(columns, schema=pa.schema(fields))
+
+
+def _plain(field: Any) -> Any:
+    """Text as Arrow can take rows of; polars writes views."""
+    import pyarrow as pa
+
+    return (
+        field.with_type(pa.string()) if pa.types.is_string_view(field.type) else field
+    )
