@@ -232,6 +232,7 @@ CASES = {
     "poisson": Case(Poisson(), _counts),
     "negative_binomial": Case(NegativeBinomial(), _counts),
     "multinomial": Case(Multinomial(), _counts, missing=False),
+    "multinomial-set": Case(Multinomial([0.4, 2.0, 7.0]), _counts, missing=False),
     "mixed": Case(Mixed(counts=(2, 5)), _mixture, _MIXED_LEVELS),
     "mixed-gaussian": Case(
         Mixed(Gaussian(), counts=(2, 5)), _mixture, _MIXED_LEVELS, missing=False
