@@ -255,6 +255,8 @@ LEARNED = {
     if not name.endswith("-set")
 }
 CASES.update(FIXED, **LEARNED)
+# Noise is uniform, and has no mass at a spike: it is refused beside spikes.
+NOISY = [name for name in CASES if not name.startswith("spiked")]
 
 
 def some_shares(n, K, seed=0):
