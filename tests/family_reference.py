@@ -7,6 +7,7 @@ means over an interval; see `_rounding`.
 """
 
 import numpy as np
+from scipy import stats as st
 from scipy.special import digamma, gammaln
 
 from reference import (
@@ -292,10 +293,23 @@ def _log_normal_hyperprior(values, medians):
     return sum(-0.5 * np.log(x / a) ** 2 for x, a in zip(values, medians, strict=True))
 
 
+def _profile_hyperprior(values, guess):
+    """Pseudo-counts as a strength and shares of it, in their logarithms.
+
+    The shares are Dirichlet(guess); one over the root of the strength, in units of the
+    guessed one's, has half a t distribution with 2 degrees of freedom. Constants that
+    are left out: of the Dirichlet its density at the guess, of the t that at 0.
+    """
+    strength, usual = values.sum(), guess.sum()
+    shares, usual_shares = values / strength, guess / usual
+    out = sum(guess * (np.log(shares) - np.log(usual_shares)))
+    root = np.sqrt(usual / strength)  # d root / d log strength = -root / 2
+    return out + st.t.logpdf(root, 2) - st.t.logpdf(0.0, 2) + np.log(root)
+
+
 _LEARNED = {  # the parameters of the prior, in the order of their guess
     "BernoulliFamily": ("ones", "zeros"),
     "CategoricalFamily": ("pseudo_counts",),
-    "MultinomialFamily": ("pseudo_counts",),
     "PoissonFamily": ("shape", "rate"),
     "NegativeBinomialFamily": ("rows", "counts"),
 }
@@ -316,6 +330,8 @@ def log_hyperprior(family):
         return _gamma_hyperprior(family)
     if np.size(family.guess) == 0 or family.guess is None:
         return 0.0
+    if name == "MultinomialFamily":
+        return _profile_hyperprior(family.pseudo_counts, family.guess)
     values = np.concatenate([getattr(family, part) for part in _LEARNED[name]])
     counted = name not in ("PoissonFamily", "NegativeBinomialFamily")
     density = _pseudo_count_hyperprior if counted else _log_normal_hyperprior

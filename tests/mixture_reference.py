@@ -232,6 +232,7 @@ CASES = {
     "poisson": Case(Poisson(), _counts),
     "negative_binomial": Case(NegativeBinomial(), _counts),
     "multinomial": Case(Multinomial(), _counts, missing=False),
+    "multinomial-set": Case(Multinomial([0.4, 2.0, 7.0]), _counts, missing=False),
     "mixed": Case(Mixed(counts=(2, 5)), _mixture, _MIXED_LEVELS),
     "mixed-gaussian": Case(
         Mixed(Gaussian(), counts=(2, 5)), _mixture, _MIXED_LEVELS, missing=False
@@ -254,6 +255,8 @@ LEARNED = {
     if not name.endswith("-set")
 }
 CASES.update(FIXED, **LEARNED)
+# Noise is uniform, and has no mass at a spike: it is refused beside spikes.
+NOISY = [name for name in CASES if not name.startswith("spiked")]
 
 
 def some_shares(n, K, seed=0):

@@ -20,8 +20,8 @@ from kplus.dp_mixture.model import StochasticModel
 from kplus.dp_mixture.moves import MergeComponents, MoveRecords
 from kplus.dp_mixture.noise import Noise
 from kplus.engine import SerialEngine
-from kplus.observations import Gaussian, Mixed, Multinomial
-from mixture_reference import CASES, Recording
+from kplus.observations import Gaussian, Mixed, Multinomial, Spiked
+from mixture_reference import CASES, NOISY, Recording
 from reference import divergence_beta
 
 N_ROWS, K = 60, 4
@@ -205,7 +205,7 @@ def test_totals_among_other_columns():
     np.testing.assert_allclose(noise.log_density(X), parts)
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if "-" not in n])
+@pytest.mark.parametrize("name", [n for n in NOISY if "-" not in n])
 def test_draws_lie_where_the_density_is(name):
     X = CASES[name].rows(N_ROWS)
     model = CASES[name].model(X)
@@ -226,6 +226,14 @@ def test_an_unknown_family_is_refused_by_name():
 
     with pytest.raises(ValueError, match="Strange"):
         Noise.resolve(True, Strange(), np.zeros((3, 1)), None)
+
+
+@pytest.mark.parametrize("share", [True, 0.3])
+@pytest.mark.parametrize("likelihood", ["spiked", Mixed(numbers=Spiked())], ids=str)
+def test_noise_beside_spikes_is_refused(likelihood, share):
+    X = CASES["spiked"].rows(N_ROWS)
+    with pytest.raises(ValueError, match="over what SpikedFamily is uniform; leave it"):
+        DPMixture(likelihood, noise=share).fit(X)
 
 
 # ---------------------------------------------------------------------- shares
@@ -282,7 +290,7 @@ def stats_of(model, X, w, R):
 
 
 @pytest.mark.parametrize("share", [True, 0.3])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NOISY)
 def test_bound_equals_brute_force(name, share):
     model, X, w, params = setting(name, share=share)
     R, _ = some_shares()
@@ -302,7 +310,7 @@ def test_bound_for_sums_that_are_not_those_of_the_parameters(share):
     assert found == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", NOISY)
 def test_a_pass_is_the_best_for_its_parameters(name):
     """Shares are Eq. 9 with one more component; sums and bound are those of them."""
     model, X, w, params = setting(name)
@@ -384,7 +392,7 @@ def passes(model, X, w, params, **more):
 
 
 @pytest.mark.parametrize("share", [True, 0.3])
-@pytest.mark.parametrize("name", [n for n in CASES if "-" not in n])
+@pytest.mark.parametrize("name", [n for n in NOISY if "-" not in n])
 def test_passes_never_lower_the_bound(name, share):
     model, X, w, params = setting(name, share=share)
     moves = [MergeComponents(MoveRecords())]

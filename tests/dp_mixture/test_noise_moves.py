@@ -17,9 +17,9 @@ from kplus.dp_mixture.moves import MoveRecords
 from kplus.dp_mixture.noise import Noise
 from kplus.dp_mixture.noise_births import BornFromNoise, _gain
 from kplus.dp_mixture.search import Spec, fit
-from mixture_reference import CASES, FLAT, labelled, one_pass
+from mixture_reference import CASES, FLAT, NOISY, labelled, one_pass
 
-PLAIN = [name for name in CASES if "-" not in name]
+PLAIN = [name for name in NOISY if "-" not in name]
 
 
 def bound(model, X, w, R):

@@ -181,13 +181,13 @@ def groups_with_tails(n, tau, seed=0):
 
 
 def test_tails_make_no_components_and_are_learned():
-    X, y = groups_with_tails(3000, 3.0)
-    model = DPMixture("student_t", random_state=0).fit(X)
+    X, y = groups_with_tails(1500, 3.0)
+    model = DPMixture("student_t", n_init=1, random_state=0).fit(X)
     assert model.n_components_ == 3
     np.testing.assert_allclose(model.tail_dof_, 3.0, rtol=0.35)
-    assert DPMixture("gaussian", random_state=0).fit(X).n_components_ > 3
-    bounds = model.lower_bound_history_
-    assert bounds[-1] > DPMixture(Gaussian(), random_state=0).fit(X).lower_bound_
+    light = DPMixture(Gaussian(), n_init=1, random_state=0).fit(X)
+    assert light.n_components_ > 3
+    assert model.lower_bound_history_[-1] > light.lower_bound_
     pairs = set(zip(model.labels_[np.abs(X).max(axis=1) < 15], y, strict=False))
     assert len({label for label, _ in pairs}) == 3
 
