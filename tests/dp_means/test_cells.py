@@ -73,13 +73,25 @@ def test_more_clusters_than_the_usual_cells():
     np.testing.assert_array_equal(np.unique(model.labels_), np.arange(520))
 
 
+def test_axes_of_weighted_rows_are_those_of_copies():
+    rng = np.random.default_rng(0)
+    Y, weights = rng.normal(size=(60, 2)), rng.integers(1, 5, 60)
+    copies = np.repeat(Y, weights, axis=0)
+    start = rng.normal(size=(6, 2))
+    cells, _ = Cells.around(Y, weights.astype(float), start)
+    one = TouchingCells.of(cells, Y, weights.astype(float)).axes
+    other = TouchingCells.of(cells, copies, np.ones(len(copies))).axes
+    np.testing.assert_array_equal(one.pairs, other.pairs)
+    np.testing.assert_allclose(one.spreads, other.spreads, rtol=1e-12)
+
+
 def test_sums_of_a_pass_are_those_of_brute_force():
     rng = np.random.default_rng(0)
     Y, weights = rng.normal(size=(60, 3)), rng.uniform(0.5, 2.0, 60)
     C, var = rng.normal(size=(6, 3)), rng.uniform(0.5, 1.5, 6)
     counts = rng.uniform(5.0, 20.0, 6)
     cells = Cells(Scaling(np.zeros(3), 1.0), C, counts, var)
-    model = TouchingCells.of(cells, Y)
+    model = TouchingCells.of(cells, Y, np.ones(len(Y)))
     source = ArrayBlocks(Y)
     found, _ = model.summarize(cells, Block(source, 0, 0, 60, weights), None)
     squared = cdist(Y, C) ** 2

@@ -45,12 +45,21 @@ def draw(make, weigh, seed):
 
 
 def check_fit(model, X, weights):
-    """What holds after a fit to convergence (tol=0), however the number was chosen."""
+    """What holds after a fit to convergence (tol=0), however the number was chosen.
+
+    Of joined cells, too: rows are then in the nearest cell, and the objective is that
+    of the cells.
+    """
     K, C, labels = model.n_clusters_, model.cluster_centers_, model.labels_
     assert labels.dtype == np.int32
     assert C.shape == (K, X.shape[1])
-    d2 = reference.square_distances(X, C)
-    own = d2[np.arange(len(X)), labels]
+    nearest, own_nearest = C, labels
+    if hasattr(model, "cell_centers_"):
+        nearest, own_nearest = model.cell_centers_, model.cell_labels_
+        np.testing.assert_array_equal(model.cluster_of_cell_[own_nearest], labels)
+        np.testing.assert_array_equal(model.cluster_of_cell_, model.cluster_tree_.cut())
+    d2 = reference.square_distances(X, nearest)
+    own = d2[np.arange(len(X)), own_nearest]
     assert np.all(own <= d2.min(axis=1) * (1 + 1e-12) + 1e-14)
     sizes = np.bincount(labels, weights=weights, minlength=K)
     np.testing.assert_allclose(model.cluster_sizes_, sizes, rtol=1e-12)
@@ -60,7 +69,8 @@ def check_fit(model, X, weights):
         C, reference.means(X, labels, K, weights), rtol=1e-10, atol=1e-12
     )
     np.testing.assert_array_equal(model.predict(X), labels)
-    objective = reference.objective(X, labels, C, model.penalty_, weights)
+    penalty = model.penalty_
+    objective = reference.objective(X, own_nearest, nearest, penalty, weights)
     assert model.objective_ == pytest.approx(objective, rel=1e-10, abs=1e-12)
     history = model.objective_history_
     assert len(history) == model.n_iter_
@@ -128,8 +138,10 @@ def test_a_penalty_beside_a_number_is_only_charged(blobs):
 
 @every_case
 def test_rest_of_the_automatic_choice(make, weigh, seed):
+    """Of round clusters; those that are joined from cells pay no penalty."""
     X, weights, _ = draw(make, weigh, seed)
-    model = DPMeans(tol=0.0).fit(X, sample_weight=weights)
+    model = DPMeans(cells=None, tol=0.0).fit(X, sample_weight=weights)
+    assert not hasattr(model, "cell_centers_")
     check_fit(model, X, weights)
     path = model.path_
     assert model.n_clusters_ == path.n_clusters[path.chosen]
@@ -137,6 +149,25 @@ def test_rest_of_the_automatic_choice(make, weigh, seed):
     assert (
         path.penalty_low[path.chosen] <= path.penalty <= path.penalty_high[path.chosen]
     )
+
+
+@every_case
+def test_rest_of_the_automatic_choice_of_any_shape(make, weigh, seed):
+    X, weights, _ = draw(make, weigh, seed)
+    model = DPMeans(tol=0.0).fit(X, sample_weight=weights)
+    check_fit(model, X, weights)
+    path = model.path_
+    apart = np.abs(path.n_clusters - model.n_clusters_)
+    assert apart[path.chosen] == apart.min()
+    assert (
+        path.penalty_low[path.chosen] <= path.penalty <= path.penalty_high[path.chosen]
+    )
+    if hasattr(model, "cell_centers_"):
+        assert 1 <= model.n_clusters_ < len(model.cell_centers_)
+        assert model.penalty_ == 0.0
+    else:
+        assert model.n_clusters_ == path.n_clusters[path.chosen]
+        assert model.penalty_ == path.penalty
 
 
 # ----------------------------------------------------------- the global optimum
@@ -254,7 +285,9 @@ def test_tolerance_only_stops_earlier():
     assert tight.objective_ <= loose.objective_
 
 
-@pytest.mark.parametrize("how", [{"penalty": 4.0}, {"n_clusters": 6}, {}])
+@pytest.mark.parametrize(
+    "how", [{"penalty": 4.0}, {"n_clusters": 6}, {}, {"cells": None}, {"cells": "auto"}]
+)
 @pytest.mark.parametrize("seed", range(8))
 def test_weights_equal_copies(how, seed):
     """Zero: left out; two: twice there, in whatever order."""

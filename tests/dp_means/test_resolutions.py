@@ -81,6 +81,9 @@ def test_a_cap_and_few_rows():
 def test_the_index_is_that_of_scikit_learn():
     rng = np.random.default_rng(0)
     for K in (1, 2, 7):
-        a, b = rng.integers(0, K, (2, 60))
-        assert _rand(a, b) == pytest.approx(adjusted_rand_score(a, b))
-        assert _rand(a, a) == 1.0
+        (a, b), ones = rng.integers(0, K, (2, 60)), np.ones(60)
+        assert _rand(a, b, ones) == pytest.approx(adjusted_rand_score(a, b))
+        assert _rand(a, a, ones) == 1.0
+        counts = rng.integers(1, 5, 60)
+        copies = adjusted_rand_score(np.repeat(a, counts), np.repeat(b, counts))
+        assert _rand(a, b, counts.astype(float)) == pytest.approx(copies)

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from kplus.core.job import Job
+from kplus.core.job import Job, Sample
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.dp_means.params import Scaling
-from kplus.dp_means.search import Fitted, JoinedCells, by_number
+from kplus.dp_means.search import Fitted, JoinedCells, by_number, scaled
 from kplus.tree.borders import Axes, Borders
 from kplus.tree.cluster_tree import Bridges, ClusterTree, grow_tree
 
@@ -40,12 +40,19 @@ _FEWEST_ROWS = 5.0  # of a cluster
 _LEAST_VARIANCE = 1e-3  # of a cell, as a share of the mean
 
 
-def number_of_cells(cells: Any, n_clusters: int | None, n_rows: int) -> int:
+def number_of_cells(cells: Any, n_clusters: int | None, job: Job) -> int:
     """How many cells a table is cut into, if that is left open."""
     if cells != "auto":
         return int(cells)
-    wanted = min(n_rows // _ROWS_EACH, _MOST_CELLS)
-    return min(max(wanted, _PER_CLUSTER * (n_clusters or 1)), n_rows)
+    wanted = min(_as_many_rows(job) // _ROWS_EACH, _MOST_CELLS)
+    return min(max(wanted, _PER_CLUSTER * (n_clusters or 1)), job.source.n_rows)
+
+
+def _as_many_rows(job: Job) -> int:
+    """A row that counts two is two rows; those that count less than one are one."""
+    if job.weights is None:
+        return job.source.n_rows
+    return int(max(np.sum(job.weights), np.count_nonzero(job.weights)))
 
 
 @dataclass(frozen=True)
@@ -149,7 +156,11 @@ class TouchingCells:
 
     @classmethod
     def of(
-        cls, cells: Cells, Y: Array, nearest: IntArray | None = None
+        cls,
+        cells: Cells,
+        Y: Array,
+        weights: Array,
+        nearest: IntArray | None = None,
     ) -> "TouchingCells":
         """Cells that touch in these rows, with the line between their centres."""
         if nearest is None:
@@ -168,9 +179,9 @@ class TouchingCells:
         ends = np.searchsorted(nearest[own, 0], np.arange(K + 1))
         for k in np.unique(pairs):
             rows = own[ends[k] : ends[k + 1]]
-            if len(rows) >= _FEWEST_ROWS:
+            if weights[rows].sum() >= _FEWEST_ROWS:
                 of, side = np.nonzero(pairs == k)
-                along = np.std(Y[rows] @ lines[of].T, axis=0)
+                along = _deviations(Y[rows] @ lines[of].T, weights[rows])
                 spreads[of, side] = np.maximum(along, 1e-300)
         return cls(Axes.spanning(pairs, centers, spreads), lines)
 
@@ -202,6 +213,13 @@ class TouchingCells:
         return out
 
 
+def _deviations(values: Array, weights: Array) -> Array:
+    """The standard deviation of each column."""
+    apart = values - np.average(values, axis=0, weights=weights)
+    out: Array = np.sqrt(np.average(apart * apart, axis=0, weights=weights))
+    return out
+
+
 def fit_cells(
     job: Job,
     random_start: bool = False,
@@ -211,9 +229,9 @@ def fit_cells(
     start: Array | None = None,
 ) -> Fitted:
     """A fine quantisation of the rows, and its cells joined into clusters."""
-    sample = job.sample(_SAMPLE_ROWS).rows
-    n_cells = number_of_cells(cells, n_clusters, job.source.n_rows)
-    n_cells = min(n_cells, len(np.unique(sample, axis=0)))
+    sample = job.sample(_SAMPLE_ROWS)
+    n_cells = number_of_cells(cells, n_clusters, job)
+    n_cells = min(n_cells, len(np.unique(sample.rows, axis=0)))
     if start is not None and len(start) != n_cells:
         start = None
     # Where the borders of cells lie exactly does not matter.
@@ -222,10 +240,11 @@ def fit_cells(
     return joined(fitted, tree_of_cells(job, fitted, sample), n_clusters)
 
 
-def tree_of_cells(job: Job, fitted: Fitted, sample: Array) -> ClusterTree:
+def tree_of_cells(job: Job, fitted: Fitted, sample: Sample) -> ClusterTree:
     """The tree of a fit's cells, by another pass over the rows."""
     cells = Cells.of(fitted)
-    model = TouchingCells.of(cells, cells.scaling.transform(sample.astype(np.float64)))
+    rows = scaled(sample, cells.scaling).rows
+    model = TouchingCells.of(cells, rows, sample.weight())
     borders = sums_of(replace(job, callback=None, journal=None), model, cells)
     return _tree(cells, model, borders)
 
@@ -233,7 +252,7 @@ def tree_of_cells(job: Job, fitted: Fitted, sample: Array) -> ClusterTree:
 def tree_of_rows(cells: Cells, Y: Array, weights: Array) -> ClusterTree:
     """The tree of the cells of some rows in memory, in scaled units."""
     nearest, distances = cells.nearest(Y)
-    model = TouchingCells.of(cells, Y, nearest)
+    model = TouchingCells.of(cells, Y, weights, nearest)
     return _tree(cells, model, model.borders(cells, Y, weights, nearest, distances))
 
 
@@ -263,6 +282,7 @@ def joined(fitted: Fitted, tree: ClusterTree, n_clusters: int | None) -> Fitted:
             f"n_clusters={n_clusters} is more than the {tree.n_leaves} cells that the "
             f"rows fill; ask for fewer clusters."
         )
+    tree = replace(tree, sizes=fitted.counts)  # not shared: the largest cluster first
     cluster = tree.cut(n_clusters)
     K = int(cluster.max()) + 1
     member = (cluster == np.arange(K)[:, None]).astype(np.float64)

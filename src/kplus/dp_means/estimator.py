@@ -140,7 +140,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     converged_ : bool
         Whether the fit converged.
     penalty_ : float
-        The penalty used. 0 where `n_clusters` was given and `penalty` was not.
+        The penalty used. 0 where `n_clusters` was given and `penalty` was not, and
+        where clusters are joined from cells.
     cell_centers_ : ndarray of shape (n_cells, n_features)
         With `cells`: their centres. `objective_` is the sum of squared distances to
         these then, and `cluster_centers_` are means of clusters.

@@ -90,7 +90,8 @@ def choose(job: Job, most: float = np.inf, any_shape: bool = True) -> Choice:
     plateau = int(path.n_clusters[path.chosen])
     if plateau > 1:
         found.append(_rounded(sample, _centers_at(start, tree, plateau)))
-    return _choice(path, found, most, any_shape, scaling)
+    agreement = _agreement(found, _as_rows(sample, n))
+    return _choice(path, found, agreement, most, any_shape, scaling)
 
 
 def _obvious(
@@ -104,7 +105,8 @@ def _obvious(
     found: list[_Partition] = []
     for number in finer:
         found.append(_resolved(sample, _centers_at(cells, tree, number)))
-        if found[-1].n_clusters != K or _agreement(found)[0, -1] < _SAME:
+        agreement = _agreement(found, _as_rows(sample, n))
+        if found[-1].n_clusters != K or agreement[0, -1] < _SAME:
             return False
     return found[0].round
 
@@ -195,22 +197,32 @@ def _rounded(sample: Sample, centers: Array) -> _Partition:
     return _Partition(own, K, K, cells.centers, True)
 
 
-def _agreement(found: list[_Partition]) -> Array:
+def _as_rows(sample: Sample, n: float) -> Array:
+    """How many of the n rows each row of the sample counts as."""
+    weights = sample.weight()
+    out: Array = weights * (n / weights.sum())
+    return out
+
+
+def _agreement(found: list[_Partition], counts: Array) -> Array:
     n = len(found[0].labels)
     some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(int))
     out = np.eye(len(found))
     for i, j in zip(*np.tril_indices(len(found), -1), strict=True):
         a, b = found[i].labels[some], found[j].labels[some]
-        out[i, j] = out[j, i] = max(_rand(a, b), 0.0)
+        out[i, j] = out[j, i] = max(_rand(a, b, counts[some]), 0.0)
     return out
 
 
-def _rand(a: IntArray, b: IntArray) -> float:
-    """The adjusted Rand index of two partitions; 1 where both are a single cluster."""
-    K, n = int(b.max()) + 1, len(a)
-    both = np.bincount(a * K + b).astype(np.float64)
-    one, other = np.bincount(a).astype(np.float64), np.bincount(b).astype(np.float64)
-    pairs, first, second = (float(c @ (c - 1.0)) for c in (both, one, other))
+def _rand(a: IntArray, b: IntArray, counts: Array) -> float:
+    """The adjusted Rand index of two partitions; 1 where both are a single cluster.
+
+    A row that counts two is two equal rows.
+    """
+    K = int(b.max()) + 1
+    sums = (np.bincount(labels, counts) for labels in (a * K + b, a, b))
+    pairs, first, second = (float(c @ np.maximum(c - 1.0, 0.0)) for c in sums)
+    n = float(counts.sum())
     expected = first * second / max(n * (n - 1.0), 1.0)
     most = 0.5 * (first + second)
     return 1.0 if most == expected else (pairs - expected) / (most - expected)
@@ -244,11 +256,11 @@ def _support(found: list[_Partition], agreement: Array, path: PenaltyPath) -> Ar
 def _choice(
     path: PenaltyPath,
     found: list[_Partition],
+    agreement: Array,
     most: float,
     any_shape: bool,
     scaling: Scaling,
 ) -> Choice:
-    agreement = _agreement(found)
     support = _support(found, agreement, path)
     clusters = np.array([each.n_clusters for each in found])
     allowed = np.array(
