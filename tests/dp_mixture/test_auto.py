@@ -124,8 +124,17 @@ def fitted_names(monkeypatch, X, **settings):
 
 
 def test_few_columns_are_fitted_once_if_their_tails_are_light(monkeypatch):
-    names, model = fitted_names(monkeypatch, NARROW)
+    X = np.random.default_rng(0).normal(size=(240, 3))
+    names, model = fitted_names(monkeypatch, X, n_init=1)
     assert names == ["gaussian"]
+    assert model.choice_ == "gaussian: full covariances, 26.7 rows for each number" + (
+        " of a component"
+    )
+
+
+def test_of_few_rows_nobody_can_tell_a_tail(monkeypatch):
+    names, model = fitted_names(monkeypatch, NARROW)
+    assert names == []
     assert model.choice_ == "gaussian: full covariances, 16.7 rows for each number" + (
         " of a component"
     )
