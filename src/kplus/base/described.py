@@ -6,11 +6,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.description import Trait, as_frame, summary, traits_of
 from kplus.base.portrait import Belonging, Portrait, portray_fit
+from kplus.core.types import Array
 
 if TYPE_CHECKING:
     from kplus.base.estimator import Table
 
-__all__ = ["Described"]
+__all__ = ["Described", "DescribedFeatures"]
 
 
 class Described:
@@ -92,3 +93,28 @@ class Described:
         """
         check_is_fitted(self)
         return summary(self, self.portrait_, self._told())
+
+
+class DescribedFeatures(Described):
+    """The same for features, which add to the columns of the rows that have them."""
+
+    _group_noun = "component"
+    n_components_: int
+    components_: Array
+    feature_counts_: Array
+
+    @property
+    def n_samples_seen_(self) -> float:
+        """Rows, or their summed weights."""
+        raise NotImplementedError
+
+    @property
+    def _n_groups(self) -> int:
+        return self.n_components_
+
+    @property
+    def _addends(self) -> Array:
+        return self.components_
+
+    def _group_sizes(self, weights: Any) -> tuple[Array, float]:
+        return self.feature_counts_, self.n_samples_seen_

@@ -23,6 +23,7 @@ from kplus.base.checks import (
     refuse_fewer_rows,
     refuse_other_columns,
 )
+from kplus.base.described import DescribedFeatures
 from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.base.job import answering, job_of
 from kplus.base.portrait import Belonging
@@ -37,7 +38,9 @@ from kplus.linear.sums import as_groups
 __all__ = ["LatentFeatures"]
 
 
-class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class LatentFeatures(
+    DescribedFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """X ≈ Z A with binary Z. Subclasses define the parameters and `_stepwise`."""
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -51,7 +54,7 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         "effort": [Interval(Real, 0, None, closed="left")],
         "sparse_output": ["boolean"],
     }
-    _groups, _group_noun = "features", "component"
+    _groups = "features"
     _result = "components_"
 
     def __sklearn_tags__(self):
@@ -233,17 +236,6 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         self._sums.begin_pass()
 
     # ------------------------------------------------------- what was found
-
-    @property
-    def _n_groups(self) -> int:
-        return self.n_components_
-
-    @property
-    def _addends(self) -> Array:
-        return self.components_
-
-    def _group_sizes(self, weights: Any) -> tuple[Array, float]:
-        return self.feature_counts_, self.n_samples_seen_
 
     def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
         Z = self._allocate(rows, None)[0].astype(np.float64)

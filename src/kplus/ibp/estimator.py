@@ -21,6 +21,7 @@ from kplus.base.checks import (
     describe_infinite,
     refuse_empty_columns,
 )
+from kplus.base.described import DescribedFeatures
 from kplus.base.estimator import AT_LEAST_ONE, Estimator, Table, warn
 from kplus.base.portrait import Belonging
 from kplus.base.tables import open_table
@@ -36,7 +37,9 @@ _HIGH = 1e6  # levels so much larger than the deviations leave too few digits
 _SCALE = [Interval(Real, 1e-100, 1e100, closed="both"), StrOptions({"infer"})]
 
 
-class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class IBPEstimator(
+    DescribedFeatures, ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
+):
     """X = ZA + noise with binary Z; subclasses infer Z, A, scales and alpha.
 
     A subclass sets `components_`, `n_components_`, `feature_counts_`, `alpha_`,
@@ -53,7 +56,7 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
         "verbose": ["verbose"],
     }
     _measure = "lower bound"
-    _groups, _group_noun = "features", "component"
+    _groups = "features"
     _result = "components_"
     _none_found: ClassVar[tuple[str, str]]  # why there may be none, and what to do
 
@@ -69,17 +72,6 @@ class IBPEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator)
     def _drawn(self, Z: Array, rng: np.random.RandomState) -> Array:
         """How much rows drawn have of the features that are theirs."""
         return Z
-
-    @property
-    def _n_groups(self) -> int:
-        return self.n_components_
-
-    @property
-    def _addends(self) -> Array:
-        return self.components_
-
-    def _group_sizes(self, weights: Any) -> tuple[Array, float]:
-        return self.feature_counts_, self.n_samples_seen_
 
     def _belonging(self, rows: Any, labels: Any = None) -> Belonging:
         Z = np.asarray(self._expected_bits(self._open(rows, reset=False).source))
