@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+import crashes
 import kplus
 from base.test_progress import Recorder
 from kplus import IBPGibbs
@@ -74,6 +75,20 @@ def test_several_chains():
     own = np.mean([(Z.sum(axis=1)) for Z in three._unpacked()], axis=0)
     assert len(three._unpacked()) == 120
     np.testing.assert_allclose(np.diag(three.comembership()), own)
+
+
+@pytest.mark.parametrize("writes", [3, 14, 30])
+def test_several_chains_resume_in_any_of_them(tmp_path, monkeypatch, writes):
+    X, _, _ = make_binary_features(40, 8, 3, noise=0.5, random_state=0)
+    how = {"n_chains": 3, "burn_in": 5, "n_samples": 8, "random_state": 0}
+    expected = IBPGibbs(**how).fit(X)
+    crashes.crash_after(writes, monkeypatch)
+    with pytest.raises(crashes.Crash):
+        IBPGibbs(**how).fit(X, checkpoint=tmp_path / "here")
+    again = IBPGibbs.resume(tmp_path / "here", X)
+    for name, value in vars(expected).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(again, name))
 
 
 def test_thinned_samples_are_those_that_count():
