@@ -40,7 +40,8 @@ our words, each with what we find. Claims about formulas are checked by tests, w
 run with every change; those that need a paper's pictures run where these are at hand.
 Claims about speed and quality are checked by benchmarks. Times of the papers are those
 of other machines, so only orders and ratios are compared. A verdict is about what the
-paper says; where kplus departs from it, the row says so.
+paper says; where kplus departs from it, the row says so. Tests carry the number of the
+claim in their name or docstring.
 
 {counts}
 
@@ -215,31 +216,32 @@ def count_table(papers: list[Paper], findings: dict[str, Finding]) -> str:
 
 def section(paper: Paper, findings: dict[str, Finding]) -> str:
     """A paper with a table of its claims."""
-    rows = [["", "the paper says", "where", "what we find", "verdict", "shown by"]]
+    rows = [["", "the paper says", "what we find"]]
     for claim in paper.claims:
         found = findings[claim.id]
-        verdict = f"**{found.verdict}**"
-        rows.append(
-            [claim.id, claim.says, claim.where, found.text, verdict, shown_by(claim)]
-        )
+        says = f"{claim.says}<br>*In {claim.where}.*"
+        shown = "".join(f"<br>{line}." for line in shown_by(claim))
+        rows.append([f"{claim.id}<br>**{found.verdict}**", says, found.text + shown])
     parts = [f"## {paper.title}", f"{paper.paper} [Guide]({paper.guide}).", paper.note]
     return "\n\n".join([*filter(None, parts), table(rows)]) + "\n"
 
 
-def shown_by(claim: Claim) -> str:
+def shown_by(claim: Claim) -> list[str]:
     """Links to tests and to sections of the benchmarks, and the data they use."""
-    parts = [test_link(pattern) for pattern in claim.tests]
+    files = Counter()
+    for pattern in claim.tests:
+        files[pattern.partition("::")[0]] += len(tests_of(pattern))
+    parts = [
+        f"{'a test' if n == 1 else f'{n} tests'} in {test_link(path)}"
+        for path, n in files.items()
+    ]
     parts += [f"benchmark {case_link(result['case'])}" for result in claim.results]
-    parts += [f"see {case_link(case)}" for case in claim.see]
-    parts += [f"on {claim.on}"] if claim.on else []
-    return "; ".join(parts)
+    shown = [f"*Shown by* {', '.join(parts)}, on {claim.on}"] if parts else []
+    return shown + [f"See benchmark {case_link(case)}" for case in claim.see]
 
 
-def test_link(pattern: str) -> str:
-    path, _, name = pattern.partition("::")
-    n = len(tests_of(pattern))
-    what = "test" if n == 1 else f"{n} tests"
-    return f"{what} [`{name}`](../{path})"
+def test_link(path: str) -> str:
+    return f"[{path.removeprefix('tests/')}](../{path})"
 
 
 def case_link(case: str) -> str:

@@ -49,7 +49,11 @@ def test_every_claim_says_what_shows_it(claims, listed):
 def test_every_test_that_is_named_exists(claims, listed):
     for claim in listed.values():
         for pattern in claim.tests:
-            assert claims.tests_of(pattern), f"{claim.id}: no test is {pattern}"
+            tests = claims.tests_of(pattern)
+            assert tests, f"{claim.id}: no test is {pattern}"
+            found = claims.functions(pattern.partition("::")[0])
+            for test in tests:
+                assert claim.id in ids_of(test, found[test]), f"{test}: {claim.id}"
 
 
 def test_every_test_that_names_a_claim_is_listed(claims, listed):
