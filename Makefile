@@ -14,7 +14,7 @@ export MPLBACKEND := Agg
 # Two pips in one environment would get in each other's way under `make -j`.
 .NOTPARALLEL:
 
-.PHONY: help demo test test-slow test-benchmarks test-bounds coverage mutants lint format types layers docs wheel bench-peers bench clean
+.PHONY: help demo test test-slow test-benchmarks test-bounds coverage mutants lint format types layers docs wheel bench-peers reproduce benchmark clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1	\2/p' $(MAKEFILE_LIST) | \
@@ -138,23 +138,11 @@ wheel: $(VENV)/.build ## build sdist and wheel, then try the README on the wheel
 
 bench-peers: .venv-peers/.peers .venv-craft-peers/.peers ## make the environments of the libraries compared with
 
-bench: $(VENV)/.app bench-peers ## measure all models against their peers (hours)
-	$(BIN)/python benchmarks/dp_means.py
-	$(BIN)/python benchmarks/dp_mixture.py
-	$(BIN)/python benchmarks/real_data.py
-	$(BIN)/python benchmarks/dp_means_default.py
-	$(BIN)/python benchmarks/imputation.py
-	$(BIN)/python benchmarks/wide_tables.py
-	$(BIN)/python benchmarks/skewed_tables.py
-	$(BIN)/python benchmarks/sparse_counts.py
-	$(BIN)/python benchmarks/how_sure.py
-	$(BIN)/python benchmarks/features.py
-	$(BIN)/python benchmarks/craft.py
-	$(BIN)/python benchmarks/ibp.py
-	$(BIN)/python benchmarks/meibp_gaps.py
-	$(BIN)/python benchmarks/profiles.py
-	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/soak.py
+reproduce: $(VENV)/.app bench-peers ## measure everything again, or PART=craft,ibp:cost (hours)
+	$(BIN)/python benchmarks/reproduce.py --part "$(PART)"
+
+benchmark: $(VENV)/.app bench-peers ## race against other libraries (half an hour)
+	$(BIN)/python benchmarks/reproduce.py --race
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) src/kplus/_compiled src/kplus/_cyutility* .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated \

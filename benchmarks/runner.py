@@ -193,17 +193,22 @@ def _memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+# What a benchmark writes; a run that has saved a case is no other code for the next.
+WRITTEN = (":(top,exclude)benchmarks/results", ":(top,exclude)docs/claims.md")
+
+
 def commit() -> str | None:
     """Commit the numbers belong to, with a plus sign if files differ from it."""
     try:
-        head = _git("rev-parse", "--short", "HEAD")
-        changed = _git("status", "--porcelain", "--untracked-files=no")
+        head = git("rev-parse", "--short", "HEAD")
+        changed = git("status", "--porcelain", "-uno", "--", ":/", *WRITTEN)
     except (OSError, subprocess.CalledProcessError):
         return None
     return head + ("+" if changed else "")
 
 
-def _git(*arguments: str) -> str:
+def git(*arguments: str) -> str:
+    """What git answers in this repository."""
     answer = subprocess.run(
         ["git", *arguments], cwd=HERE, check=True, capture_output=True, text=True
     )

@@ -96,7 +96,7 @@ def check_fit(result, X, levels, weights=None, **settings):
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", FIGURES)
 def test_true_partition_of_the_papers_tables(name, seed):
-    """CR-8, CR-9, CR-10: K is not given, and nothing else."""
+    """CR-6, CR-8, CR-9, CR-10: K is not given, and nothing else."""
     X, levels, truth = figure(name, seed=seed)
     result = found(X, levels, seed=seed)
     assert adjusted_rand_score(truth, result.labels) == 1.0

@@ -8,6 +8,7 @@ from sklearn.metrics import adjusted_rand_score
 import mixture_reference as mixture
 from jobs import make_job
 from kplus.core import loop
+from kplus.core.memo import Memo
 from kplus.core.types import Position
 from kplus.data.blocks import ArrayBlocks
 from kplus.datasets import make_edge_patches
@@ -151,6 +152,20 @@ def test_MO_6_rows_are_counted_twice_for_one_pass_only(n_batches):
     np.testing.assert_allclose([mass for _, mass in masses], 240.0, rtol=1e-12)
     assert fitted.total.N.sum() == pytest.approx(240.0, rel=1e-12)
     assert fitted.params.K == 3
+
+
+def test_MO_6_what_no_batch_has_yet_is_lost_if_rows_count_once(monkeypatch):
+    """The first batches hold one of the blobs: the others' components are forgotten."""
+    X = three_blobs()
+    model = CASES["gaussian"].model(X)
+    monkeypatch.setattr(refit, "_FEW_ROWS", 10)  # few rows are split by refits
+    usual = fit(job_of(X), Spec(model, n_batches=6))
+    monkeypatch.setattr(Memo, "add_provisional", lambda memo, sums: None)
+    once = fit(job_of(X), Spec(model, n_batches=6))
+    assert usual.params.K == 3
+    assert once.params.K == 2
+    assert once.history[-1] < usual.history[-1] - 100.0
+    assert any(entry.kind == "birth" for entry in once.records)
 
 
 def test_MO_9_merges_undo_useless_births(monkeypatch):

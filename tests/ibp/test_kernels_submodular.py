@@ -87,6 +87,7 @@ def test_local_search_ends_where_no_flip_helps_or_above(seed, K):
 @given(seed=SEEDS, K=st.integers(1, 12))
 @settings(max_examples=80, deadline=None)
 def test_a_third_of_the_range_is_reached(seed, K):
+    """ME-7: in every row."""
     lin, Q, fresh, base = instance(seed, K)
     values = obvious.set_function(lin, Q, fresh, base)
     for way in (by_local_search, by_double_greedy):
@@ -97,6 +98,7 @@ def test_a_third_of_the_range_is_reached(seed, K):
 @pytest.mark.parametrize("K", [2, 6, 10])
 @pytest.mark.parametrize("seed", range(4))
 def test_half_of_the_range_is_reached_on_average(seed, K):
+    """ME-7: by the random double greedy."""
     lin, Q, fresh, base = instance(seed, K)
     values = obvious.set_function(lin, Q, fresh, base)
     shares = np.array(
