@@ -26,6 +26,7 @@ _HOMES = {
     "open_files": "kplus.data.files",
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
+    "compare": "kplus.validation.compare",
     "stability": "kplus.validation.stability",
     "validate": "kplus.validation.validate",
     "write_answers": "kplus.base.answers",
@@ -57,6 +58,7 @@ __all__ = [
     "ModelFormatError",
     "WorkersError",
     "__version__",
+    "compare",
     "convert",
     "datasets",
     "describe",
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from kplus.ibp.meibp import MEIBP
     from kplus.ibp.variational import IBPVariational
     from kplus.persist.save import inspect, load, save
+    from kplus.validation.compare import compare
     from kplus.validation.stability import stability
     from kplus.validation.validate import validate
 

@@ -28,7 +28,6 @@ _DESCRIPTION = {"cluster": "group", "rows": "size"} | {
 """The columns of description.csv, and what they are of a trait."""
 
 _Columns = list[dict[str, Any]]
-_CLEAR = 0.65  # below that the cut might as well be another
 
 
 class Clusters(Results):
@@ -63,7 +62,7 @@ class Clusters(Results):
     def _unclear(self) -> list[str]:
         """A note where the cut of the tree might as well be another."""
         path = getattr(self.model, "path_", None)
-        clear = self._cut_by_rows and self._tree.clearness >= _CLEAR
+        clear = self._cut_by_rows and self._tree.is_clear
         if not self._cut_by_rows or (clear if path is None else path.is_clear):
             return []
         return [

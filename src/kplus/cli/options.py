@@ -136,6 +136,17 @@ OPTIONS = FITTED | {
     "draw_seed": Option(int, 0, "Seed of the draws, and of a fit.", flags="--seed"),
     "begun": _required("What kplus fit had as --checkpoint.", "DIR", flags=None),
     "outdir": _required("Folder for the results.", "DIR", flags="-o --output"),
+    "folder": _path(
+        "Folder to write the results to; else they are printed only.",
+        "DIR",
+        flags="-o --output",
+    ),
+    "models": _text(
+        "Models to compare: dp-mixture, dp-means, craft, bp-means, k-features, meibp, "
+        "ibp-variational; else the first three.",
+        "A,B,...",
+    ),
+    "rows": _whole("Of more rows a sample of so many is compared; else 5,000.", "N"),
     "output": _path(
         "Write a .csv or .parquet file; else print CSV.",
         "FILE",
@@ -235,6 +246,18 @@ COMMANDS = {
         "Fill the gaps of a table with what a model expects there, or with draws.",
         "model_or_data table output draws draw_seed index columns drop categorical "
         f"weights {_ALLOWED} json quiet force",
+    ),
+    "compare": Command(
+        "compare",
+        "Fit several models to a table, and say how they compare.",
+        "data folder models rows stability index columns drop categorical seed jobs "
+        f"{_ALLOWED} json quiet force",
+    ),
+    "path": Command(
+        "path",
+        "Say which number of clusters is best for each penalty of dp-means.",
+        "data folder max_clusters index columns drop scale seed "
+        f"{_ALLOWED} plot json quiet force",
     ),
     "convert": Command(
         "convert",

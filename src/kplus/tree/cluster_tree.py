@@ -21,6 +21,7 @@ _MOST_ROWS = 500.0  # more would make valleys of what is shallow
 _SMALL_SHARE = 0.05
 _FEW_ROWS = 10.0  # too few to tell a valley: such components connect no others
 _NO_OVERLAP = 1e-12
+_CLEAR = 0.65  # clearness below which the cut might as well be another
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,11 @@ class ClusterTree:
     @property
     def n_leaves(self) -> int:
         return len(self.sizes)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the cut stands out: no other number is nearly as good."""
+        return self.clearness >= _CLEAR
 
     def consistent(self) -> bool:
         """Whether every step joins two groups that exist, each once."""

@@ -9,6 +9,7 @@
 - `density`: density-based validity (DBCV) of a sample.
 - `mixtures`: how sure a model is of its own rows; log scores held out.
 - `validate`: `kplus.validate` and what it returns.
+- `compare`, `comparison`: `kplus.compare`, several models side by side.
 
 Everything here uses estimators by their public methods.
 """
