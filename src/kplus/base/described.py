@@ -1,5 +1,6 @@
 """What every fitted estimator tells of its groups: `summary` and `describe`."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
@@ -93,6 +94,62 @@ class Described:
         """
         check_is_fitted(self)
         return summary(self, self.portrait_, self._told())
+
+    def report(
+        self,
+        path: Any,
+        X: Any = None,
+        *,
+        stability: Any = None,
+        row_names: Any = None,
+        image_shape: tuple[int, int] | None = None,
+        title: str | None = None,
+    ) -> Any:
+        """Write a report of the fit: one HTML page that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Name of the file; one that is there is replaced.
+        X : array-like, sparse matrix, data frame or path, optional
+            Rows to show, as `predict` or `transform` takes them: those of the fit, or
+            new ones. Without them the page has what the model keeps.
+        stability : Stability or int, optional
+            What `kplus.stability` returned; or a number of fits to resamples of X,
+            which are made now.
+        row_names : sequence of str, optional
+            What rows are called; by default the index of a pandas frame, or numbers.
+        image_shape : (int, int), optional
+            Rows and columns of pixels, where a row of X is a picture.
+        title : str, optional
+
+        Returns
+        -------
+        path : pathlib.Path
+            The file written.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import kplus
+        >>> X = kplus.datasets.load_wine().data
+        >>> model = kplus.DPMixture(random_state=0).fit(X)
+        >>> page = pathlib.Path(tempfile.mkdtemp()) / "wine.html"
+        >>> model.report(page, X).name
+        'wine.html'
+        """
+        check_is_fitted(self)
+        # The page is made by a layer above this one.
+        write = import_module("kplus.report").report
+        return write(
+            self,
+            path,
+            X,
+            stability=stability,
+            row_names=row_names,
+            image_shape=image_shape,
+            title=title,
+        )
 
 
 class DescribedFeatures(Described):

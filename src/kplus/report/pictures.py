@@ -1,0 +1,296 @@
+"""Small pictures as SVG: functions of plain values, coloured by the page's style."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kplus.core.types import Array
+from kplus.report.content import Bar, Histogram, Interval
+from kplus.report.markup import Markup, shortened, tag
+from kplus.report.scatter import Scatter
+
+__all__ = [
+    "badge",
+    "bars",
+    "color_of",
+    "histogram",
+    "image",
+    "interval",
+    "meter",
+    "scatter",
+    "svg",
+]
+
+_N_COLORS, _N_SHAPES = 7, 6
+_WIDE, _HIGH = 160, 52  # of a small picture
+_MAP = (720, 480)
+
+
+def color_of(group: int) -> str:
+    """The class that has a group's colour."""
+    return "cn" if group < 0 else f"c{group % _N_COLORS}"
+
+
+def svg(
+    width: float, height: float, *children: Any, title: str = "", **more: Any
+) -> Markup:
+    """A picture; without a title it is decoration, and not read out."""
+    about: dict[str, Any] = {"role": "img"} if title else {"aria_hidden": "true"}
+    return tag(
+        "svg",
+        tag("title", title) if title else None,
+        children,
+        viewBox=f"0 0 {_n(width)} {_n(height)}",
+        focusable="false",
+        **about,
+        **more,
+    )
+
+
+def _n(value: float) -> str:
+    """A coordinate in few digits."""
+    return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def _shape(group: int, x: float, y: float, r: float) -> str:
+    """The outline of a group's mark: people who see no colours have shapes."""
+    kind = 0 if group < 0 else group // _N_COLORS % _N_SHAPES
+    a, b = _n(x), _n(y)
+    if kind == 0:
+        d = _n(2 * r)
+        return (
+            f"M{_n(x - r)} {b}a{_n(r)} {_n(r)} 0 1 0 {d} 0a{_n(r)} {_n(r)} 0 1 0-{d} 0z"
+        )
+    if kind == 1:
+        return f"M{_n(x - r)} {_n(y - r)}h{_n(2 * r)}v{_n(2 * r)}h-{_n(2 * r)}z"
+    if kind == 2:
+        return f"M{a} {_n(y - 1.2 * r)}l{_n(1.2 * r)} {_n(2.2 * r)}h-{_n(2.4 * r)}z"
+    if kind == 3:
+        q = _n(1.3 * r)
+        return f"M{a} {_n(y - 1.3 * r)}l{q} {q}-{q} {q}-{q}-{q}z"
+    if kind == 4:
+        return f"M{a} {_n(y + 1.2 * r)}l{_n(1.2 * r)}-{_n(2.2 * r)}h-{_n(2.4 * r)}z"
+    s, x0, y0 = _n(0.8 * r), _n(x - 0.4 * r), _n(y - 1.2 * r)
+    return f"M{x0} {y0}h{s}v{s}h{s}v{s}h-{s}v{s}h-{s}v-{s}h-{s}v-{s}h{s}z"
+
+
+def badge(group: int, words: str) -> Markup:
+    """A group's mark beside its name."""
+    mark = tag("path", d=_shape(group, 8, 8, 5.5), class_="shape")
+    return tag("span", svg(16, 16, mark), words, class_=f"badge {color_of(group)}")
+
+
+# ------------------------------------------------------------------ of columns
+
+
+def histogram(of: Histogram, title: str) -> Markup:
+    """The shape of a column in a group above that in all rows, each to its height."""
+    edges = np.asarray(of.edges)
+    x = (edges - edges[0]) / max(edges[-1] - edges[0], 1e-300) * _WIDE
+    return svg(
+        _WIDE,
+        _HIGH + 16,
+        tag("path", d=_steps(x, of.overall), class_="all"),
+        tag("path", d=_steps(x, of.here), class_="here"),
+        tag("path", d=f"M0 {_HIGH}H{_WIDE}", class_="rule"),
+        tag("text", of.ends[0], x=0, y=_HIGH + 13, class_="quiet"),
+        tag(
+            "text", of.ends[1], x=_WIDE, y=_HIGH + 13, text_anchor="end", class_="quiet"
+        ),
+        title=title,
+    )
+
+
+def _steps(x: Array, shares: Sequence[float]) -> str:
+    top = max(shares, default=0.0) or 1.0
+    parts = [f"M{_n(x[0])} {_HIGH}"]
+    for right, share in zip(x[1:], shares, strict=True):
+        parts.append(f"V{_n(_HIGH - (_HIGH - 2) * share / top)}H{_n(right)}")
+    return "".join([*parts, f"V{_HIGH}z"])
+
+
+def interval(of: Interval, ends: Sequence[str], title: str) -> Markup:
+    """Mean and standard deviation of a group above those of all rows."""
+    low = min(mean - 2.0 * spread for mean, spread in (of.here, of.overall))
+    high = max(mean + 2.0 * spread for mean, spread in (of.here, of.overall))
+    span = (high - low) or 1.0
+    lines = []
+    for (mean, spread), y, kind in ((of.overall, 34, "all"), (of.here, 16, "here")):
+        left, right = ((mean + s * spread - low) / span * _WIDE for s in (-1, 1))
+        middle = (mean - low) / span * _WIDE
+        lines += [
+            tag(
+                "rect",
+                x=_n(left),
+                y=y - 5,
+                rx=3,
+                height=10,
+                class_=kind,
+                width=_n(max(right - left, 1.0)),
+            ),
+            tag("path", d=f"M{_n(middle)} {y - 8}v16", class_="ink"),
+        ]
+    return svg(
+        _WIDE,
+        _HIGH + 16,
+        lines,
+        tag("path", d=f"M0 {_HIGH}H{_WIDE}", class_="rule"),
+        tag("text", ends[0], x=0, y=_HIGH + 13, class_="quiet"),
+        tag("text", ends[1], x=_WIDE, y=_HIGH + 13, text_anchor="end", class_="quiet"),
+        title=title,
+    )
+
+
+def bars(of: Sequence[Bar]) -> Markup:
+    """Shares of categories: a bar for the group, a grey one for all rows below it."""
+    rows = [
+        tag(
+            "tr",
+            tag("th", shortened(bar.name, 40), scope="row"),
+            tag(
+                "td",
+                svg(
+                    100,
+                    12,
+                    tag(
+                        "rect",
+                        x=0,
+                        y=7,
+                        height=5,
+                        width=_n(100 * bar.overall),
+                        class_="all",
+                    ),
+                    tag(
+                        "rect",
+                        x=0,
+                        y=0,
+                        height=7,
+                        width=_n(100 * bar.here),
+                        class_="here",
+                    ),
+                    preserveAspectRatio="none",
+                ),
+            ),
+            tag(
+                "td",
+                f"{bar.here:.0%}",
+                tag("span", f" of {bar.overall:.0%}", class_="hidden"),
+            ),
+        )
+        for bar in of
+    ]
+    return tag("table", tag("tbody", rows), class_="bars")
+
+
+def meter(share: float) -> Markup:
+    """A share as a bar, beside its number."""
+    width = _n(100 * min(max(share, 0.0), 1.0))
+    return svg(
+        100,
+        10,
+        tag(
+            "rect", x=0, y=0, width=100, height=10, rx=3, class_="all", fill_opacity=0.5
+        ),
+        tag("rect", x=0, y=0, width=width, height=10, rx=3, class_="shape"),
+        class_="meter",
+        preserveAspectRatio="none",
+    )
+
+
+# ---------------------------------------------------------------------- the map
+
+
+def scatter(of: Scatter, words: Sequence[str]) -> Markup:
+    """Rows as dots in the colours and shapes of their groups."""
+    width, height = _MAP
+    groups = sorted(set(of.labels.tolist()))
+    radius = float(np.clip(90.0 / np.sqrt(max(len(of.dots), 1)), 1.6, 4.5))
+    at = of.dots * [width, -height] + [0, height]
+    marks = [
+        tag(
+            "path",
+            tag("title", words[k] if k >= 0 else "Rows that belong nowhere"),
+            d="".join(_shape(k, x, y, radius) for x, y in at[of.labels == k]),
+            class_=f"dots {color_of(k)}",
+            data_group=k,
+        )
+        for k in groups
+    ]
+    rings = [
+        tag(
+            "ellipse",
+            cx=0, cy=0, rx=_n(e.radii[0]), ry=_n(e.radii[1]),
+            transform=(
+                f"matrix({width} 0 0 {-height} 0 {height}) "
+                f"translate({e.center[0]:.4f} {e.center[1]:.4f}) rotate({e.angle:.2f})"
+            ),
+            vector_effect="non-scaling-stroke",
+            class_=f"ellipse {color_of(e.group)}",
+            data_group=e.group,
+        )
+        for e in of.ellipses
+    ]  # fmt: skip
+    names = [
+        _name(k, x * width, height - y * height) for k, (x, y) in of.centers.items()
+    ]
+    return svg(
+        width,
+        height,
+        rings,
+        marks,
+        names,
+        title=f"Map of {len(of.dots):,} rows in {len(of.centers)} groups",
+        data_points=True,
+    )
+
+
+def _name(k: int, x: float, y: float) -> Markup:
+    return tag(
+        "g",
+        tag("circle", cx=_n(x), cy=_n(y), r=12),
+        tag("text", k, x=_n(x), y=_n(y + 5)),
+        class_=f"name {color_of(k)}",
+        data_group=k,
+        data_pins=True,
+    )
+
+
+# ----------------------------------------------------------------------- images
+
+
+def image(values: Array, alt: str, limit: float | None = None) -> Markup:
+    """An array as a PNG inside of the page.
+
+    Greys from the lowest to the highest value; or, with a `limit`, blue for -limit,
+    white for 0 and orange for it.
+    """
+    uri = base64.b64encode(_png(_colors(values, limit))).decode()
+    return tag("img", src=f"data:image/png;base64,{uri}", alt=alt)
+
+
+def _colors(values: Array, limit: float | None) -> Any:
+    seen = np.nan_to_num(np.asarray(values, float))
+    if limit is None:
+        low, high = seen.min(), seen.max()
+        grey = (seen - low) / ((high - low) or 1.0)
+        return np.repeat((255 * grey).astype(np.uint8)[..., None], 3, axis=2)
+    share = np.clip(seen / (limit or 1.0), -1.0, 1.0)[..., None]
+    ends = np.where(share < 0.0, [0, 114, 178], [213, 94, 0])
+    return (255 + np.abs(share) * (ends - 255)).astype(np.uint8)
+
+
+def _png(pixels: Any) -> bytes:
+    """RGB pixels as a PNG file."""
+    height, width, _ = pixels.shape
+    raw = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(raw, 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body
+        + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )  # fmt: skip

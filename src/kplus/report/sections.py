@@ -1,0 +1,398 @@
+"""The parts of a report of clusters, as HTML."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from kplus.base.description import say_number
+from kplus.report import pictures
+from kplus.report.content import Cluster, Clusters, Histogram, Interval, Telling
+from kplus.report.markup import Markup, shortened, tag
+from kplus.report.page import Section, sortable
+from kplus.report.scatter import Scatter
+
+__all__ = [
+    "cards", "group_name", "idle", "odd_rows", "say_share", "say_size", "table",
+    "the_map",
+]  # fmt: skip
+
+_OPEN = 12  # cards that are not closed at first
+
+
+def say_size(size: float) -> str:
+    """A number of rows, or a sum of weights."""
+    return f"{size:,.0f}" if size >= 100.0 or size.is_integer() else f"{size:,.1f}"
+
+
+def say_share(share: float) -> str:
+    if not math.isfinite(share):
+        return "–"
+    if 0.0 < share < 0.001:
+        return "< 0.1%"
+    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+
+
+def group_name(number: int) -> str:
+    return "Rows that belong nowhere" if number < 0 else f"Group {number}"
+
+
+def rows_words(size: float, share: float) -> str:
+    noun = "row" if size == 1.0 else "rows"
+    return f"{say_size(size)} {noun} ({say_share(share)})"
+
+
+# ----------------------------------------------------------------------- cards
+
+
+def cards(of: Clusters, images: dict[int, Markup]) -> Section:
+    many = len(of.clusters) > _OPEN
+    tools = tag(
+        "div",
+        _filter("cards", "Find a group") if many else None,
+        tag("button", "Open all", type="button", data_open="#cards"),
+        class_="tools",
+    )
+    lead = (
+        "What sets each group apart from the whole table. In the small pictures the "
+        "group is in colour and all rows are grey, each drawn to its own height."
+    )
+    return Section(
+        "groups",
+        "The groups",
+        [
+            tools,
+            tag(
+                "div",
+                [_card(c, of, images.get(c.number)) for c in of.clusters],
+                class_="cards",
+                id="cards",
+            ),
+        ],
+        lead,
+        short="Groups",
+    )
+
+
+def _filter(target: str, label: str) -> Markup:
+    count = f"{target}-count"
+    return tag(
+        "label",
+        f"{label}: ",
+        tag(
+            "input", type="search", data_filter=f"#{target}", aria_describedby=count,
+            placeholder="words or a number",
+        ),
+        tag("span", id=count, class_="quiet", aria_live="polite"),
+    )  # fmt: skip
+
+
+def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
+    k = cluster.number
+    body = [
+        _apart(cluster),
+        None if picture is None else tag("figure", picture, class_="image"),
+        tag("div", map(_telling, cluster.telling), class_="columns"),
+        _typical(cluster),
+        _nearest(cluster),
+    ]
+    words = rows_words(cluster.size, cluster.share)
+    return tag(
+        "details",
+        tag(
+            "summary",
+            tag("h3", pictures.badge(k, group_name(k))),
+            tag("p", words, "" if cluster.sureness is None else f" · {_sure(cluster)}"),
+        ),
+        tag("div", body),
+        open=k < _OPEN,
+        class_=f"card {pictures.color_of(k)}",
+        id=f"group-{k}",
+        data_group=k,
+        data_words=f"{group_name(k)}: {words}. {'; '.join(cluster.apart)}",
+    )
+
+
+def _sure(cluster: Cluster) -> str:
+    return f"sureness {cluster.sureness:.2f}"
+
+
+def _apart(cluster: Cluster) -> Markup:
+    if not cluster.apart:
+        return tag("p", "No column tells this group from the whole table.")
+    return tag("ul", [tag("li", words) for words in cluster.apart], class_="apart")
+
+
+def _telling(of: Telling) -> Markup:
+    title = f"{of.name}: {of.here} in this group, {of.overall} in all rows"
+    caption = tag(
+        "figcaption",
+        tag("strong", shortened(of.name, 40)),
+        None if isinstance(of.picture, tuple) else f"{of.here}; all rows {of.overall}",
+    )
+    if isinstance(of.picture, Histogram):
+        return tag("figure", pictures.histogram(of.picture, title), caption)
+    if isinstance(of.picture, Interval):
+        ends = _ends(of.picture)
+        return tag("figure", pictures.interval(of.picture, ends, title), caption)
+    return tag("figure", caption, pictures.bars(of.picture or ()), class_="wide")
+
+
+def _ends(of: Interval) -> tuple[str, str]:
+    pair = (of.here, of.overall)
+    low = min(mean - 2.0 * spread for mean, spread in pair)
+    high = max(mean + 2.0 * spread for mean, spread in pair)
+    return say_number(low, high - low), say_number(high, high - low)
+
+
+def _typical(cluster: Cluster) -> list[Markup]:
+    if not cluster.typical:
+        return []
+    items = [
+        tag(
+            "li",
+            tag("strong", shortened(row.name)),
+            ": ",
+            ", ".join(map(shortened, row.values)),
+        )
+        if row.values
+        else tag("li", shortened(row.name))
+        for row in cluster.typical
+    ]
+    return [tag("h4", "Most typical rows"), tag("ul", items, class_="apart")]
+
+
+def _nearest(cluster: Cluster) -> Markup | None:
+    if cluster.nearest is None:
+        return None
+    why = f", which differs most in {shortened(cluster.nearest_words)}"
+    return tag(
+        "p",
+        "Nearest: ",
+        tag("a", group_name(cluster.nearest).lower(), href=f"#group-{cluster.nearest}"),
+        why if cluster.nearest_words else "",
+        ".",
+    )
+
+
+# --------------------------------------------------------------------- the map
+
+
+def the_map(of: Scatter, clusters: Clusters) -> Section:
+    words = [
+        f"{group_name(c.number)}: {rows_words(c.size, c.share)}"
+        for c in clusters.clusters
+    ]
+    chips = [
+        tag(
+            "li",
+            tag(
+                "button", pictures.badge(c.number, str(c.number)), type="button",
+                data_group=c.number, aria_pressed="false",
+                aria_label=f"{words[c.number]}: show alone",
+            ),
+        )
+        for c in clusters.clusters
+    ]  # fmt: skip
+    told = (
+        "Point at a group, or press its button, to see it alone everywhere on the page."
+    )
+    return Section(
+        "map",
+        "The map",
+        [
+            tag("figure", pictures.scatter(of, words), class_="map wide"),
+            tag(
+                "p", told, class_="told quiet tools", data_told=told, aria_live="polite"
+            ),
+            tag("ul", chips, class_="chips", data_points=True),
+            tag("p", _axes(of), class_="quiet"),
+        ],
+        "Rows that lie close together are alike in what tells the groups apart.",
+        short="Map",
+    )
+
+
+def _axes(of: Scatter) -> str:
+    first, *others = of.axis_names
+    axes = f"To the right: {first}. " + (
+        f"Upwards: {others[0]}. "
+        if others
+        else "Upwards is at random, so that rows do not hide each other. "
+    )
+    drawn = f"{len(of.dots):,} of {of.n_rows:,} rows are drawn. "
+    rim = f"{of.n_beyond:,} lie farther out, and are drawn at the rim. "
+    rings = "An outline holds most rows of a component of the mixture. "
+    return (
+        axes
+        + drawn * (len(of.dots) < of.n_rows)
+        + rim * (of.n_beyond > 0)
+        + rings * bool(of.ellipses)
+        + "The axes are Fisher's discriminants: of all directions those that separate "
+        "the groups best."
+    )
+
+
+# ----------------------------------------------------------------------- table
+
+
+def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Section:
+    heads = ["Group", "Rows", "Share", "Sureness"]
+    heads += ["Comes back"] if stability is not None else []
+    rows = [_line(cluster, stability) for cluster in of.clusters]
+    if of.n_outside:
+        rows.append(_outside_line(of, stability is not None))
+    return Section(
+        "table",
+        "All groups",
+        [
+            tag("div", _filter("all-groups", "Find in the table"), class_="tools"),
+            sortable(
+                "All groups", [*heads, "What sets it apart"], rows, id="all-groups"
+            ),
+        ],
+        sureness,
+        short="Table",
+    )
+
+
+def _line(cluster: Cluster, stability: Sequence[float] | None) -> Markup:
+    k = cluster.number
+    cells = [
+        tag(
+            "td",
+            tag("a", pictures.badge(k, group_name(k)), href=f"#group-{k}"),
+            data_value=k,
+        ),
+        _number(say_size(cluster.size), cluster.size),
+        tag(
+            "td",
+            say_share(cluster.share),
+            pictures.meter(cluster.share),
+            data_value=cluster.share,
+        ),
+        _number(
+            "–" if cluster.sureness is None else f"{cluster.sureness:.2f}",
+            cluster.sureness,
+        ),
+    ]
+    if stability is not None:
+        value = float(stability[k])
+        known = math.isfinite(value)
+        cells.append(
+            _number(f"{value:.2f}" if known else "–", value if known else None)
+        )
+    words = "; ".join(cluster.apart)
+    cells.append(tag("td", words, class_="words"))
+    return tag("tr", cells, class_=pictures.color_of(k), data_group=k, data_points=True)
+
+
+def _outside_line(of: Clusters, judged: bool) -> Markup:
+    share = of.n_outside / of.n_rows
+    return tag(
+        "tr",
+        tag("td", pictures.badge(-1, "None"), data_value=-1),
+        _number(say_size(of.n_outside), of.n_outside),
+        tag("td", say_share(share), pictures.meter(share), data_value=share),
+        _number("–", None),
+        _number("–", None) if judged else None,
+        tag("td", "rows that belong nowhere", class_="words"),
+        class_="cn",
+        data_group=-1,
+        data_points=True,
+    )
+
+
+def _number(words: str, value: float | None) -> Markup:
+    return tag("td", words, class_="number", data_value="" if value is None else value)
+
+
+# ------------------------------------------------------------------------ rows
+
+
+def odd_rows(of: Clusters, whole: bool) -> Section | None:
+    parts: list[Any] = []
+    if of.outside:
+        items = [
+            tag(
+                "li",
+                tag("strong", shortened(row.name)),
+                ": ",
+                ", ".join(map(shortened, row.values)),
+            )
+            for row in of.outside
+        ]
+        share = say_share(of.n_outside / of.n_rows)
+        parts += [
+            tag("h3", "Rows that belong nowhere"),
+            tag(
+                "p", f"{say_size(of.n_outside)} rows ({share}) are in no group, such as"
+            ),
+            tag("ul", items),
+        ]
+    if of.odd:
+        lines = [
+            tag(
+                "tr",
+                tag("td", shortened(row.name)),
+                tag(
+                    "td",
+                    pictures.badge(row.group, group_name(row.group)),
+                    data_value=row.group,
+                ),
+                tag("td", row.words, class_="words"),
+                data_group=row.group,
+            )
+            for row in of.odd
+        ]
+        parts += [
+            tag("h3", "Least typical rows"),
+            sortable("Least typical rows", ["Row", "Group", "What is unusual"], lines),
+        ]
+    if not parts:
+        return None
+    lead = "Rows to look at: they fit no group well, or are mistakes of the table."
+    if not whole:
+        lead += " Only the rows that were drawn have been looked at."
+    return Section("odd", "Unusual rows", parts, lead)
+
+
+def idle(of: Clusters) -> Section | None:
+    if not of.idle and not of.missing:
+        return None
+    parts: list[Any] = []
+    if of.idle:
+        parts.append(_names(of.idle))
+    if of.missing:
+        rows = [
+            tag("tr", tag("td", shortened(name)), _number(say_share(share), share))
+            for name, share in of.missing
+        ]
+        parts += [
+            tag("h3", "Missing values"),
+            sortable(
+                "Missing values", ["Column", "Rows without a value"], rows[:_MOST]
+            ),
+            _more(len(rows) - _MOST, "column"),
+        ]
+    lead = (
+        f"{len(of.idle)} of {len(of.columns)} columns are much the same in all groups."
+        if of.idle
+        else "Every column tells some group from the whole table."
+    )
+    return Section(
+        "idle", "Columns that did not matter", parts, lead, short="Other columns"
+    )
+
+
+_MOST = 60
+
+
+def _names(names: Sequence[str]) -> Markup:
+    shown = [tag("li", shortened(name)) for name in names[:_MOST]]
+    return tag(
+        "div", tag("ul", shown, class_="names"), _more(len(names) - _MOST, "column")
+    )
+
+
+def _more(left: int, noun: str) -> Markup | None:
+    return tag("p", f"and {left:,} {noun}s more") if left > 0 else None
