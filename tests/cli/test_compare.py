@@ -11,6 +11,7 @@ def test_models_side_by_side(kplus, named, out):
     assert "3 models on 120 rows" in done.out
     assert "Start here." in done.out
     assert "The same groups as dp-mixture." in done.out
+    assert "Start with dp-mixture" in (out / "comparison.html").read_text("utf-8")
     table = pl.read_csv(out / "comparison.csv")
     assert table["model"].to_list() == ["dp-mixture", "dp-means", "craft"]
     assert table["groups"].to_list() == [3, 3, 3]

@@ -114,6 +114,7 @@ def test_advice():
         "It comes back in part only.": made(3, True, 0.7),
         "The groups are hardly apart.": made(3, True, 1.0, 0.1),
         "The same groups as best.": made(3, True),
+        "20% of the rows are in no group.": made(4, True, labels=np.arange(60) % 5 - 1),
         "Another story than best: look at both.": made(4, True),
         "Not fitted: for a reason": Candidate("n", why_not="for a reason"),
         "It finds nothing.": made(1, True, labels=np.full(60, -1)),

@@ -69,16 +69,18 @@ def _compared(run: Any, table: Any, models: Any, options: Options, show: Any) ->
 
 
 def _write(options: Options, comparison: Any) -> dict[str, str]:
-    """Write the table, if there is a folder for it."""
+    """Write the table and the page, if there is a folder for them."""
     if options.folder is None:
         return {}
+    from kplus.report.comparison import report_comparison
+
+    names = {"comparison": "comparison.csv", "page": "comparison.html"}
     table = pa.Table.from_pylist(_records(comparison))
-    with (
-        staged_folder(options.folder, _OUTPUTS) as folder,
-        open(folder / "comparison.csv", "xb") as file,
-    ):
-        write_table(table, file, "csv")
-    return {"comparison": str(options.folder / "comparison.csv")}
+    with staged_folder(options.folder, _OUTPUTS) as folder:
+        with open(folder / names["comparison"], "xb") as file:
+            write_table(table, file, "csv")
+        report_comparison(comparison, folder / names["page"])
+    return {kind: str(options.folder / name) for kind, name in names.items()}
 
 
 def _records(comparison: Any) -> list[dict[str, Any]]:

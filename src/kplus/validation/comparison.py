@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ __all__ = ["Candidate", "Comparison"]
 
 _SAME, _OTHER = 0.9, 0.5  # adjusted Rand indices: the same groups, another story
 _APART = 0.25  # silhouette or density validity below which groups are hardly apart
+_MANY_OUTSIDE = 0.1  # share of rows in no group that is worth a word
 _MOST_OTHERS = 3  # numbers of groups that are named
 
 
@@ -84,6 +86,11 @@ class Candidate:
         return float(np.nanmax([self.validation.silhouette, self.validation.density]))
 
     @property
+    def outside(self) -> float:
+        """Share of the rows that are in no group."""
+        return float(np.mean(self.groups < 0)) if self.is_clustering else 0.0
+
+    @property
     def held_out(self) -> float:
         """Mean log density of rows held out; NaN if the model is no density."""
         scores = None if self.validation is None else self.validation.held_out
@@ -100,7 +107,9 @@ class Candidate:
         steady = np.nan_to_num(self.overall_stability)
         return (
             self.n_groups > 1,
-            self.is_clear is not False and not self.apart < _APART,
+            self.is_clear is not False
+            and not self.apart < _APART
+            and self.outside < _MANY_OUTSIDE,
             int(steady >= UNSTABLE) + int(steady >= STABLE),
             round(float(np.nan_to_num(self.apart)), 1),
         )
@@ -204,6 +213,21 @@ class Comparison:
         }
         return frame_of(columns, "summary()")
 
+    def report(self, path: Any) -> Any:
+        """Write a page to send to a colleague: HTML that needs nothing else.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Such as "comparison.html"; a file that is there is replaced.
+
+        Returns
+        -------
+        path : Path
+        """
+        # The layer of reports is above this one.
+        return import_module("kplus.report.comparison").report_comparison(self, path)
+
     def lines(self) -> list[tuple[str, ...]]:
         """The headings and a line for each candidate, as people write them."""
         out: list[tuple[str, ...]] = [
@@ -268,6 +292,8 @@ def _doubts(candidate: Candidate) -> list[str]:
         out.append("It comes back in part only.")
     if candidate.apart < _APART:
         out.append("The groups are hardly apart.")
+    if candidate.outside >= _MANY_OUTSIDE:
+        out.append(f"{candidate.outside:.0%} of the rows are in no group.")
     return out
 
 
