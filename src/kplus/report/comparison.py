@@ -239,7 +239,7 @@ def crossing(one: IntArray, other: IntArray) -> tuple[Array, list[int], list[int
     order += left
     order.sort(key=lambda column: bool(columns[column] < 0))
     return (
-        counts[np.ix_(by_size, order)],
+        counts[by_size][:, order],
         lines[by_size].tolist(),
         columns[order].tolist(),
     )
@@ -248,11 +248,11 @@ def crossing(one: IntArray, other: IntArray) -> tuple[Array, list[int], list[int
 def _crossing(best: Any, other: Any) -> Markup:
     counts, lines, columns = crossing(best.groups, other.groups)
     shown = counts[:_MOST_GROUPS, :_MOST_GROUPS]
-    head = tag(
-        "tr",
-        tag("th", tag("span", "group", class_="hidden")),
-        [tag("th", _short(k), scope="col", class_="number") for k in columns[:_MOST_GROUPS]],
-    )  # fmt: skip
+    heads = [
+        tag("th", _short(k), scope="col", class_="number")
+        for k in columns[:_MOST_GROUPS]
+    ]
+    head = tag("tr", tag("th", tag("span", "group", class_="hidden")), heads)
     body = [
         tag(
             "tr",
