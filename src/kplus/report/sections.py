@@ -101,7 +101,7 @@ def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
         tag(
             "summary",
             tag("h3", pictures.badge(k, group_name(k))),
-            tag("p", words, "" if cluster.sureness is None else f" · {_sure(cluster)}"),
+            tag("p", words, _sure(cluster, of.probable)),
         ),
         tag("div", body),
         open=k < _OPEN,
@@ -112,8 +112,22 @@ def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
     )
 
 
-def _sure(cluster: Cluster) -> str:
-    return f"sureness {cluster.sureness:.2f}"
+def say_sure(value: float | None, probable: bool) -> str:
+    """How surely rows belong, as a probability or from 0 to 1."""
+    if value is None:
+        return "–"
+    if not probable:
+        return f"{value:.2f}"
+    if value >= 0.9995:
+        return "over 99.9%"
+    return f"{value:.1%}" if value >= 0.99 else f"{value:.0%}"
+
+
+def _sure(cluster: Cluster, probable: bool) -> str:
+    if cluster.sureness is None:
+        return ""
+    words = say_sure(cluster.sureness, probable)
+    return f" · {words} sure" if probable else f" · apart by {words}"
 
 
 def _apart(cluster: Cluster) -> Markup:
@@ -164,7 +178,7 @@ def _typical(cluster: Cluster) -> list[Markup]:
 def _nearest(cluster: Cluster) -> Markup | None:
     if cluster.nearest is None:
         return None
-    why = f", which differs most in {shortened(cluster.nearest_words)}"
+    why = f", told apart most by {shortened(cluster.nearest_words)}"
     return tag(
         "p",
         "Nearest: ",
@@ -236,9 +250,9 @@ def _axes(of: Scatter) -> str:
 
 
 def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Section:
-    heads = ["Group", "Rows", "Share", "Sureness"]
+    heads = ["Group", "Rows", "Share", "Sure" if of.probable else "Apart"]
     heads += ["Comes back"] if stability is not None else []
-    rows = [_line(cluster, stability) for cluster in of.clusters]
+    rows = [_line(cluster, stability, of.probable) for cluster in of.clusters]
     if of.n_outside:
         rows.append(_outside_line(of, stability is not None))
     return Section(
@@ -247,7 +261,11 @@ def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Sec
         [
             tag("div", _filter("all-groups", "Find in the table"), class_="tools"),
             sortable(
-                "All groups", [*heads, "What sets it apart"], rows, id="all-groups"
+                "All groups",
+                [*heads, "What sets it apart"],
+                rows,
+                numbers=heads[1:],
+                id="all-groups",
             ),
         ],
         sureness,
@@ -255,7 +273,9 @@ def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Sec
     )
 
 
-def _line(cluster: Cluster, stability: Sequence[float] | None) -> Markup:
+def _line(
+    cluster: Cluster, stability: Sequence[float] | None, probable: bool
+) -> Markup:
     k = cluster.number
     cells = [
         tag(
@@ -270,10 +290,7 @@ def _line(cluster: Cluster, stability: Sequence[float] | None) -> Markup:
             pictures.meter(cluster.share),
             data_value=cluster.share,
         ),
-        _number(
-            "–" if cluster.sureness is None else f"{cluster.sureness:.2f}",
-            cluster.sureness,
-        ),
+        _number(say_sure(cluster.sureness, probable), cluster.sureness),
     ]
     if stability is not None:
         value = float(stability[k])
@@ -370,7 +387,10 @@ def idle(of: Clusters) -> Section | None:
         parts += [
             tag("h3", "Missing values"),
             sortable(
-                "Missing values", ["Column", "Rows without a value"], rows[:_MOST]
+                "Missing values",
+                ["Column", "Rows without a value"],
+                rows[:_MOST],
+                numbers=["Rows without a value"],
             ),
             _more(len(rows) - _MOST, "column"),
         ]
