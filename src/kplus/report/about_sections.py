@@ -8,16 +8,9 @@ from kplus.report import pictures
 from kplus.report.about import Origin, Trace, Tree
 from kplus.report.markup import Markup, shortened, tag
 from kplus.report.page import Section, sortable
+from kplus.report.parts import group_cell, number_cell, share_cell
 
-__all__ = [
-    "group_cell",
-    "labels",
-    "number_cell",
-    "origin",
-    "stability",
-    "trace",
-    "tree",
-]
+__all__ = ["labels", "origin", "stability", "trace", "tree"]
 
 _MOVES = {
     "birth": ("▲", "new groups were found"),
@@ -25,16 +18,6 @@ _MOVES = {
     "delete": ("✕", "empty groups were dropped"),
     "refit": ("○", "groups were fitted again, to a better answer"),
 }
-
-
-def number_cell(words: str, value: float | None) -> Markup:
-    return tag("td", words, class_="number", data_value="" if value is None else value)
-
-
-def group_cell(number: int, name: str) -> Markup:
-    """A group, and the way to its card."""
-    link = tag("a", pictures.badge(number, name), href=f"#group-{number}")
-    return tag("td", link, data_value=number)
 
 
 def tree(of: Tree | None, n_groups: int, asked: bool) -> Section | None:
@@ -65,11 +48,9 @@ def stability(result: Any, names: Sequence[str]) -> Section | None:
             tag(
                 "tr",
                 group_cell(k, name),
-                tag(
-                    "td", f"{value:.2f}" if known else "never drawn",
-                    pictures.meter(value) if known else None,
-                    data_value=value if known else "",
-                ),
+                share_cell(value, f"{value:.2f}")
+                if known
+                else number_cell("never drawn", None),
                 number_cell(f"{gone:.0%}", gone),
                 class_=pictures.color_of(k), data_group=k, data_points=True,
             )
@@ -163,19 +144,11 @@ def _pairs(label: str, pairs: Sequence[tuple[str, str]]) -> Markup:
     )
 
 
-def labels(available: bool, words: str, what: str) -> Section:
+def labels(available: bool, words: str, elsewhere: str) -> Section:
     """Where to get the answer for each row."""
-    button = tag(
-        "button",
-        f"Save {what} as CSV",
-        type="button",
-        data_download="labels",
-        hidden=True,
-    )
-    return Section(
-        "labels",
-        "The answer for each row",
-        tag("p", button) if available else tag("p", ""),
-        words,
-        short="Labels",
-    )
+    body: Any = tag("p", elsewhere)
+    if available:
+        about = {"type": "button", "data_download": "labels", "hidden": True}
+        body = tag("p", tag("button", "Save them as CSV", **about))
+    lead = words if available else f"They are too many for this page. {words}"
+    return Section("labels", "The answer for each row", body, lead, short="Labels")

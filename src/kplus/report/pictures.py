@@ -18,11 +18,13 @@ __all__ = [
     "badge",
     "bars",
     "color_of",
+    "dots",
     "histogram",
     "image",
     "interval",
     "meter",
     "scatter",
+    "signed",
     "svg",
     "trace",
     "tree",
@@ -204,6 +206,35 @@ def meter(share: float) -> Markup:
     )
 
 
+def signed(deviation: float, limit: float) -> Markup:
+    """A bar to the right of the middle, or to the left where less is added."""
+    width = 50.0 * min(abs(deviation) / (limit or 1.0), 1.0)
+    left = 50.0 if deviation > 0.0 else 50.0 - width
+    return svg(
+        100,
+        12,
+        tag("rect", x=_n(left), y=1, width=_n(width), height=10, class_="shape"),
+        tag("path", d="M50 0V12", class_="rule"),
+        preserveAspectRatio="none",
+    )
+
+
+def dots(on: Sequence[int], K: int) -> Markup:
+    """Which of K features a combination has, as a line of dots."""
+    marks = [
+        tag(
+            "circle",
+            cx=8 + 14 * k,
+            cy=8,
+            r=5 if k in on else 2.5,
+            class_="spot" if k in on else "all",
+            data_group=k,
+        )
+        for k in range(K)
+    ]
+    return svg(14 * K + 2, 16, marks, class_="dotted")
+
+
 # ---------------------------------------------------------------------- the map
 
 
@@ -255,7 +286,7 @@ def _name(k: int, x: float, y: float) -> Markup:
     return tag(
         "g",
         tag("circle", cx=_n(x), cy=_n(y), r=12),
-        tag("text", k, x=_n(x), y=_n(y + 5)),
+        tag("text", k, x=_n(x), y=_n(y)),
         class_=f"name {color_of(k)}",
         data_group=k,
         data_pins=True,
