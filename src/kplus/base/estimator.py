@@ -176,10 +176,7 @@ class Estimator(Described, CallbackSupportMixin, BaseEstimator):
         return self
 
     def _set_report(self, source: Blocks, n_passes: int, watch: Watch) -> None:
-        written = getattr(watch.journal, "seconds", 0.0)
-        self.fit_report_ = report_of(
-            source, n_passes, watch.seconds(), watch.meter, written
-        )
+        self.fit_report_ = report_of(source, n_passes, watch)
         _LOG.info("%s: %s", type(self).__name__, self.fit_report_)
 
     @classmethod

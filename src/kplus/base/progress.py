@@ -82,6 +82,9 @@ class FitReport:
         Threads that worked at once, of this process or of a cluster.
     checkpoint_seconds : float
         Time to write checkpoints.
+    groups : tuple of int
+        How many groups there were in each pass, components where clusters are made of
+        these; () where passes of several starts, or of an earlier process, count.
     """
 
     n_rows: int
@@ -94,6 +97,7 @@ class FitReport:
     peak_memory: int
     n_workers: int
     checkpoint_seconds: float = 0.0
+    groups: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         parts = [
@@ -108,10 +112,9 @@ class FitReport:
         return "; ".join(parts)
 
 
-def report_of(
-    source: Blocks, n_passes: int, seconds: float, meter: Meter, written: float
-) -> FitReport:
+def report_of(source: Blocks, n_passes: int, watch: "Watch") -> FitReport:
     """Put together what was noted on the way."""
+    seconds, meter = watch.seconds(), watch.meter
     threads = meter.seconds * max(meter.workers, 1)
     return FitReport(
         n_rows=source.n_rows,
@@ -123,7 +126,8 @@ def report_of(
         read_share=min(1.0, meter.read_seconds / threads) if threads else 0.0,
         peak_memory=meter.peak,
         n_workers=max(meter.workers, 1),
-        checkpoint_seconds=written,
+        checkpoint_seconds=getattr(watch.journal, "seconds", 0.0),
+        groups=tuple(watch.groups) if len(watch.groups) == n_passes else (),
     )
 
 
@@ -166,6 +170,7 @@ class Watch:
         self.stopped = False  # by a callback
         self.meter = SparingMeter() if meter is None else meter
         self._begun = time.monotonic()
+        self.groups: list[int] = []
 
     def __call__(self, info: PassInfo) -> bool:
         """Report a pass; True, for a callback wants so or by Ctrl-C, ends the fit."""
@@ -179,6 +184,7 @@ class Watch:
 
     def _tell(self, info: PassInfo) -> bool:
         estimator = self.estimator
+        self.groups.append(int(info.params.K))
         _LOG.debug(
             "%s: pass %d, %d %s, %s %.10g",
             type(estimator).__name__,

@@ -47,6 +47,7 @@ _OUTPUTS = {
     *(f"{main}.{kind}" for main in ("labels", "features") for kind in _FORMATS),
     *("clusters.png", "features.png", "description.csv", "components.csv"),
     "model.kplus",
+    "report.html",
 }
 """All that any run may write: a new one replaces the whole of an earlier one."""
 
@@ -96,6 +97,11 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             results: Results = kind(model, table, profile, options.scale)
             files = _write(options, table, results, folder)
         sure = stability_of(options, model, table) if ended else None
+        if options.report:
+            from kplus.cli.report import report_of_fit
+
+            with status("Writing the report", options.quiet):
+                files["report"] = str(report_of_fit(options, model, table, sure))
         if not ended and options.checkpoint is not None:
             options.force = True  # resuming replaces the files
             save_command(options)

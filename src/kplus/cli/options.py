@@ -207,6 +207,26 @@ OPTIONS = FITTED | {
     ),
     "format": Option(str, "csv", "Format of the table of rows.", "csv|parquet"),
     "plot": _flag("Also draw a picture.", flags="--plot/--no-plot"),
+    "report": Option(
+        bool,
+        True,
+        "Also write report.html, a page that explains what was found.",
+        flags="--report/--no-report",
+    ),
+    "rows": _path(
+        "Table to show, as kplus fit takes it; else what the model keeps.",
+        "DATA",
+        flags=None,
+    ),
+    "page": _path(
+        "Write this .html file; else report.html beside MODEL.",
+        "FILE",
+        flags="-o --output",
+    ),
+    "title": _text("Title of the page.", "TEXT"),
+    "image_shape": _text(
+        "Rows and columns of pixels, where a row is a picture, as in 28x28.", "HxW"
+    ),
     "proba": _flag(
         "Also write the share of each cluster in a row, or the probability of each "
         "feature."
@@ -229,7 +249,7 @@ COMMANDS = {
         "data outdir model observations penalty clusters max_clusters cells noise "
         "index columns drop categorical weights scale numeric feature_fraction "
         "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
-        f"checkpoint stability {_ALLOWED} format plot json quiet force",
+        f"checkpoint stability {_ALLOWED} format plot report json quiet force",
     ),
     "resume": Command(
         "fit",
@@ -240,6 +260,12 @@ COMMANDS = {
         "predict",
         "Give the rows of a table the clusters or features of a model file.",
         f"model_file data output index proba {_ALLOWED} json quiet force",
+    ),
+    "report": Command(
+        "report",
+        "Write a page that explains a model: its groups, how sure they are, and why.",
+        f"model_file rows page index stability title image_shape {_ALLOWED} json quiet "
+        "force",
     ),
     "impute": Command(
         "impute",

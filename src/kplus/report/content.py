@@ -112,6 +112,7 @@ class Clusters:
     """All that a report says of the clusters of a model."""
 
     clusters: tuple[Cluster, ...]
+    probable: bool  # whether sureness is a probability
     columns: tuple[str, ...]
     n_rows: float
     n_outside: float
@@ -179,6 +180,7 @@ def gather(
     outside = portrait.n_rows - float(portrait.sizes.sum())
     return Clusters(
         clusters=tuple(clusters),
+        probable=hasattr(model, "predict_proba"),
         columns=tuple(names),
         n_rows=portrait.n_rows,
         n_outside=outside if outside > 1e-9 * portrait.n_rows else 0.0,

@@ -163,14 +163,26 @@ def scroll(label: str, *children: Any) -> Markup:
 
 
 def sortable(
-    label: str, columns: Sequence[str], rows: Sequence[Any], **attributes: Any
+    label: str,
+    columns: Sequence[str],
+    rows: Sequence[Any],
+    *,
+    numbers: Sequence[str] = (),
+    **attributes: Any,
 ) -> Markup:
     """A table that can be sorted by each of its columns.
 
-    `rows` are tr elements.
+    `rows` are tr elements; columns of `numbers` are sorted from the largest first.
     """
     headings = [
-        tag("th", tag("button", name, type="button"), scope="col") for name in columns
+        tag(
+            "th",
+            tag("button", name, type="button"),
+            scope="col",
+            data_number=name in numbers,
+            class_="number" if name in numbers else None,
+        )
+        for name in columns
     ]
     table = tag(
         "table",

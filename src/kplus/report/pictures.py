@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array
+from kplus.report.about import Trace, Tree
 from kplus.report.content import Bar, Histogram, Interval
 from kplus.report.markup import Markup, shortened, tag
 from kplus.report.scatter import Scatter
@@ -17,12 +18,16 @@ __all__ = [
     "badge",
     "bars",
     "color_of",
+    "dots",
     "histogram",
     "image",
     "interval",
     "meter",
     "scatter",
+    "signed",
     "svg",
+    "trace",
+    "tree",
 ]
 
 _N_COLORS, _N_SHAPES = 7, 6
@@ -201,6 +206,35 @@ def meter(share: float) -> Markup:
     )
 
 
+def signed(deviation: float, limit: float) -> Markup:
+    """A bar to the right of the middle, or to the left where less is added."""
+    width = 50.0 * min(abs(deviation) / (limit or 1.0), 1.0)
+    left = 50.0 if deviation > 0.0 else 50.0 - width
+    return svg(
+        100,
+        12,
+        tag("rect", x=_n(left), y=1, width=_n(width), height=10, class_="shape"),
+        tag("path", d="M50 0V12", class_="rule"),
+        preserveAspectRatio="none",
+    )
+
+
+def dots(on: Sequence[int], K: int) -> Markup:
+    """Which of K features a combination has, as a line of dots."""
+    marks = [
+        tag(
+            "circle",
+            cx=8 + 14 * k,
+            cy=8,
+            r=5 if k in on else 2.5,
+            class_="spot" if k in on else "all",
+            data_group=k,
+        )
+        for k in range(K)
+    ]
+    return svg(14 * K + 2, 16, marks, class_="dotted")
+
+
 # ---------------------------------------------------------------------- the map
 
 
@@ -252,7 +286,7 @@ def _name(k: int, x: float, y: float) -> Markup:
     return tag(
         "g",
         tag("circle", cx=_n(x), cy=_n(y), r=12),
-        tag("text", k, x=_n(x), y=_n(y + 5)),
+        tag("text", k, x=_n(x), y=_n(y)),
         class_=f"name {color_of(k)}",
         data_group=k,
         data_pins=True,
@@ -294,3 +328,136 @@ def _png(pixels: Any) -> bytes:
         + struct.pack(">I", zlib.crc32(kind + body))
         for kind, body in chunks
     )  # fmt: skip
+
+
+# ------------------------------------------------------------- of the whole fit
+
+
+def tree(of: Tree, words: str) -> Markup:
+    """Branches from the pieces below to one group at the top, with the cut."""
+    width, height, foot = 720, 300, 44
+    step = width / max(of.n_leaves, 1)
+    x = [(place + 0.5) * step for place in of.places]
+    y = [height - (height - 16) * h for h in of.heights]
+    branches = []
+    for t, (i, j) in enumerate(of.children):
+        up = of.n_leaves + t
+        k = of.groups[up]
+        branches.append(
+            tag(
+                "path",
+                d=f"M{_n(x[i])} {_n(y[i])}V{_n(y[up])}H{_n(x[j])}V{_n(y[j])}",
+                class_=f"path {color_of(k)}" if k >= 0 else "ink",
+                data_group=k if k >= 0 else None,
+                stroke_width=2 if k >= 0 else 1.2,
+            )
+        )
+    cut = None
+    if of.cut is not None:
+        at = _n(height - (height - 16) * of.cut)
+        cut = tag("path", d=f"M0 {at}H{width}", class_="ink", stroke_dasharray="6 5")
+    return svg(width, height + foot, branches, cut, _feet(of, x, height), title=words)
+
+
+def _feet(of: Tree, x: Sequence[float], height: float) -> list[Markup]:
+    """Below the leaves a mark for each, and the name of each group once."""
+    order = sorted(range(of.n_leaves), key=lambda i: of.places[i])
+    marks = [
+        tag(
+            "path", d=_shape(of.groups[i], x[i], height + 8, 4),
+            class_=f"shape {color_of(of.groups[i])}", data_group=of.groups[i],
+        )
+        for i in order
+    ]  # fmt: skip
+    named, runs = [], [[order[0]]] if order else []
+    for i in order[1:]:
+        if of.groups[i] == of.groups[runs[-1][-1]]:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    low = len(runs) > 24  # two lines, so that they have room
+    for at, run in enumerate(runs):
+        middle = 0.5 * (x[run[0]] + x[run[-1]])
+        if of.groups[run[0]] >= 0:
+            y = height + 28 + 14 * (low and at % 2)
+            named.append(
+                tag("text", of.groups[run[0]], x=_n(middle), y=y, text_anchor="middle")
+            )
+    return [*marks, *named]
+
+
+_MARKS = {
+    "birth": ("M-4 4L0-5 4 4z", "groups were born"),
+    "merge": ("M-4-4L0 5 4-4z", "groups were joined"),
+    "delete": ("M-4-4L4 4M4-4L-4 4", "groups were dropped"),
+    "refit": ("M-4 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0z", "groups were fitted again"),
+}
+
+
+def trace(of: Trace) -> Markup:
+    """The measure of a fit and the number of groups over its passes."""
+    width, left, right = 720, 8, 712
+    n = len(of.values)
+    x = np.linspace(left, right, n) if n > 1 else np.array([0.5 * (left + right)])
+    later = of.values[of.burn_in :] or of.values
+    y = _heights(of.values, later, 40, 190)
+    parts: list[Any] = [
+        tag("text", of.words, x=left, y=15, class_="quiet"),
+        _line(x, y, "c0"),
+    ]
+    if of.burn_in:
+        end = _n(float(x[min(of.burn_in, n - 1)]))
+        parts.insert(
+            0,
+            tag(
+                "rect", x=0, y=20, width=end, height=175, class_="all", fill_opacity=0.4
+            ),
+        )
+    for event in of.events:
+        if event.kind in _MARKS:
+            shape, words = _MARKS[event.kind]
+            at, words = event.at - 1, f"Pass {event.at}: {words} ({event.times} times)"
+            parts.append(
+                tag(
+                    "path", tag("title", words),
+                    d=shape, transform=f"translate({_n(x[at])} {_n(y[at] - 10)})",
+                    class_="event hollow" if event.kind == "refit" else "event",
+                )
+            )  # fmt: skip
+    height = 200
+    if of.groups:
+        g = _heights(of.groups, of.groups, 246, 300)
+        parts += [
+            tag("text", of.group_words, x=left, y=222, class_="quiet"),
+            _line(x, g, "c3"),
+            tag("text", of.groups[0], x=left, y=_n(g[0] - 8)),
+            tag("text", of.groups[-1], x=right, y=_n(g[-1] - 8), text_anchor="end"),
+        ]
+        height = 310
+    words = f"{n} passes: {of.measure} from {of.values[0]:.6g} to {of.values[-1]:.6g}"
+    return svg(width, height, parts, title=words)
+
+
+def _heights(
+    values: Sequence[float], later: Sequence[float], top: float, low: float
+) -> Array:
+    """Where values go between two heights; those far from all later ones to the rim."""
+    least, most = min(later), max(later)
+    span = (most - least) or 1.0
+    share = (np.asarray(values, float) - least) / span
+    out: Array = low - (low - top) * np.clip(share, 0.0, 1.0)
+    return out
+
+
+def _line(x: Array, y: Array, color: str) -> Markup:
+    points = " ".join(f"{_n(a)},{_n(b)}" for a, b in zip(x, y, strict=True))
+    dots = [
+        tag("circle", cx=_n(a), cy=_n(b), r=3, class_="shape")
+        for a, b in zip(x, y, strict=True)
+    ]
+    return tag(
+        "g",
+        tag("polyline", points=points, class_="path", stroke_width=2),
+        dots if len(x) <= 40 else None,
+        class_=color,
+    )

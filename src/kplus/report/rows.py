@@ -12,7 +12,7 @@ from kplus.core.types import Array, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.categories import Coding
 
-__all__ = ["Drawn", "Units", "column_names", "draw", "groups_of"]
+__all__ = ["Drawn", "RowNames", "Units", "column_names", "draw", "groups_of"]
 
 _MOST_ROWS = 100_000
 _MOST_BYTES = 64 * 2**20

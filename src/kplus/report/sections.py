@@ -9,49 +9,34 @@ from kplus.report import pictures
 from kplus.report.content import Cluster, Clusters, Histogram, Interval, Telling
 from kplus.report.markup import Markup, shortened, tag
 from kplus.report.page import Section, sortable
+from kplus.report.parts import (
+    MOST_LISTED,
+    OPEN_CARDS,
+    card_tools,
+    find,
+    group_cell,
+    more,
+    name_list,
+    number_cell,
+    rows_words,
+    say_share,
+    say_size,
+    share_cell,
+)
 from kplus.report.scatter import Scatter
 
-__all__ = [
-    "cards", "group_name", "idle", "odd_rows", "say_share", "say_size", "table",
-    "the_map",
-]  # fmt: skip
-
-_OPEN = 12  # cards that are not closed at first
-
-
-def say_size(size: float) -> str:
-    """A number of rows, or a sum of weights."""
-    return f"{size:,.0f}" if size >= 100.0 or size.is_integer() else f"{size:,.1f}"
-
-
-def say_share(share: float) -> str:
-    if not math.isfinite(share):
-        return "–"
-    if 0.0 < share < 0.001:
-        return "< 0.1%"
-    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+__all__ = ["cards", "group_name", "idle", "odd_rows", "say_sure", "table", "the_map"]
 
 
 def group_name(number: int) -> str:
     return "Rows that belong nowhere" if number < 0 else f"Group {number}"
 
 
-def rows_words(size: float, share: float) -> str:
-    noun = "row" if size == 1.0 else "rows"
-    return f"{say_size(size)} {noun} ({say_share(share)})"
-
-
 # ----------------------------------------------------------------------- cards
 
 
 def cards(of: Clusters, images: dict[int, Markup]) -> Section:
-    many = len(of.clusters) > _OPEN
-    tools = tag(
-        "div",
-        _filter("cards", "Find a group") if many else None,
-        tag("button", "Open all", type="button", data_open="#cards"),
-        class_="tools",
-    )
+    tools = card_tools(len(of.clusters), "Find a group")
     lead = (
         "What sets each group apart from the whole table. In the small pictures the "
         "group is in colour and all rows are grey, each drawn to its own height."
@@ -73,19 +58,6 @@ def cards(of: Clusters, images: dict[int, Markup]) -> Section:
     )
 
 
-def _filter(target: str, label: str) -> Markup:
-    count = f"{target}-count"
-    return tag(
-        "label",
-        f"{label}: ",
-        tag(
-            "input", type="search", data_filter=f"#{target}", aria_describedby=count,
-            placeholder="words or a number",
-        ),
-        tag("span", id=count, class_="quiet", aria_live="polite"),
-    )  # fmt: skip
-
-
 def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
     k = cluster.number
     body = [
@@ -101,10 +73,10 @@ def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
         tag(
             "summary",
             tag("h3", pictures.badge(k, group_name(k))),
-            tag("p", words, "" if cluster.sureness is None else f" · {_sure(cluster)}"),
+            tag("p", words, _sure(cluster, of.probable)),
         ),
         tag("div", body),
-        open=k < _OPEN,
+        open=k < OPEN_CARDS,
         class_=f"card {pictures.color_of(k)}",
         id=f"group-{k}",
         data_group=k,
@@ -112,8 +84,22 @@ def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
     )
 
 
-def _sure(cluster: Cluster) -> str:
-    return f"sureness {cluster.sureness:.2f}"
+def say_sure(value: float | None, probable: bool) -> str:
+    """How surely rows belong, as a probability or from 0 to 1."""
+    if value is None:
+        return "–"
+    if not probable:
+        return f"{value:.2f}"
+    if value >= 0.9995:
+        return "over 99.9%"
+    return f"{value:.1%}" if value >= 0.99 else f"{value:.0%}"
+
+
+def _sure(cluster: Cluster, probable: bool) -> str:
+    if cluster.sureness is None:
+        return ""
+    words = say_sure(cluster.sureness, probable)
+    return f" · {words} sure" if probable else f" · apart by {words}"
 
 
 def _apart(cluster: Cluster) -> Markup:
@@ -164,7 +150,7 @@ def _typical(cluster: Cluster) -> list[Markup]:
 def _nearest(cluster: Cluster) -> Markup | None:
     if cluster.nearest is None:
         return None
-    why = f", which differs most in {shortened(cluster.nearest_words)}"
+    why = f", told apart most by {shortened(cluster.nearest_words)}"
     return tag(
         "p",
         "Nearest: ",
@@ -236,18 +222,22 @@ def _axes(of: Scatter) -> str:
 
 
 def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Section:
-    heads = ["Group", "Rows", "Share", "Sureness"]
+    heads = ["Group", "Rows", "Share", "Sure" if of.probable else "Apart"]
     heads += ["Comes back"] if stability is not None else []
-    rows = [_line(cluster, stability) for cluster in of.clusters]
+    rows = [_line(cluster, stability, of.probable) for cluster in of.clusters]
     if of.n_outside:
         rows.append(_outside_line(of, stability is not None))
     return Section(
         "table",
         "All groups",
         [
-            tag("div", _filter("all-groups", "Find in the table"), class_="tools"),
+            tag("div", find("all-groups", "Find in the table"), class_="tools"),
             sortable(
-                "All groups", [*heads, "What sets it apart"], rows, id="all-groups"
+                "All groups",
+                [*heads, "What sets it apart"],
+                rows,
+                numbers=heads[1:],
+                id="all-groups",
             ),
         ],
         sureness,
@@ -255,31 +245,21 @@ def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Sec
     )
 
 
-def _line(cluster: Cluster, stability: Sequence[float] | None) -> Markup:
+def _line(
+    cluster: Cluster, stability: Sequence[float] | None, probable: bool
+) -> Markup:
     k = cluster.number
     cells = [
-        tag(
-            "td",
-            tag("a", pictures.badge(k, group_name(k)), href=f"#group-{k}"),
-            data_value=k,
-        ),
-        _number(say_size(cluster.size), cluster.size),
-        tag(
-            "td",
-            say_share(cluster.share),
-            pictures.meter(cluster.share),
-            data_value=cluster.share,
-        ),
-        _number(
-            "–" if cluster.sureness is None else f"{cluster.sureness:.2f}",
-            cluster.sureness,
-        ),
+        group_cell(k, group_name(k)),
+        number_cell(say_size(cluster.size), cluster.size),
+        share_cell(cluster.share),
+        number_cell(say_sure(cluster.sureness, probable), cluster.sureness),
     ]
     if stability is not None:
         value = float(stability[k])
         known = math.isfinite(value)
         cells.append(
-            _number(f"{value:.2f}" if known else "–", value if known else None)
+            number_cell(f"{value:.2f}" if known else "–", value if known else None)
         )
     words = "; ".join(cluster.apart)
     cells.append(tag("td", words, class_="words"))
@@ -291,19 +271,15 @@ def _outside_line(of: Clusters, judged: bool) -> Markup:
     return tag(
         "tr",
         tag("td", pictures.badge(-1, "None"), data_value=-1),
-        _number(say_size(of.n_outside), of.n_outside),
-        tag("td", say_share(share), pictures.meter(share), data_value=share),
-        _number("–", None),
-        _number("–", None) if judged else None,
+        number_cell(say_size(of.n_outside), of.n_outside),
+        share_cell(share),
+        number_cell("–", None),
+        number_cell("–", None) if judged else None,
         tag("td", "rows that belong nowhere", class_="words"),
         class_="cn",
         data_group=-1,
         data_points=True,
     )
-
-
-def _number(words: str, value: float | None) -> Markup:
-    return tag("td", words, class_="number", data_value="" if value is None else value)
 
 
 # ------------------------------------------------------------------------ rows
@@ -361,18 +337,21 @@ def idle(of: Clusters) -> Section | None:
         return None
     parts: list[Any] = []
     if of.idle:
-        parts.append(_names(of.idle))
+        parts.append(name_list(of.idle))
     if of.missing:
         rows = [
-            tag("tr", tag("td", shortened(name)), _number(say_share(share), share))
+            tag("tr", tag("td", shortened(name)), number_cell(say_share(share), share))
             for name, share in of.missing
         ]
         parts += [
             tag("h3", "Missing values"),
             sortable(
-                "Missing values", ["Column", "Rows without a value"], rows[:_MOST]
+                "Missing values",
+                ["Column", "Rows without a value"],
+                rows[:MOST_LISTED],
+                numbers=["Rows without a value"],
             ),
-            _more(len(rows) - _MOST, "column"),
+            more(len(rows) - MOST_LISTED, "column"),
         ]
     lead = (
         f"{len(of.idle)} of {len(of.columns)} columns are much the same in all groups."
@@ -382,17 +361,3 @@ def idle(of: Clusters) -> Section | None:
     return Section(
         "idle", "Columns that did not matter", parts, lead, short="Other columns"
     )
-
-
-_MOST = 60
-
-
-def _names(names: Sequence[str]) -> Markup:
-    shown = [tag("li", shortened(name)) for name in names[:_MOST]]
-    return tag(
-        "div", tag("ul", shown, class_="names"), _more(len(names) - _MOST, "column")
-    )
-
-
-def _more(left: int, noun: str) -> Markup | None:
-    return tag("p", f"and {left:,} {noun}s more") if left > 0 else None
