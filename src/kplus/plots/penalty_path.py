@@ -4,7 +4,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from kplus.plots.display import GREY, HIGHLIGHT, Display
+from kplus.plots.display import Display
+from kplus.plots.style import GREY, HIGHLIGHT
 
 __all__ = ["PenaltyPathDisplay"]
 

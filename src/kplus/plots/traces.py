@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.plots.display import GREY, Display, cluster_style
+from kplus.plots.display import Display
+from kplus.plots.style import GREY, cluster_style
 
 __all__ = ["TraceDisplay"]
 
