@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from kplus.data.rows import drawn
 from kplus.plots.coordinates import Points, discriminant
 from kplus.plots.display import Display, final_step
-from kplus.plots.style import cluster_style, group_names, plain
+from kplus.plots.style import cluster_style, group_name, plain
 
 __all__ = ["ClusterDisplay"]
 
@@ -254,10 +254,8 @@ class ClusterDisplay(Display):
         return int(self.sizes.sum()) + self.n_noise
 
     def _name(self, cluster: int) -> str:
-        if cluster < 0:
-            (named,) = group_names(np.array([self.n_noise]), self._n_rows)
-            return named.replace("0:", "noise:", 1)
-        return group_names(self.sizes[[cluster]], self._n_rows, cluster)[0]
+        size = self.sizes[cluster] if cluster >= 0 else self.n_noise
+        return group_name(cluster, float(size), self._n_rows)
 
     @property
     def _shown(self) -> list[int]:

@@ -11,7 +11,7 @@ from kplus.plots.display import Display
 from kplus.plots.style import (
     SEQUENTIAL,
     cell_grid,
-    group_names,
+    group_name,
     ink_on,
     label_groups,
     name_columns,
@@ -140,10 +140,9 @@ class CraftDisplay(Display):
 
     def _draw(self) -> None:
         image = self._draw_map()
-        label_groups(
-            self.ax_,
-            [group_names(self.sizes, self.sizes.sum())[k] for k in self.clusters_],
-        )
+        total = float(self.sizes.sum())
+        names = [group_name(k, self.sizes[k], total) for k in self.clusters_]
+        label_groups(self.ax_, names)
         self.ax_.set_ylabel("cluster: rows")
         name_columns(self.ax_, self._labels())
         if self.feature_names is None:

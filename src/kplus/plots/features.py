@@ -14,6 +14,7 @@ from kplus.plots.display import Display
 from kplus.plots.style import (
     DIVERGING,
     GREY,
+    SEQUENTIAL,
     cell_grid,
     integer_ticks,
     name_columns,
@@ -32,7 +33,8 @@ class FeatureDisplay(Display):
     """Map of features and columns, with the share of rows that have each feature.
 
     Red adds to a column, blue takes away. Where columns are the pixels of pictures,
-    `image_shape` shows each feature as a picture instead.
+    `image_shape` shows each feature as a picture instead, from light to dark blue if
+    no feature takes away.
 
     The base, a feature that all rows have, is marked. It is a level rather than a
     difference, so that its picture is grey.
@@ -186,6 +188,14 @@ class FeatureDisplay(Display):
             self._draw_pictures(shape)
 
     @property
+    def _colors(self) -> dict[str, Any]:
+        """Light to dark where features only add, which is clear in grey as well."""
+        low = np.delete(self.components, [] if self.base is None else self.base, axis=0)
+        if self.image_shape is not None and low.size and low.min() >= 0.0:
+            return {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": self._limit}
+        return {"cmap": DIVERGING, "vmin": -self._limit, "vmax": self._limit}
+
+    @property
     def _limit(self) -> float:
         """Value of the deepest colours; the base counts only if it is alone."""
         others = np.arange(len(self.components)) != self.base
@@ -198,9 +208,7 @@ class FeatureDisplay(Display):
         ax = self._panel(0.0, 0.0, 0.74, 1.0)
         image = ax.imshow(
             self.components,
-            cmap=DIVERGING,
-            vmin=-self._limit,
-            vmax=self._limit,
+            **self._colors,
             aspect="auto",
             interpolation="nearest",
         )
@@ -262,7 +270,7 @@ class FeatureDisplay(Display):
             self._draw_scale(images.popitem()[1], 0.93)
 
     def _draw_picture(self, ax: Any, k: int, values: NDArray[np.float64]) -> Any:
-        colors = {"cmap": DIVERGING, "vmin": -self._limit, "vmax": self._limit}
+        colors = self._colors
         if k == self.base:
             colors = {"cmap": "gray"}
         image = ax.imshow(values, interpolation="nearest", **colors)

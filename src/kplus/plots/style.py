@@ -24,7 +24,7 @@ __all__ = [
     "SEQUENTIAL",
     "cell_grid",
     "cluster_style",
-    "group_names",
+    "group_name",
     "ink_on",
     "integer_ticks",
     "label_groups",
@@ -86,13 +86,10 @@ def share_words(share: float) -> str:
     return "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
 
 
-def group_names(sizes: NDArray[Any], total: float, first: int = 0) -> list[str]:
-    """As in "3: 1,200 (12%)"."""
-    total = max(float(total), 1e-300)
-    return [
-        f"{k}: {size:,.0f} ({share_words(size / total)})"
-        for k, size in enumerate(np.asarray(sizes, np.float64).tolist(), first)
-    ]
+def group_name(k: int, size: float, total: float) -> str:
+    """As in "3: 1,200 (12%)"; -1 is noise."""
+    words = share_words(size / max(total, 1e-300))
+    return f"{k if k >= 0 else 'noise'}: {size:,.0f} ({words})"
 
 
 # --------------------------------------------------------------------------- axes
@@ -116,10 +113,11 @@ def number_groups(axis: Any, numbers: Sequence[int]) -> None:
     axis.set_ticks(places, [str(numbers[i]) for i in places], fontsize="small")
 
 
-def label_groups(ax: Any, names: Sequence[str]) -> None:
+def label_groups(ax: Any, names: Sequence[str], places: Any = None) -> None:
     """Names beside the rows of a picture; those of many are smaller."""
+    places = range(len(names)) if places is None else places
     size = "small" if len(names) <= 25 else "x-small" if len(names) <= 45 else 6
-    ax.set_yticks(range(len(names)), names, fontsize=size, parse_math=False)
+    ax.set_yticks(places, names, fontsize=size, parse_math=False)
 
 
 def integer_ticks(axis: Any, most: int = 9) -> None:
