@@ -284,8 +284,21 @@ class ClusterDisplay(Display):
         self.ax_.update_datalim(self.centers[np.isfinite(self.centers).all(axis=1)])
         self.ax_.autoscale_view()
         self._draw_ellipses()
-        for k, (x, y) in enumerate(self.centers):
+        for k, (x, y) in enumerate(self._places()):
             self._mark(k, x, y, self.ax_.transData)
+
+    def _places(self) -> NDArray[Any]:
+        """Where the numbers stand: at centres, or, where others are there, nearby.
+
+        The centre of a ring lies in what it is around.
+        """
+        places = self.centers.copy()
+        for k, center in enumerate(self.centers):
+            own = np.flatnonzero(self.labels == k)
+            away = np.linalg.norm(self.points - center, axis=1)
+            if len(own) and self.labels[away.argmin()] != k:
+                places[k] = self.points[own[away[own].argmin()]]
+        return places
 
     def _draw_ellipses(self) -> None:
         """Where the rows of each component are: two standard deviations either way."""

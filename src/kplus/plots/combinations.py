@@ -13,7 +13,7 @@ __all__ = ["CombinationDisplay"]
 
 _MATRIX = 0.62  # share of the height, at most, that dots take
 _ROW, _BARS = 0.2, 1.6  # inches of a row of dots, and of the bars above
-_WORDS_UP_TO = 20  # bars
+_WORDS_UP_TO = 25  # bars
 _STRIPE = "#F2F2F2"
 
 
@@ -178,15 +178,20 @@ class CombinationDisplay(Display):
     def _draw_dots(self, ax: Any) -> None:
         shown = self.combinations_[:, self.features_]
         P, F = shown.shape
-        size = float(np.clip(2200.0 / max(P * 9, F * 4, 60), 8, 34))
+        size = float(np.clip(1500.0 / P, 10.0, 45.0))
         for place in range(0, F, 2):  # stripes lead the eye
             ax.axhspan(place - 0.5, place + 0.5, color=_STRIPE, lw=0, zorder=0)
-        across, down = np.nonzero(~shown)
+        down, across = np.nonzero(~shown.T & shown.any(axis=1))
         ax.scatter(across, down, s=size * 0.5, color=LIGHT, lw=0)
         across, down = np.nonzero(shown)
         ax.scatter(across, down, s=size, color=INK, lw=0, zorder=3)
         for place, pattern in enumerate(shown):
             here = np.flatnonzero(pattern)
+            if not len(here):
+                ax.text(
+                    place, (F - 1) / 2.0, "none", rotation=90, ha="center",
+                    va="center", fontsize="x-small", color=GREY,
+                )  # fmt: skip
             if len(here) > 1:
                 ax.plot([place, place], [here[0], here[-1]], color=INK, lw=1.2)
         ax.set(xlim=(-0.6, P - 0.4), ylim=(max(F, 1) - 0.5, -0.5), xticks=[])
@@ -218,13 +223,16 @@ class CombinationDisplay(Display):
         shares = self.memberships[:, self.features_].mean(axis=0)
         F = len(shares)
         ax.barh(range(F), shares, height=0.6, color=GREY)
-        ax.set(xlim=(0.0, 1.4), ylim=(max(F, 1) - 0.5, -0.5), yticks=[], xticks=[])
+        most = float(shares.max(initial=0.01))
+        ax.set(
+            xlim=(0.0, 1.7 * most), ylim=(max(F, 1) - 0.5, -0.5), yticks=[], xticks=[]
+        )
         ax.spines[:].set_visible(False)
         ax.axvline(0.0, color=GREY, lw=0.8)
         ax.set_xlabel("share of rows", fontsize="small", loc="left")
         for place, share in enumerate(shares):
             ax.text(
-                share + 0.04, place, share_words(float(share)), va="center",
+                share + 0.06 * most, place, share_words(float(share)), va="center",
                 fontsize="x-small",
             )  # fmt: skip
 

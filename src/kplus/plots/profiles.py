@@ -172,7 +172,7 @@ class ProfileDisplay(Display):
         -------
         display : ProfileDisplay
         """
-        labels = np.asarray(labels)
+        labels = np.asarray(labels, dtype=np.int64)
         means, names = _profiles(X, labels, feature_names)
         display = cls(
             means=means,

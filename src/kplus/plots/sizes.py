@@ -126,7 +126,7 @@ class SizeDisplay(Display):
         -------
         display : SizeDisplay
         """
-        labels = np.asarray(labels)
+        labels = np.asarray(labels, dtype=np.int64)
         sizes = np.bincount(labels[labels >= 0], minlength=n_clusters)
         return cls(sizes, n_rows=len(labels)).plot(ax=ax)
 

@@ -88,7 +88,7 @@ class TraceDisplay(Display):
     ) -> None:
         self.traces = {name: np.asarray(values) for name, values in traces.items()}
         self.burn_in = burn_in
-        self.moves = moves if moves is not None and len(moves) else None
+        self.moves: Any = moves if moves is not None and len(moves) else None
         self.unit = unit
 
     @classmethod
@@ -196,6 +196,8 @@ class TraceDisplay(Display):
         integer_ticks(ax.xaxis)
         if whole:
             integer_ticks(ax.yaxis, 5)
+        else:
+            ax.ticklabel_format(axis="y", useOffset=False)
         ax.set_xlim(0.5, n + 0.5)
         if 0 < self.burn_in < n:
             ax.axvspan(0.5, self.burn_in + 0.5, color=GREY, alpha=0.15, lw=0)
