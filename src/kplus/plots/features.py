@@ -275,7 +275,7 @@ class FeatureDisplay(Display):
             colors = {"cmap": "gray"}
         image = ax.imshow(values, interpolation="nearest", **colors)
         ax.set(xticks=[], yticks=[])
-        ax.spines[:].set_color(GREY)
+        ax.spines[:].set(color=GREY, visible=True)
         name = "base " if k == self.base else ""
         ax.set_title(f"{name}{k}: {self.shares[k]:.0%}", fontsize="small", pad=3)
         return image
