@@ -2,8 +2,10 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.colors import ListedColormap
 
 from kplus import DPMeans
+from kplus.plots.style import COLORS
 
 rng = np.random.default_rng(0)
 turn = np.sqrt(rng.uniform(0.1, 1, (2, 1500))) * 3 * np.pi
@@ -13,8 +15,9 @@ X += rng.normal(0, 0.4, X.shape)
 model = DPMeans(cells="auto", random_state=0).fit(X)
 
 fig, (left, right) = plt.subplots(1, 2, sharex=True, sharey=True, figsize=(7, 3.1))
-left.scatter(*X.T, c=model.cell_labels_ % 20, cmap="tab20", s=3, linewidths=0)
+colors = ListedColormap(COLORS)
+left.scatter(*X.T, c=model.cell_labels_ % 12, cmap=colors, s=3, linewidths=0)
 left.plot(*model.cell_centers_.T, "k.", ms=3)
 left.set(title=f"{len(model.cell_centers_)} cells", aspect="equal")
-right.scatter(*X.T, c=model.labels_, cmap="tab10", vmax=9, s=3, linewidths=0)
+right.scatter(*X.T, c=model.labels_, cmap=colors, vmax=11, s=3, linewidths=0)
 right.set(title=f"{model.n_clusters_} clusters", aspect="equal")

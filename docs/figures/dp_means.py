@@ -12,4 +12,5 @@ model = DPMeans(penalty=49, algorithm="rows", random_state=0).fit(X)
 ax = ClusterDisplay.from_estimator(model, X).ax_
 for center in model.cluster_centers_:
     ax.add_patch(plt.Circle(center, 7, fill=False, linestyle=":"))
-ax.set_aspect("equal")
+ax.set_aspect("equal", adjustable="datalim")
+ax.autoscale_view()

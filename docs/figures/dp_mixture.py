@@ -2,9 +2,9 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.patches import Ellipse
 
 from kplus import DPMixture
+from kplus.plots import ClusterDisplay
 
 groups = [  # rows, mean, covariance
     (900, (0, 0), [[8, 5.5], [5.5, 4.2]]),
@@ -17,13 +17,8 @@ rng = np.random.default_rng(1)
 X = np.concatenate([rng.multivariate_normal(m, C, size=n) for n, m, C in groups])
 model = DPMixture(random_state=0).fit(X)
 
-fig, (left, right) = plt.subplots(1, 2)
-left.scatter(*X.T, c=model.labels_, cmap="tab10", vmax=9, s=4, linewidths=0)
-for mean, covariance in zip(model.means_, model.covariances_, strict=True):
-    variances, axes = np.linalg.eigh(covariance)
-    width, height = 4 * np.sqrt(variances)  # two standard deviations either way
-    tilt = np.degrees(np.arctan2(axes[1, 0], axes[0, 0]))
-    left.add_patch(Ellipse(mean, width, height, angle=tilt, fill=False))
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
+ClusterDisplay.from_estimator(model, X, ax=left)
 left.set(title=f"{model.n_components_} components", aspect="equal")
 
 bounds, moves = model.lower_bound_history_, model.moves_[model.moves_["accepted"]]

@@ -89,7 +89,7 @@ class TestMap:
         ticks = [tick.get_text() for tick in display.axes_[0].get_xticklabels()]
         assert ticks[:2] == names[:2]
         assert len(ticks[2]) == 24
-        assert ticks[2].endswith("…")
+        assert ticks[2][15] == "…"
 
     @pytest.mark.parametrize(
         ("K", "D"), [(1, 1), (1, 60), (5, 20), (41, 3), (60, 300), (0, 4)]

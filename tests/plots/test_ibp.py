@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.cluster import KMeans
 
 pytest.importorskip("matplotlib")
 import matplotlib.pyplot as plt
 
-from kplus import MEIBP, BPMeans, IBPGibbs, IBPVariational
+from kplus import MEIBP, IBPGibbs, IBPVariational
 from kplus.plots import FeatureDisplay, TraceDisplay
 
 A = np.array([[4.0, 4, 0, 0, 0, 4], [0, 0, 5, 5, 0, 0]])
@@ -85,7 +86,7 @@ class TestTraces:
         np.testing.assert_array_equal(line.get_ydata(), model.lower_bound_history_)
         np.testing.assert_array_equal(line.get_xdata(), np.arange(model.n_iter_) + 1)
         assert panel.get_ylabel() == "lower bound"
-        assert panel.get_xlabel() == "sweep"
+        assert panel.get_xlabel() == "pass"
 
     def test_chain(self, X):
         model = IBPGibbs(n_samples=20, burn_in=5, random_state=0).fit(X)
@@ -122,8 +123,7 @@ class TestTraces:
         assert not left.child_axes
 
     def test_models_without_a_history(self, X):
-        model = BPMeans(n_components=2, random_state=0).fit(X)
-        with pytest.raises(ValueError, match="BPMeans keeps no history"):
-            TraceDisplay.from_estimator(model)
+        with pytest.raises(ValueError, match="KMeans keeps no history"):
+            TraceDisplay.from_estimator(KMeans(2).fit(X))
         with pytest.raises(ValueError, match="not fitted"):
             TraceDisplay.from_estimator(MEIBP())

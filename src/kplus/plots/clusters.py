@@ -6,13 +6,19 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kplus.plots.coordinates import Rows, discriminant
-from kplus.plots.display import Display, cluster_style
+from kplus.data.rows import drawn
+from kplus.plots.coordinates import Points, discriminant
+from kplus.plots.display import Display, final_step
+from kplus.plots.style import cluster_style, group_name, plain
 
 __all__ = ["ClusterDisplay"]
 
-_MAX_LEGEND = 12
+_A_COLUMN = 20  # lines of the legend
+_MAX_LEGEND = 3 * _A_COLUMN
 _MAX_NUMBERED = 60
+_FEW = 12  # clusters, with large numbers
+_MAX_AXIS = 60  # letters of the name of an axis
+_REACH = 2.0  # standard deviations, of ellipses
 
 
 class ClusterDisplay(Display):
@@ -21,9 +27,10 @@ class ClusterDisplay(Display):
     Two columns are drawn as they are, one column as a histogram, and more in the two
     coordinates that separate the clusters best: Fisher's discriminant axes, of columns
     on one scale, named by the columns that count most. Categories take part, jittered,
-    and a missing value stands in the middle of its column. Every centre carries the
-    number of its cluster as long as there are no more than 60, and up to 12 clusters
-    have a legend with their sizes.
+    and a missing value stands in the middle of its column. Of mixtures each component
+    has an ellipse: two standard deviations of its rows either way, as they are drawn.
+    Every centre carries the number of its cluster as long as there are no more than 60,
+    and the legend has the sizes of the 60 largest.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -41,6 +48,8 @@ class ClusterDisplay(Display):
         One or two names.
     n_noise : int
         Rows that are in no cluster, whose label is -1, drawn or not.
+    components : ndarray of shape (n_points,) or None
+        Component of each point, of those that have an ellipse.
 
     Attributes
     ----------
@@ -73,6 +82,7 @@ class ClusterDisplay(Display):
         sizes: NDArray[Any],
         axis_names: Sequence[str],
         n_noise: int = 0,
+        components: NDArray[Any] | None = None,
     ) -> None:
         self.points = points
         self.labels = labels
@@ -80,6 +90,7 @@ class ClusterDisplay(Display):
         self.sizes = sizes
         self.axis_names = axis_names
         self.n_noise = n_noise
+        self.components = components
 
     @classmethod
     def from_estimator(
@@ -87,6 +98,7 @@ class ClusterDisplay(Display):
         estimator: Any,
         X: Any,
         *,
+        ellipses: bool = True,
         ax: Any = None,
         max_points: int = 5000,
         random_state: int = 0,
@@ -96,10 +108,13 @@ class ClusterDisplay(Display):
         Parameters
         ----------
         estimator : fitted clusterer
-            Must have `predict`; a pipeline that ends in a clusterer is one, too.
+            Must have `predict`; a pipeline that ends in a clusterer is one, too. The
+            components of one with `predict_components` have ellipses.
         X : array-like, sparse matrix, data frame or path, (n_samples, n_features)
             The rows, with categories or without; they may be others than those of the
             fit.
+        ellipses : bool
+            Whether components have ellipses.
         ax : matplotlib Axes or None
             Where to draw; by default in a new figure.
         max_points : int
@@ -115,6 +130,7 @@ class ClusterDisplay(Display):
             X,
             estimator.predict(X),
             centers=getattr(estimator, "cluster_centers_", None),
+            components=_components(estimator, X) if ellipses else None,
             feature_names=getattr(estimator, "feature_names_in_", None),
             ax=ax,
             max_points=max_points,
@@ -128,6 +144,7 @@ class ClusterDisplay(Display):
         labels: ArrayLike,
         *,
         centers: ArrayLike | None = None,
+        components: ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         ax: Any = None,
         max_points: int = 5000,
@@ -143,6 +160,8 @@ class ClusterDisplay(Display):
             Cluster of each row, from 0; -1 for none.
         centers : array-like of shape (n_clusters, n_features) or None
             Centres of the clusters; by default the means of the rows drawn.
+        components : array-like of shape (n_samples,) or None
+            Component of each row, if these shall have ellipses; -1 for none.
         feature_names : sequence of str or None
             Names of the columns; by default those of `X`, or their numbers.
         ax, max_points, random_state
@@ -156,25 +175,31 @@ class ClusterDisplay(Display):
         n_clusters = int(labels.max(initial=-1)) + 1
         if centers is not None:
             n_clusters = max(n_clusters, len(np.asarray(centers)))
-        rows = _sample(len(labels), max_points, random_state)
-        X, names = Rows.of(X, rows)
+        rng = np.random.default_rng(random_state)
+        rows = drawn(len(labels), max_points, rng)
+        X, names = Points.of(X, rows)
         if feature_names is not None and len(feature_names) == len(names):
             names = [str(name) for name in feature_names]
-        drawn = labels[rows]
         if centers is None:
-            centers = _means(X, drawn, n_clusters)
+            centers = _means(X, labels[rows], n_clusters)
         points, centers, axis_names = _flatten(
-            Rows(X, names), np.asarray(centers, dtype=np.float64), drawn
+            Points(X, names), np.asarray(centers, dtype=np.float64), labels[rows]
         )
         display = cls(
             points=points,
-            labels=drawn,
+            labels=labels[rows],
             centers=centers,
             sizes=np.bincount(labels[labels >= 0], minlength=n_clusters),
             axis_names=axis_names,
             n_noise=int(np.count_nonzero(labels < 0)),
+            components=None if components is None else np.asarray(components)[rows],
         )
         return display.plot(ax=ax)
+
+    @property
+    def figsize(self) -> tuple[float, float]:
+        """Width and height of a figure that suits, in inches."""
+        return 7.2 + 0.9 * (self._n_columns - 1), 4.8
 
     def _draw(self) -> None:
         if self.points.shape[1] == 1:
@@ -182,33 +207,55 @@ class ClusterDisplay(Display):
         else:
             self._scatter()
         K = len(self.sizes)
-        drawn, total = len(self.points), self._n_rows
-        sample = f", {drawn:,} of them drawn" if drawn < total else ""
+        n_drawn, total = len(self.points), self._n_rows
+        sample = f", {n_drawn:,} of them drawn" if n_drawn < total else ""
         self.ax_.set_title(
             f"{K} cluster{'s' * (K != 1)} of {total:,} rows{sample}", fontsize="medium"
         )
-        if K <= _MAX_LEGEND:
-            self._legend()
+        self._legend()
+
+    @property
+    def _n_columns(self) -> int:
+        """Columns of the legend."""
+        listed = min(len(self.sizes), _MAX_LEGEND) + (self.n_noise > 0)
+        return -(-listed // (_A_COLUMN + 1))
 
     def _legend(self) -> None:
-        legend = self.ax_.legend(
-            title="cluster: rows",
+        sizes, few = self.sizes, len(self.sizes) <= _FEW
+        largest = set(np.argsort(-sizes, kind="stable")[:_MAX_LEGEND].tolist()) | {-1}
+        handles = [self._handle(k) for k in self._shown if k in largest]
+        left = len(sizes) - len(largest) + 1
+        self.ax_.legend(
+            handles=handles,
+            title="cluster: rows" if left <= 0 else f"the largest {_MAX_LEGEND}: rows",
             loc="center left",
             bbox_to_anchor=(1.01, 0.5),
             frameon=False,
+            ncols=self._n_columns,
+            fontsize="medium" if few else "x-small",
+            title_fontsize="medium" if few else "small",
+            columnspacing=0.8,
+            handletextpad=0.2,
         )
-        for handle in legend.legend_handles:
-            if hasattr(handle, "set_sizes"):  # a scatter's marker, however small
-                handle.set_sizes([30])
+
+    def _handle(self, cluster: int) -> Any:
+        """A marker with a name, as large however small the points are."""
+        from matplotlib.lines import Line2D
+
+        color, marker = cluster_style(cluster)
+        size = 4.5 if len(self.sizes) > _FEW else 6 if cluster >= 0 else 8
+        return Line2D(
+            [], [], color=color, marker=marker, ls="", mew=0, ms=size,
+            label=self._name(cluster),
+        )  # fmt: skip
 
     @property
     def _n_rows(self) -> int:
         return int(self.sizes.sum()) + self.n_noise
 
     def _name(self, cluster: int) -> str:
-        size = self.n_noise if cluster < 0 else int(self.sizes[cluster])
-        name = "noise" if cluster < 0 else str(cluster)
-        return f"{name}: {size:,} ({size / self._n_rows:.0%})"
+        size = self.sizes[cluster] if cluster >= 0 else self.n_noise
+        return group_name(cluster, float(size), self._n_rows)
 
     @property
     def _shown(self) -> list[int]:
@@ -223,7 +270,7 @@ class ClusterDisplay(Display):
             points = self.points[self.labels == k]
             self.ax_.scatter(
                 *points.T,
-                s=area,
+                s=area if k >= 0 else 2.0 * area,  # a dot is smaller
                 c=color,
                 marker=marker,
                 alpha=0.7,
@@ -231,12 +278,52 @@ class ClusterDisplay(Display):
                 label=self._name(k),
                 rasterized=True,
             )
-        self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        self.ax_.set_xlabel(plain(self.axis_names[0], _MAX_AXIS), parse_math=False)
+        self.ax_.set_ylabel(plain(self.axis_names[1], _MAX_AXIS), parse_math=False)
         # Text, unlike points, does not make the axes reach as far as it does.
         self.ax_.update_datalim(self.centers[np.isfinite(self.centers).all(axis=1)])
         self.ax_.autoscale_view()
-        for k, (x, y) in enumerate(self.centers):
+        self._draw_ellipses()
+        for k, (x, y) in enumerate(self._places()):
             self._mark(k, x, y, self.ax_.transData)
+
+    def _places(self) -> NDArray[Any]:
+        """Where the numbers stand: at centres, or, where others are there, nearby.
+
+        The centre of a ring lies in what it is around.
+        """
+        places = self.centers.copy()
+        for k, center in enumerate(self.centers):
+            own = np.flatnonzero(self.labels == k)
+            away = np.linalg.norm(self.points - center, axis=1)
+            if len(own) and self.labels[away.argmin()] != k:
+                places[k] = self.points[own[away[own].argmin()]]
+        return places
+
+    def _draw_ellipses(self) -> None:
+        """Where the rows of each component are: two standard deviations either way."""
+        from matplotlib.patches import Ellipse
+
+        if self.components is None:
+            return
+        for c in np.unique(self.components[self.components >= 0]):
+            inside = self.components == c
+            points = self.points[inside]
+            points = points[np.isfinite(points).all(axis=1)]
+            if len(points) < 3:
+                continue
+            variances, axes = np.linalg.eigh(np.cov(points.T, bias=True))
+            low, high = 2.0 * _REACH * np.sqrt(np.maximum(variances, 0.0))
+            tilt = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
+            # Rows of noise are in no cluster, though a component might be likely.
+            owner = int(np.median(self.labels[inside]))
+            ellipse = Ellipse(
+                points.mean(axis=0), high, low, angle=tilt, fill=False,
+                lw=1.2 if len(self.sizes) <= _FEW else 0.7,
+                edgecolor=cluster_style(owner)[0], gid=f"component {c}",
+            )  # fmt: skip
+            self.ax_.add_patch(ellipse)
+        self.ax_.autoscale_view()
 
     def _histogram(self) -> None:
         shown = self._shown
@@ -248,11 +335,15 @@ class ClusterDisplay(Display):
             color=[cluster_style(k)[0] for k in shown],
             label=[self._name(k) for k in shown],
         )
-        self.ax_.margins(y=0.12)
-        self.ax_.set(xlabel=self.axis_names[0], ylabel="rows")
+        self.ax_.margins(y=0.2)
+        self.ax_.set_xlabel(plain(self.axis_names[0], _MAX_AXIS), parse_math=False)
+        self.ax_.set_ylabel("rows")
         for k, x in enumerate(self.centers[:, 0]):
             self.ax_.axvline(x, color=cluster_style(k)[0], linewidth=0.8, zorder=0)
-            self._mark(k, x, 0.95, self.ax_.get_xaxis_transform())
+        # In turn at three heights, so that neighbours do not hide each other.
+        for place, k in enumerate(np.argsort(self.centers[:, 0], kind="stable")):
+            height = 0.96 - 0.055 * (place % 3)
+            self._mark(k, self.centers[k, 0], height, self.ax_.get_xaxis_transform())
 
     def _mark(self, cluster: int, x: float, y: float, transform: Any) -> None:
         """Mark a centre: a disc with its number, or a cross if there are too many."""
@@ -268,7 +359,7 @@ class ClusterDisplay(Display):
             transform=transform,
             ha="center",
             va="center",
-            fontsize=9 if len(self.sizes) <= _MAX_LEGEND else 7,
+            fontsize=9 if len(self.sizes) <= _FEW else 6,
             fontweight="bold",
             bbox={
                 "boxstyle": "circle,pad=0.2",
@@ -279,11 +370,14 @@ class ClusterDisplay(Display):
         )
 
 
-def _sample(n_rows: int, max_points: int, random_state: int) -> NDArray[Any]:
-    if n_rows <= max_points:
-        return np.arange(n_rows)
-    rng = np.random.default_rng(random_state)
-    return np.sort(rng.choice(n_rows, max_points, replace=False))
+def _components(estimator: Any, X: Any) -> Any:
+    """Component of each row, where there are some; pipelines bring rows to them."""
+    last = final_step(estimator)
+    if not hasattr(last, "predict_components"):
+        return None
+    if last is not estimator and len(estimator) > 1:
+        X = estimator[:-1].transform(X)
+    return last.predict_components(X)
 
 
 def _means(X: NDArray[Any], labels: NDArray[Any], n_clusters: int) -> NDArray[Any]:
@@ -298,7 +392,7 @@ def _means(X: NDArray[Any], labels: NDArray[Any], n_clusters: int) -> NDArray[An
 
 
 def _flatten(
-    rows: Rows, centers: NDArray[Any], labels: NDArray[Any]
+    rows: Points, centers: NDArray[Any], labels: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
     """Bring rows and centres to one or two dimensions, and name these."""
     X, names = rows

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from kplus.data.open import Coder
+from kplus.plots.style import plain
 
-__all__ = ["Coordinates", "Rows", "discriminant"]
+__all__ = ["Coordinates", "Points", "discriminant"]
 
 _MOST_LEVELS = 12  # categories of a column that count, the commonest
 _JITTER = 0.25  # about the 0 and 1 of a category: equal rows would be one dot
@@ -24,14 +25,14 @@ _RIDGE = 1e-3  # of the variance of a column, in what varies inside of groups
 _FEWEST_NAMED, _LEAST = 2, 0.4  # columns that name an axis; a share of the largest
 
 
-class Rows(NamedTuple):
+class Points(NamedTuple):
     """Some rows of a table as numbers, and the names of their columns."""
 
     values: NDArray[Any]
     names: list[str]
 
     @classmethod
-    def of(cls, X: Any, numbers: NDArray[Any]) -> "Rows":
+    def of(cls, X: Any, numbers: NDArray[Any]) -> "Points":
         """The given rows of a table of any kind; categories as columns of 0 and 1."""
         blocks, coding = Coder().open(X)
         plain = [f"column {i}" for i in range(blocks.n_features)]
@@ -69,7 +70,7 @@ class Coordinates(NamedTuple):
         return np.asarray((filled - self.mean) @ self.directions)
 
 
-def discriminant(rows: Rows, labels: NDArray[Any]) -> Coordinates:
+def discriminant(rows: Points, labels: NDArray[Any]) -> Coordinates:
     """Coordinates that tell the groups apart; those of one group by variance alone."""
     X, names = rows
     seen = ~np.isnan(X)
@@ -145,6 +146,8 @@ def _called(number: int, axis: NDArray[Any], names: Sequence[str]) -> str:
     share = np.abs(axis) / max(float(np.abs(axis).max(initial=0.0)), 1e-300)
     order = np.argsort(-share, kind="stable")[:_FEWEST_NAMED]
     told = [
-        f"{'−' if axis[j] < 0.0 else ''}{names[j]}" for j in order if share[j] >= _LEAST
+        f"{'−' if axis[j] < 0.0 else ''}{plain(names[j])}"
+        for j in order
+        if share[j] >= _LEAST
     ]
     return f"axis {number + 1}: {', '.join(told)}" if told else f"axis {number + 1}"

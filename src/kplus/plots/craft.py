@@ -8,23 +8,31 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.plots.display import Display
+from kplus.plots.style import (
+    SEQUENTIAL,
+    cell_grid,
+    group_name,
+    ink_on,
+    label_groups,
+    name_columns,
+    plain,
+)
 
 __all__ = ["CraftDisplay"]
 
-_CHOSEN, _OTHERS = "Blues", "Greys"
-_MAX_CLUSTERS = 40
-_MAX_NAME = 24
+_OTHERS, _VEIL = "Greys", 0.4  # not to outshine the blues
+_MAX_CLUSTERS = 60
 _MAX_NUMBERS = 260  # more would not be legible
 _LEAST_LIMIT = 1e-12
-_FAINT = "#606060"  # legible on the greys
 
 
 class CraftDisplay(Display):
     """Map of clusters and features: how much each feature says about each cluster.
 
     A deeper colour means a higher score. Blue features are reported for the cluster:
-    its rows agree in them; the others are grey. Features are sorted by the cluster in
-    which their score is highest, so that those of a cluster form a block.
+    its rows agree in them; the others are grey. Numbers of blue features are bold, and
+    where there is no room for numbers a dot stands for one. Features are sorted by the
+    cluster in which their score is highest, so that those of a cluster form a block.
 
     It is recommended to use :meth:`from_estimator`.
 
@@ -48,7 +56,7 @@ class CraftDisplay(Display):
     figure_ : matplotlib Figure
         After :meth:`plot`.
     clusters_ : ndarray of int
-        The clusters drawn, from top to bottom. Of more than 40 these are the largest.
+        The clusters drawn, from top to bottom. Of more than 60 these are the largest.
     features_ : ndarray of int
         The features drawn, from left to right.
 
@@ -125,22 +133,28 @@ class CraftDisplay(Display):
     def figsize(self) -> tuple[float, float]:
         """Width and height of a figure that suits, in inches."""
         K, D = len(self.clusters_), len(self.features_)
-        names = max(map(len, self._labels()), default=0)
+        names = max((len(plain(name)) for name in self._labels()), default=0)
         width = min(max(3.5 + (0.5 if self._has_numbers else 0.28) * D, 6.5), 14.0)
-        return width, min(max(0.36 * K, 1.2), 10.0) + 1.0 + 0.06 * names
+        tall = 0.36 * K if K <= 25 else 4.5 + 0.18 * K
+        return width, max(tall, 1.2) + 1.0 + 0.06 * names
 
     def _draw(self) -> None:
         image = self._draw_map()
-        self._name_clusters()
-        self._name_features()
-        self._draw_grid()
-        if self._has_numbers:
-            self._write_numbers()
+        total = float(self.sizes.sum())
+        names = [group_name(k, self.sizes[k], total) for k in self.clusters_]
+        label_groups(self.ax_, names)
+        self.ax_.set_ylabel("cluster: rows")
+        name_columns(self.ax_, self._labels())
+        if self.feature_names is None:
+            self.ax_.set_xlabel("feature")
+        cell_grid(self.ax_, len(self.clusters_), len(self.features_))
+        self._mark_cells(image)
         scale = self.figure_.colorbar(image, ax=self.ax_, pad=0.02)
         scale.set_label("nats per row", fontsize="small")
         scale.outline.set_visible(False)
         self.ax_.set_title(self._title(), fontsize="medium", loc="left")
-        words = "blue: features of the cluster"
+        marked = "bold" if self._has_numbers else "dotted"
+        words = f"blue, {marked}: features of the cluster"
         self.ax_.set_title(words, fontsize="small", loc="right", color="#2171b5")
 
     # -------------------------------------------------------------------- order
@@ -171,10 +185,8 @@ class CraftDisplay(Display):
 
     @property
     def _limit(self) -> float:
-        """Score of the deepest colours: the largest that is reported."""
-        scores, selected = self._drawn
-        reported = scores[selected] if selected.any() else scores
-        return max(float(reported.max(initial=0.0)), _LEAST_LIMIT)
+        """Score of the deepest colours."""
+        return max(float(self._drawn[0].max(initial=0.0)), _LEAST_LIMIT)
 
     @property
     def _has_numbers(self) -> bool:
@@ -190,54 +202,30 @@ class CraftDisplay(Display):
             "interpolation": "nearest",
         }
         others = np.ma.masked_where(selected, scores)
-        self.ax_.imshow(others, cmap=_OTHERS, alpha=0.4, **style)  # not to outshine
+        self.ax_.imshow(others, cmap=_OTHERS, alpha=_VEIL, **style)
         own = np.ma.masked_where(~selected, scores)
-        return self.ax_.imshow(own, cmap=_CHOSEN, **style)
-
-    def _name_clusters(self) -> None:
-        total = max(float(self.sizes.sum()), 1.0)
-        names = [
-            f"{k}: {self.sizes[k]:,.0f} ({self.sizes[k] / total:.0%})"
-            for k in self.clusters_
-        ]
-        self.ax_.set_yticks(range(len(names)), names, fontsize="small")
-        self.ax_.set_ylabel("cluster: rows")
-
-    def _name_features(self) -> None:
-        labels = self._labels()
-        style: dict[str, Any] = {"fontsize": "small", "parse_math": False}
-        if max(map(len, labels), default=0) > 3:
-            style |= {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-        self.ax_.set_xticks(range(len(labels)), labels, **style)
-        if self.feature_names is None:
-            self.ax_.set_xlabel("feature")
+        return self.ax_.imshow(own, cmap=SEQUENTIAL, **style)
 
     def _labels(self) -> list[str]:
         names = self.feature_names
-        full = [str(d) if names is None else names[d] for d in self.features_]
-        return [
-            name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-            for name in full
-        ]
+        return [str(d) if names is None else names[d] for d in self.features_]
 
-    def _draw_grid(self) -> None:
-        """White lines between cells."""
-        K, D = len(self.clusters_), len(self.features_)
-        self.ax_.tick_params(length=0)
-        self.ax_.spines[:].set_visible(False)
-        self.ax_.hlines(np.arange(1, K) - 0.5, -0.5, D - 0.5, color="white", lw=2)
-        self.ax_.vlines(np.arange(1, D) - 0.5, -0.5, K - 0.5, color="white", lw=0.8)
+    def _mark_cells(self, image: Any) -> None:
+        """Numbers, those of the cluster bold; or, of very many cells, dots in these."""
+        from matplotlib import colormaps
 
-    def _write_numbers(self) -> None:
         scores, selected = self._drawn
         for (k, d), score in np.ndenumerate(scores):
-            style = {"color": _FAINT}
-            if selected[k, d]:
-                dark = score > 0.55 * self._limit
-                style = {"color": "white" if dark else "black", "weight": "bold"}
+            if not selected[k, d] and not self._has_numbers:
+                continue
+            depth = image.norm(score)
+            grey = 1.0 - _VEIL * (1.0 - np.array(colormaps[_OTHERS](depth)[:3]))
             self.ax_.text(
-                d, k, _words(score), ha="center", va="center", size="x-small", **style
-            )
+                d, k, _words(score) if self._has_numbers else "•",
+                ha="center", va="center", size="x-small",
+                color=ink_on(image.cmap(depth) if selected[k, d] else grey),
+                weight="bold" if selected[k, d] else "normal",
+            )  # fmt: skip
 
     def _title(self) -> str:
         K, D = self.scores.shape

@@ -1,17 +1,13 @@
-"""What all displays share: axes, colours, markers, and the import of matplotlib."""
+"""What all displays share: axes, panels, and the import of matplotlib."""
 
 from typing import Any, Self
 
+import numpy as np
+
 from kplus.core.errors import MissingPackageError
+from kplus.data.rows import Rows, drawn
 
-__all__ = ["GREY", "HIGHLIGHT", "Display", "cluster_style", "require_matplotlib"]
-
-# Okabe and Ito's palette, which people with colour blindness can tell apart, less
-# black (the text's colour) and yellow (too faint on white).
-_COLORS = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#7F6B3B"]
-_MARKERS = ["o", "s", "^", "D", "v", "P"]
-HIGHLIGHT = "#D55E00"
-GREY = "#808080"
+__all__ = ["Display", "final_step", "require_matplotlib", "some_rows"]
 
 
 class Display:
@@ -24,6 +20,8 @@ class Display:
     figure_ : matplotlib Figure
         The figure of that.
     """
+
+    axes_: list[Any]
 
     @property
     def figsize(self) -> tuple[float, float]:
@@ -60,6 +58,18 @@ class Display:
         """Draw in `ax_`."""
         raise NotImplementedError
 
+    def _frame(self, title: str, **style: Any) -> None:
+        """Let `ax_` be a frame with a title, for panels within it."""
+        self.ax_.set_axis_off()
+        self.ax_.set_title(title, **{"fontsize": "medium", "parse_math": False} | style)
+        self.axes_ = []
+
+    def _panel(self, left: float, bottom: float, width: float, height: float) -> Any:
+        """Axes within the given ones, so that all stays where the user wants it."""
+        ax = self.ax_.inset_axes([left, bottom, width, height])
+        self.axes_.append(ax)
+        return ax
+
 
 def require_matplotlib() -> None:
     """Raise an error that says what to install if matplotlib is not there."""
@@ -72,9 +82,15 @@ def require_matplotlib() -> None:
         ) from error
 
 
-def cluster_style(cluster: int) -> tuple[str, str]:
-    """Colour and marker of a cluster; 42 differ, then they repeat. Noise is grey."""
-    if cluster < 0:
-        return GREY, "."
-    turn, color = divmod(cluster, len(_COLORS))
-    return _COLORS[color], _MARKERS[turn % len(_MARKERS)]
+def final_step(estimator: Any) -> Any:
+    """The estimator at the end of a pipeline, or the estimator itself."""
+    return estimator[-1] if hasattr(estimator, "steps") else estimator
+
+
+def some_rows(X: Any, most: int, random_state: int) -> tuple[Any, int]:
+    """At most so many rows of any table, in the order they have, and of how many."""
+    table = Rows(X)
+    if table.n_rows <= most:
+        return X, table.n_rows
+    rng = np.random.default_rng(random_state)
+    return table.take(drawn(table.n_rows, most, rng)), table.n_rows

@@ -10,22 +10,31 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.reading import read_blocks
 from kplus.data.open import open_numbers
-from kplus.plots.display import GREY, Display
+from kplus.plots.display import Display
+from kplus.plots.style import (
+    DIVERGING,
+    GREY,
+    SEQUENTIAL,
+    cell_grid,
+    integer_ticks,
+    name_columns,
+    plain,
+    share_words,
+    write_cells,
+)
 
 __all__ = ["FeatureDisplay", "in_deviations", "in_deviations_words"]
 
-_COLORS = "RdBu_r"
 _MAX_NAMED = 40  # more names of columns would not be legible
-_MAX_NAME = 24
 _MAX_LISTED = 40  # more features have no line of text each
-_MAX_NUMBERS = 260
 
 
 class FeatureDisplay(Display):
     """Map of features and columns, with the share of rows that have each feature.
 
     Red adds to a column, blue takes away. Where columns are the pixels of pictures,
-    `image_shape` shows each feature as a picture instead.
+    `image_shape` shows each feature as a picture instead, from light to dark blue if
+    no feature takes away.
 
     The base, a feature that all rows have, is marked. It is a level rather than a
     difference, so that its picture is grey.
@@ -152,7 +161,7 @@ class FeatureDisplay(Display):
             height, width = self.image_shape
             tall = 1.5 * min(max(height / width, 0.4), 2.5) + 0.35
             return 1.6 * n_across + 1.2, tall * n_down + 0.5
-        names = max(map(len, self._column_labels()), default=0)
+        names = max((len(plain(name)) for name in self._column_names()), default=0)
         width = min(max(3.5 + 0.5 * D, 6.5), 14.0)
         height = min(max(0.34 * K, 1.2), 10.0) + 0.8 + 0.06 * names
         return width, height
@@ -167,10 +176,8 @@ class FeatureDisplay(Display):
 
     def _draw(self) -> None:
         K, shape = len(self.components), self.image_shape
-        self.ax_.set_axis_off()
-        title = f"{K} feature{'s' * (K != 1)}{f', {self.unit}' if self.unit else ''}"
-        self.ax_.set_title(title, fontsize="medium", loc="left")
-        self.axes_: list[Any] = []
+        unit = f", {self.unit}" if self.unit else ""
+        self._frame(f"{K} feature{'s' * (K != 1)}{unit}", loc="left")
         if K == 0:
             return
         if shape is None:
@@ -179,6 +186,14 @@ class FeatureDisplay(Display):
             self._draw_scale(image, 0.945)
         else:
             self._draw_pictures(shape)
+
+    @property
+    def _colors(self) -> dict[str, Any]:
+        """Light to dark where features only add, which is clear in grey as well."""
+        low = np.delete(self.components, [] if self.base is None else self.base, axis=0)
+        if self.image_shape is not None and low.size and low.min() >= 0.0:
+            return {"cmap": SEQUENTIAL, "vmin": 0.0, "vmax": self._limit}
+        return {"cmap": DIVERGING, "vmin": -self._limit, "vmax": self._limit}
 
     @property
     def _limit(self) -> float:
@@ -190,12 +205,10 @@ class FeatureDisplay(Display):
 
     def _draw_map(self) -> Any:
         K, D = self.components.shape
-        ax = self._inset(0.0, 0.0, 0.74, 1.0)
+        ax = self._panel(0.0, 0.0, 0.74, 1.0)
         image = ax.imshow(
             self.components,
-            cmap=_COLORS,
-            vmin=-self._limit,
-            vmax=self._limit,
+            **self._colors,
             aspect="auto",
             interpolation="nearest",
         )
@@ -203,50 +216,25 @@ class FeatureDisplay(Display):
         if K <= _MAX_LISTED:
             names = [f"base {k}" if k == self.base else str(k) for k in range(K)]
             ax.set_yticks(range(K), names)
-        labels = self._column_labels()
-        if labels:
-            style: dict[str, Any] = {"fontsize": "small", "parse_math": False}
-            if max(map(len, labels)) > 3:
-                style |= {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-            ax.set_xticks(range(D), labels, **style)
+        columns = self._column_names()
+        if columns:
+            name_columns(ax, columns)
         else:
             ax.set_xlabel("column")
-            ax.xaxis.get_major_locator().set_params(integer=True)
-        ax.tick_params(length=0)
-        self._draw_grid(ax)
-        if K * D <= _MAX_NUMBERS and D <= 20:
-            self._write_numbers(ax)
+            integer_ticks(ax.xaxis)
+        cell_grid(ax, K, D)
+        write_cells(ax, image, self.components)
         return image
 
-    def _column_labels(self) -> list[str]:
+    def _column_names(self) -> Sequence[str]:
+        """Those that are shown: none of very many, and none of pictures."""
         names = self.column_names
         if names is None or len(names) > _MAX_NAMED or self.image_shape is not None:
             return []
-        return [
-            name if len(name) <= _MAX_NAME else f"{name[: _MAX_NAME - 1]}…"
-            for name in names
-        ]
-
-    def _draw_grid(self, ax: Any) -> None:
-        """Thin white lines between cells, as long as cells are large."""
-        K, D = self.components.shape
-        ax.spines[:].set_visible(False)
-        if K > _MAX_LISTED or D > _MAX_NAMED:
-            return
-        ax.hlines(np.arange(1, K) - 0.5, -0.5, D - 0.5, color="white", linewidth=2)
-        ax.vlines(np.arange(1, D) - 0.5, -0.5, K - 0.5, color="white", linewidth=0.5)
-
-    def _write_numbers(self, ax: Any) -> None:
-        for (k, j), value in np.ndenumerate(self.components):
-            dark = abs(value) > 0.6 * self._limit
-            color = "white" if dark else "black"
-            words = _number_words(value)
-            ax.text(
-                j, k, words, ha="center", va="center", fontsize="x-small", color=color
-            )
+        return names
 
     def _draw_bars(self) -> None:
-        ax = self._inset(0.76, 0.0, 0.16, 1.0)
+        ax = self._panel(0.76, 0.0, 0.16, 1.0)
         K = len(self.shares)
         ax.barh(range(K), self.shares, height=0.7, color=GREY)
         ax.set(xlim=(0.0, 1.55), ylim=(K - 0.5, -0.5), yticks=[], xticks=[])
@@ -256,10 +244,10 @@ class FeatureDisplay(Display):
         if K > _MAX_LISTED:
             return
         for k, share in enumerate(self.shares):
-            ax.text(share + 0.05, k, f"{share:.0%}", va="center", fontsize="small")
+            ax.text(share + 0.05, k, share_words(share), va="center", fontsize="small")
 
     def _draw_scale(self, image: Any, left: float) -> None:
-        ax = self._inset(left, 0.0, 0.02, 1.0)
+        ax = self._panel(left, 0.0, 0.02, 1.0)
         beyond = np.abs(self.components).max() > self._limit
         self.figure_.colorbar(
             image,
@@ -275,39 +263,28 @@ class FeatureDisplay(Display):
         for k, values in enumerate(self.components):
             down, across = divmod(k, n_across)
             bottom = 1.0 - (down + 1) * height
-            ax = self._inset(across * width, bottom, 0.92 * width, 0.85 * height)
+            ax = self._panel(across * width, bottom, 0.92 * width, 0.85 * height)
             images[k] = self._draw_picture(ax, k, values.reshape(shape))
         images.pop(self.base, None)  # its greys have a scale of their own
         if images:
             self._draw_scale(images.popitem()[1], 0.93)
 
     def _draw_picture(self, ax: Any, k: int, values: NDArray[np.float64]) -> Any:
-        colors = {"cmap": _COLORS, "vmin": -self._limit, "vmax": self._limit}
+        colors = self._colors
         if k == self.base:
             colors = {"cmap": "gray"}
         image = ax.imshow(values, interpolation="nearest", **colors)
         ax.set(xticks=[], yticks=[])
-        ax.spines[:].set_color(GREY)
+        ax.spines[:].set(color=GREY, visible=True)
         name = "base " if k == self.base else ""
         ax.set_title(f"{name}{k}: {self.shares[k]:.0%}", fontsize="small", pad=3)
         return image
-
-    def _inset(self, left: float, bottom: float, width: float, height: float) -> Any:
-        """Axes within the given ones, so that all stays where the user wants it."""
-        ax = self.ax_.inset_axes([left, bottom, width, height])
-        self.axes_.append(ax)
-        return ax
 
 
 def _grid(K: int) -> tuple[int, int]:
     """Pictures across and down, somewhat wider than high."""
     n_across = min(K, max(5, int(np.ceil(np.sqrt(2 * K))))) or 1
     return n_across, max(-(-K // n_across), 1)
-
-
-def _number_words(value: float) -> str:
-    words = f"{value:.1f}" if abs(value) < 100 else f"{value:.3g}"
-    return "0" if words in ("0.0", "-0.0") else words.replace("-", "−")
 
 
 def _first(flags: NDArray[np.bool_]) -> int | None:

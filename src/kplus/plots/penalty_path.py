@@ -3,8 +3,10 @@
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from kplus.plots.display import GREY, HIGHLIGHT, Display
+from kplus.plots.display import Display, final_step
+from kplus.plots.style import GREY, HIGHLIGHT
 
 __all__ = ["PenaltyPathDisplay"]
 
@@ -62,6 +64,31 @@ class PenaltyPathDisplay(Display):
         -------
         display : PenaltyPathDisplay
         """
+        return cls(path).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the path that a fitted `DPMeans` chose its penalty from.
+
+        Parameters
+        ----------
+        estimator : DPMeans
+            Fitted with ``penalty="auto"``; a pipeline that ends in one will do.
+        ax : matplotlib Axes or None
+            Where to draw; by default in a new figure.
+
+        Returns
+        -------
+        display : PenaltyPathDisplay
+        """
+        check_is_fitted(estimator)
+        last = final_step(estimator)
+        path = getattr(last, "path_", None)
+        if not hasattr(path, "penalty_low"):
+            raise ValueError(
+                f"This {type(last).__name__} keeps no penalty path: fit DPMeans with "
+                f'penalty="auto" and no n_clusters, or draw kplus.penalty_path(...).'
+            )
         return cls(path).plot(ax=ax)
 
     def _draw(self) -> None:

@@ -4,11 +4,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from kplus.plots.display import GREY, HIGHLIGHT, Display
+from kplus.plots.display import Display
+from kplus.plots.style import AMBER, BLUE, GREY, HIGHLIGHT, INK
 
 __all__ = ["StabilityDisplay"]
 
-_BLUE, _AMBER = "#0072B2", "#E69F00"
 _MARKS = {0.75: ("stable", "bottom"), 0.6: ("not stable", "top")}
 _DOTS_UP_TO, _NUMBERED_UP_TO = 20, 30  # groups
 
@@ -31,7 +31,7 @@ class StabilityDisplay(Display):
     ----------
     ax_ : matplotlib Axes
         After :meth:`plot`: the frame.
-    axes_ : tuple of two matplotlib Axes
+    axes_ : list of two matplotlib Axes
         After :meth:`plot`: the bars, and the numbers of groups.
     figure_ : matplotlib Figure
         After :meth:`plot`.
@@ -81,11 +81,9 @@ class StabilityDisplay(Display):
             raise ValueError("There is no group whose stability could be drawn.")
 
     def _draw(self) -> None:
-        self.ax_.set_axis_off()
-        self.ax_.set_title(_lines(self.stability.verdict), fontsize="medium")
-        bars = self.ax_.inset_axes([0.0, 0.0, 0.69, 1.0])
-        numbers = self.ax_.inset_axes([0.86, 0.0, 0.14, 1.0])
-        self.axes_ = bars, numbers
+        self._frame(_lines(self.stability.verdict))
+        bars = self._panel(0.0, 0.0, 0.69, 1.0)
+        numbers = self._panel(0.86, 0.0, 0.14, 1.0)
         self._draw_bars(bars)
         self._draw_numbers(numbers)
         for ax in self.axes_:
@@ -98,9 +96,7 @@ class StabilityDisplay(Display):
         result = self.stability
         means, K = result.group_stability, result.n_groups
         known = np.nan_to_num(means)
-        colors = np.where(
-            known >= 0.75, _BLUE, np.where(known < 0.6, HIGHLIGHT, _AMBER)
-        )
+        colors = np.where(known >= 0.75, BLUE, np.where(known < 0.6, HIGHLIGHT, AMBER))
         few = K <= _DOTS_UP_TO
         ax.bar(np.arange(K), known, color=colors, width=0.8, alpha=0.65 if few else 0.9)
         if few:
@@ -109,7 +105,7 @@ class StabilityDisplay(Display):
             ax.axhline(level, color=GREY, lw=0.8, ls="--")
             ax.text(
                 1.01, level, words, transform=ax.get_yaxis_transform(), va=side,
-                fontsize="x-small", color="#404040",
+                fontsize="x-small", color=INK,
             )  # fmt: skip
         low = min(0.0, float(known.min()))
         ax.set(xlabel=result.kind[:-1], xlim=(-0.7, K - 0.3), ylim=(low, 1.03))
@@ -135,11 +131,11 @@ class StabilityDisplay(Display):
         counts = result.number_counts
         own = result.n_groups
         numbers = np.array(list(counts))
-        colors = [_BLUE if own == K else GREY for K in counts]
+        colors = [BLUE if own == K else GREY for K in counts]
         ax.barh(numbers, list(counts.values()), color=colors, height=0.8)
         low, high = min(numbers.min(), own), max(numbers.max(), own)
         ax.set_ylim(low - 1.0, high + 1.0)
-        ax.axhline(own, color=_BLUE, lw=0.8, ls=":")
+        ax.axhline(own, color=BLUE, lw=0.8, ls=":")
         ax.set_xlabel("fits", fontsize="small")
         ax.set_ylabel(f"number of {result.kind}", fontsize="small")
         ax.yaxis.set_label_position("right")  # "not stable" is on the left

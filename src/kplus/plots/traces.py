@@ -1,4 +1,4 @@
-"""A picture of how a fit or a chain went."""
+"""A picture of how a fit or a chain went, and of its moves."""
 
 from collections.abc import Mapping
 from typing import Any, Self
@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.plots.display import GREY, Display, cluster_style
+from kplus.plots.display import Display, final_step
+from kplus.plots.style import GREY, cluster_style, integer_ticks
 
 __all__ = ["TraceDisplay"]
 
 _HISTORIES = {
+    "objective_history_": "objective",
     "log_joint_history_": "log joint",
     "lower_bound_history_": "lower bound",
     "n_components_history_": "features",
@@ -19,13 +21,20 @@ _HISTORIES = {
     "factor_scale_history_": "factor scale",
     "alpha_history_": "alpha",
 }
-"""Attributes with a value for each sweep, and what they are called."""
+"""Attributes with a value for each pass or sweep, and what they are called."""
 
+_MARKERS = {"birth": "^", "merge": "v", "delete": "X"}
+"""Kinds of moves, from top to bottom, and their markers."""
+
+_FEW = 8  # values, of which none is far off
 _GAP = 0.03  # between panels, as a share of the height
 
 
 class TraceDisplay(Display):
-    """What changed from sweep to sweep, one panel for each number.
+    """What changed from pass to pass, one panel for each number, and one for moves.
+
+    Of a mixture the last panel shows births, merges and deletes: a mark after each pass
+    in which some were accepted, larger for more, and a grey dot where all were refused.
 
     A chain that has forgotten its start looks the same throughout. One that still
     rises, or stays where it began, has not.
@@ -35,10 +44,14 @@ class TraceDisplay(Display):
     Parameters
     ----------
     traces : mapping of str to array-like of shape (n_sweeps,)
-        Values after each sweep, by what they are.
+        Values after each pass or sweep, by what they are.
     burn_in : int, default=0
         Sweeps at the beginning that were thrown away; they are drawn on grey, and the
         axes leave out what is far from all later values.
+    moves : structured array or None, default=None
+        The proposals of a fit, as `moves_` of `DPMixture` has them.
+    unit : {"pass", "sweep"}, default="sweep"
+        What the values were noted after.
 
     Attributes
     ----------
@@ -65,18 +78,27 @@ class TraceDisplay(Display):
     ['lower bound']
     """
 
-    def __init__(self, traces: Mapping[str, ArrayLike], *, burn_in: int = 0) -> None:
+    def __init__(
+        self,
+        traces: Mapping[str, ArrayLike],
+        *,
+        burn_in: int = 0,
+        moves: Any = None,
+        unit: str = "sweep",
+    ) -> None:
         self.traces = {name: np.asarray(values) for name, values in traces.items()}
         self.burn_in = burn_in
+        self.moves: Any = moves if moves is not None and len(moves) else None
+        self.unit = unit
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw what a fitted estimator noted of its sweeps.
+        """Draw what a fitted estimator noted of its passes or sweeps.
 
         Parameters
         ----------
-        estimator : IBPGibbs, IBPVariational or MEIBP
-            Fitted.
+        estimator : fitted estimator
+            Any of kplus, or a pipeline that ends in one.
         ax : matplotlib Axes or None
             Where to draw; by default in a new figure.
 
@@ -85,6 +107,7 @@ class TraceDisplay(Display):
         display : TraceDisplay
         """
         check_is_fitted(estimator)
+        estimator = final_step(estimator)
         traces = {
             words: getattr(estimator, name)
             for name, words in _HISTORIES.items()
@@ -92,30 +115,72 @@ class TraceDisplay(Display):
         }
         if not traces:
             raise ValueError(
-                f"{type(estimator).__name__} keeps no history of its sweeps; IBPGibbs, "
-                f"IBPVariational and MEIBP do."
+                f"{type(estimator).__name__} keeps no history of its passes; the "
+                f"estimators of kplus do."
             )
-        burn_in = getattr(estimator, "burn_in", 0)
-        return cls(traces, burn_in=burn_in).plot(ax=ax)
+        display = cls(
+            traces,
+            burn_in=getattr(estimator, "burn_in", 0),
+            moves=getattr(estimator, "moves_", None),
+            unit="sweep" if "log joint" in traces else "pass",
+        )
+        return display.plot(ax=ax)
 
     @property
     def figsize(self) -> tuple[float, float]:
         """Width and height of a figure that suits, in inches."""
-        return 7.2, 1.2 + 1.3 * len(self.traces)
+        return 7.2, max(1.2 + 1.3 * self._n_panels, 2.8)
+
+    @property
+    def _n_panels(self) -> int:
+        return len(self.traces) + (self.moves is not None)
+
+    def _check(self) -> None:
+        if not self.traces:
+            raise ValueError("There is no trace that could be drawn.")
 
     def _draw(self) -> None:
-        n = len(self.traces)
-        self.ax_.set_axis_off()
-        height = 1.0 / max(n, 1)
-        self.axes_: list[Any] = []
+        n = self._n_panels
+        self._frame("")
+        height = 1.0 / n
+        bottoms = [1.0 - (i + 1) * height for i in range(n)]
         for i, (name, values) in enumerate(self.traces.items()):
-            bottom = 1.0 - (i + 1) * height
-            panel = self.ax_.inset_axes([0.0, bottom, 1.0, height - _GAP])
+            panel = self._panel(0.0, bottoms[i], 1.0, height - _GAP)
             self._draw_trace(panel, name, values, color=cluster_style(i)[0])
-            panel.tick_params(labelbottom=i == n - 1)
-            self.axes_.append(panel)
-        if self.axes_:
-            self.axes_[-1].set_xlabel("sweep", fontsize="small")
+        if self.moves is not None:
+            panel = self._panel(0.0, bottoms[-1], 1.0, height - _GAP)
+            self._draw_moves(panel)
+        for panel in self.axes_[:-1]:
+            panel.tick_params(labelbottom=False)
+        self.axes_[-1].set_xlabel(self.unit, fontsize="small")
+
+    def _draw_moves(self, ax: Any) -> None:
+        """A line for each kind of move, a mark for each pass after which some were."""
+        kinds = [*_MARKERS, *sorted(set(self.moves["kind"]) - set(_MARKERS))]
+        for place, kind in enumerate(kinds):
+            mine = self.moves[self.moves["kind"] == kind]
+            accepted = mine["pass"][mine["accepted"]]
+            refused = np.setdiff1d(mine["pass"], accepted)
+            passes, counts = np.unique(accepted, return_counts=True)
+            ax.scatter(refused, np.full(len(refused), place), s=5, color=GREY, lw=0)
+            ax.scatter(
+                passes, np.full(len(passes), place), s=np.clip(18 + 9 * counts, 0, 90),
+                color=cluster_style(place)[0], marker=_MARKERS.get(kind, "o"), lw=0,
+            )  # fmt: skip
+        counted = {kind: int(sum(self._accepted == kind)) for kind in kinds}
+        words = [f"{kind} ({counted[kind]})" for kind in kinds]
+        ax.set_yticks(range(len(kinds)), words, fontsize="x-small")
+        ax.set_ylim(len(kinds) - 0.5, -0.5)
+        ax.set_xlim(*self.axes_[0].get_xlim())
+        ax.tick_params(axis="x", labelsize="small")
+        ax.tick_params(axis="y", length=0)
+        ax.spines[["top", "right"]].set_visible(False)
+        integer_ticks(ax.xaxis)
+
+    @property
+    def _accepted(self) -> Any:
+        """Kinds of the moves that were accepted."""
+        return self.moves["kind"][self.moves["accepted"]]
 
     def _draw_trace(self, ax: Any, name: str, values: Any, color: str) -> None:
         n = len(values)
@@ -128,13 +193,17 @@ class TraceDisplay(Display):
         ax.yaxis.set_label_coords(-0.09, 0.5)  # one below the other
         ax.tick_params(labelsize="small")
         ax.spines[["top", "right"]].set_visible(False)
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        integer_ticks(ax.xaxis)
         if whole:
-            ax.yaxis.get_major_locator().set_params(integer=True)
+            integer_ticks(ax.yaxis, 5)
+        else:
+            ax.ticklabel_format(axis="y", useOffset=False)
         ax.set_xlim(0.5, n + 0.5)
         if 0 < self.burn_in < n:
             ax.axvspan(0.5, self.burn_in + 0.5, color=GREY, alpha=0.15, lw=0)
             _look_at(ax, values[self.burn_in :], values)
+        elif n >= _FEW:
+            _look_at(ax, values[n // 4 :], values)
 
 
 def _look_at(ax: Any, later: Any, values: Any) -> None:

@@ -1,6 +1,5 @@
 """How sure an answer is: whether it comes back on other rows, and how good it is.
 
-- `rows`: some rows of whatever users pass, of the same kind.
 - `matching`: groups of two fits side by side, by Jaccard's index.
 - `resampling`: fits to resamples, side by side.
 - `stability`: `kplus.stability` and what it returns.

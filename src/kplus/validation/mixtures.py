@@ -8,9 +8,9 @@ import numpy as np
 from kplus.base.answers import parts_of
 from kplus.core.types import Array
 from kplus.data.open import Coder
+from kplus.data.rows import MemoryRows, Rows, drawn, some_of
 from kplus.data.selection import FROM_DTYPE
 from kplus.validation.resampling import fresh
-from kplus.validation.rows import MemoryRows, Rows, drawn, some_of
 
 __all__ = ["Sureness", "completed_bound", "held_out_scores", "sureness"]
 

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_clusterer
 from sklearn.utils.validation import has_fit_parameter
 
 from kplus.core.types import Array, IntArray
-from kplus.validation.rows import some_of
+from kplus.data.rows import some_of
 
 __all__ = ["METHODS", "Draw", "Fit", "draws", "fits", "found_by", "is_for_features"]
 

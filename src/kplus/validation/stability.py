@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from kplus.base.checks import check_weights
 from kplus.base.estimator import warn
 from kplus.core.types import Array, IntArray
+from kplus.data.rows import Rows, drawn
 from kplus.validation.matching import Match, match_features, match_labels
 from kplus.validation.resampling import (
     METHODS,
@@ -26,7 +27,6 @@ from kplus.validation.resampling import (
     fresh,
     is_for_features,
 )
-from kplus.validation.rows import Rows, drawn
 from kplus.validation.stability_result import Stability
 
 __all__ = ["stability"]

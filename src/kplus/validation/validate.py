@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.types import Array, IntArray
 from kplus.data.frames import frame_of
+from kplus.data.rows import drawn
 from kplus.data.selection import FROM_DTYPE
 from kplus.validation.density import density_validity
 from kplus.validation.indices import centroid_indices
@@ -21,7 +22,6 @@ from kplus.validation.mixtures import (
     sureness,
 )
 from kplus.validation.resampling import is_for_features
-from kplus.validation.rows import drawn
 from kplus.validation.space import Space
 
 __all__ = ["Validation", "validate"]
