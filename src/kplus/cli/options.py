@@ -13,12 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
-from typer import Argument
+from typer import Argument, Context, Exit
 from typer import Option as TyperOption
 
 __all__ = [
     "COMMANDS",
     "FITTED",
+    "HELP",
     "OPTIONS",
     "PARAMETERS",
     "Options",
@@ -57,6 +58,8 @@ _text, _texts = partial(Option, str, None), partial(Option, list, None)
 _whole, _real = partial(Option, int, None), partial(Option, float, None)
 _path, _required = partial(Option, Path, None), partial(Option, Path, ...)
 _flag = partial(Option, bool, False)
+
+_METAVARS = {bool: "", int: "N", float: "X"}  # of options that have none
 
 FITTED = {
     "observations": _text(
@@ -195,6 +198,10 @@ OPTIONS = FITTED | {
         _FITTING,
     ),
     "format": Option(str, "csv", "Format of the table of rows.", "csv|parquet"),
+    "append": _flag(
+        "Write the whole table, with what was found of each row as columns after its "
+        "own.",
+    ),
     "plot": _flag("Also draw a picture.", flags="--plot/--no-plot"),
     "proba": _flag(
         "Also write the share of each cluster in a row, or the probability of each "
@@ -218,7 +225,7 @@ COMMANDS = {
         "data outdir model observations penalty clusters max_clusters cells noise "
         "index columns drop categorical weights scale numeric feature_fraction "
         "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
-        f"checkpoint stability {_ALLOWED} format plot json quiet force",
+        f"checkpoint stability {_ALLOWED} format append plot json quiet force",
     ),
     "resume": Command(
         "fit",
@@ -228,7 +235,7 @@ COMMANDS = {
     "predict": Command(
         "predict",
         "Give the rows of a table the clusters or features of a model file.",
-        f"model_file data output index proba {_ALLOWED} json quiet force",
+        f"model_file data output index append proba {_ALLOWED} json quiet force",
     ),
     "impute": Command(
         "impute",
@@ -246,6 +253,23 @@ COMMANDS = {
 """All commands."""
 
 
+def _print_help(context: Context, wanted: bool) -> None:
+    if wanted:
+        print(context.get_help())
+        raise Exit
+
+
+HELP = TyperOption(
+    "--help",
+    "-h",
+    callback=_print_help,
+    is_eager=True,
+    metavar="",
+    help="Show this message and exit.",
+)
+"""As typer's own, which calls itself <bool>."""
+
+
 def as_command(
     run: Callable[[Options], None],
     names: list[str],
@@ -256,13 +280,14 @@ def as_command(
     It calls `run` with their values; `help_texts` replace those in `OPTIONS`.
     """
 
-    def command(**values: Any) -> None:
+    def command(help: bool = False, **values: Any) -> None:
         run(Options(**values))
 
     parameters = []
     for name in names:
         kind, default, text, metavar, panel, flags = OPTIONS[name]
         text = help_texts.get(name, text)
+        metavar = _METAVARS.get(kind) if metavar is None else metavar
         about: Any = {"metavar": metavar, "help": text, "rich_help_panel": panel}
         info: Any = Argument(**about)
         if flags is not None:
@@ -277,6 +302,10 @@ def as_command(
                 annotation=Annotated[value | None if default is None else value, info],
             )
         )
+    last = Annotated[bool, HELP]
+    parameters.append(
+        Parameter("help", Parameter.KEYWORD_ONLY, default=False, annotation=last)
+    )
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
 
