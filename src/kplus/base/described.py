@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.base.description import N_TOLD, Trait, as_frame, summary, traits_of
+from kplus.base.notebook import html_of
 from kplus.base.portrait import Belonging, Portrait, portray_fit
 from kplus.core.types import Array
 
@@ -50,6 +51,9 @@ class Described:
 
     def _portray(self, table: "Table", weights: Any) -> None:
         self.portrait_ = portray_fit(self, table, weights)
+
+    def _html_repr(self) -> str:  # which scikit-learn shows in notebooks
+        return html_of(self)
 
     def describe(self) -> Any:
         """Return a frame that says what each group is like, column by column.

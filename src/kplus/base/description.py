@@ -13,6 +13,8 @@ from kplus.core.types import Array
 from kplus.data.frames import frame_of
 
 __all__ = [
+    "N_TOLD",
+    "Addend",
     "Categories",
     "Number",
     "Trait",
@@ -21,6 +23,7 @@ __all__ = [
     "name_of_group",
     "say_number",
     "summary",
+    "summary_columns",
     "trait_of",
     "traits_of",
 ]
@@ -108,6 +111,13 @@ def as_frame(model: Any, traits: Sequence[Trait]) -> Any:
 
 def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
     """A line for each group, and one for the rows in none."""
+    return frame_of(summary_columns(model, portrait, traits), "summary()")
+
+
+def summary_columns(
+    model: Any, portrait: Portrait, traits: Sequence[Trait]
+) -> dict[str, list[Any]]:
+    """The same by column."""
     told: list[list[Trait]] = [[] for _ in range(portrait.K)]
     for trait in traits:
         told[trait.group].append(trait)
@@ -122,7 +132,7 @@ def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
         groups, sizes = [*groups, -1], [*sizes, outside]
         sureness, names = [*sureness, math.nan], [*names, "noise"]
         apart = [*apart, "rows that belong nowhere"]
-    columns = {
+    return {
         model._group_noun: groups,
         "size": sizes,
         "share": [size / portrait.n_rows for size in sizes],
@@ -130,7 +140,6 @@ def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
         "name": names,
         "set_apart": apart,
     }
-    return frame_of(columns, "summary()")
 
 
 def name_of_group(traits: Sequence[Trait]) -> str:
