@@ -20,6 +20,7 @@ _HOMES = {
     "IBPVariational": "kplus.ibp.variational",
     "KFeatures": "kplus.features.k_features",
     "MEIBP": "kplus.ibp.meibp",
+    "ProgressBar": "kplus.base.progress_bar",
     "penalty_for": "kplus.dp_means.penalty",
     "penalty_path": "kplus.dp_means.penalty",
     "resources": "kplus.engine.resources",
@@ -55,6 +56,7 @@ __all__ = [
     "IBPVariational",
     "KFeatures",
     "ModelFormatError",
+    "ProgressBar",
     "WorkersError",
     "__version__",
     "convert",
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from kplus import datasets, observations, plots
     from kplus.base.answers import write_answers
     from kplus.base.description import describe
+    from kplus.base.progress_bar import ProgressBar
     from kplus.core.errors import (
         CheckpointError,
         DataError,

@@ -262,7 +262,8 @@ def test_progress_tells_of_passes(X):
     assert [line.split(", ")[0] for line in lines] == [
         f"Clustering: pass {i + 1}" for i in range(model.n_iter_)
     ]
-    assert lines[-1].endswith("3 clusters")
+    assert all(line.endswith(" rows/s") for line in lines)
+    assert f"3 clusters, objective {model.objective_history_[-1]:.6g}," in lines[-1]
 
 
 def test_drop_also_counts_among_chosen_columns(kplus, named, out):
