@@ -20,6 +20,7 @@ _HOMES = {
     "IBPVariational": "kplus.ibp.variational",
     "KFeatures": "kplus.features.k_features",
     "MEIBP": "kplus.ibp.meibp",
+    "ProgressBar": "kplus.base.progress_bar",
     "penalty_for": "kplus.dp_means.penalty",
     "penalty_path": "kplus.dp_means.penalty",
     "resources": "kplus.engine.resources",
@@ -56,6 +57,7 @@ __all__ = [
     "IBPVariational",
     "KFeatures",
     "ModelFormatError",
+    "ProgressBar",
     "WorkersError",
     "__version__",
     "compare",
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     from kplus import datasets, observations, plots
     from kplus.base.answers import write_answers
     from kplus.base.description import describe
+    from kplus.base.progress_bar import ProgressBar
     from kplus.core.errors import (
         CheckpointError,
         DataError,

@@ -7,14 +7,14 @@ import pytest
 import kplus
 from every_estimator import ROWS, every_model, fitted, mixed_rows, seeded
 from kplus import CRAFT, MEIBP, BPMeans, DPMeans, DPMixture
-from kplus.base.description import say_number
+from kplus.base.description import Addend, Categories, say_number
 
 
 @every_model
 def test_every_estimator_tells_of_all_its_groups(model):
     model = fitted(model)
     told, noun = model.summary(), model._group_noun
-    assert list(told) == [noun, "size", "share", "sureness", "set_apart"]
+    assert list(told) == [noun, "size", "share", "sureness", "name", "set_apart"]
     inside = told[told[noun] >= 0]
     assert len(inside) == model._n_groups
     assert inside["size"].to_numpy() == pytest.approx(model._group_sizes(None)[0])
@@ -103,6 +103,38 @@ def test_sizes_are_weights():
     assert model.summary()["size"].tolist() == pytest.approx(expected.tolist())
 
 
+def test_columns_are_told_by_weighted_rows():
+    weights = np.arange(len(ROWS)) % 3.0
+    model = DPMeans(n_clusters=2, random_state=0).fit(ROWS, sample_weight=weights)
+    kept = np.repeat(ROWS, weights.astype(int), axis=0)
+    labels = np.repeat(model.labels_, weights.astype(int))
+    portrait, sure = model.portrait_, model._sureness(kept, labels)
+    for k in range(2):
+        here = kept[labels == k]
+        assert portrait.seen[k] == pytest.approx(len(here))
+        assert portrait.means[k] == pytest.approx(here.mean(axis=0))
+        assert portrait.deviations[k] == pytest.approx(here.std(axis=0))
+        assert portrait.sureness[k] == pytest.approx(sure[labels == k].mean())
+    assert portrait.means[-1] == pytest.approx(kept.mean(axis=0))
+
+
+def test_rare_clusters_of_large_tables_are_described():
+    """A sample of all rows would have hardly one of theirs."""
+    rng = np.random.default_rng(0)
+    sizes = [199_900, 90, 10]
+    centers = np.array([[0.0, 0.0], [500.0, 0.0], [0.0, 500.0]])
+    X = np.repeat(centers, sizes, axis=0) + rng.normal(size=(200_000, 2))
+    X = rng.permutation(X)
+    model = DPMeans(n_clusters=3, random_state=0).fit(X)
+    told = model.summary()
+    assert told["size"].tolist() == sizes
+    for k in (1, 2):
+        here = X[model.labels_ == k]
+        assert model.portrait_.seen[k].tolist() == [sizes[k]] * 2
+        assert model.portrait_.means[k] == pytest.approx(here.mean(axis=0))
+    assert told["name"].str.startswith("high column").tolist() == [False, True, True]
+
+
 def test_words():
     X = np.repeat([[0.0, 5.0], [10.0, 5.0]], 50, axis=0)
     X += np.tile([[0.1, 0.2], [-0.1, -0.2]], (50, 1))
@@ -114,6 +146,26 @@ def test_words():
     frame = pd.DataFrame(X, columns=["income", "rest"])
     told = DPMeans(n_clusters=2, random_state=0).fit(frame).summary()
     assert told["set_apart"][1] == "income high (10.0, overall 5.0)"
+    assert told["name"].tolist() == ["low income", "high income"]
+
+
+def test_names(mixed):
+    told = mixed[1].summary()
+    assert {frozenset(name.split(", ")) for name in told["name"]} == {
+        frozenset({"color blue", "high age"}),
+        frozenset({"color green", "narrow age"}),
+        frozenset({"color red", "low age"}),
+    }
+
+
+def test_names_of_features_and_of_rare_categories():
+    added = Addend(np.array([2.0, -2.0]), 0.0, 1.0)
+    assert [added.short(k, "hue") for k in (0, 1)] == ["more hue", "less hue"]
+    shares = np.array([[0.2, 0.4, 0.4], [0.8, 0.1, 0.1], [0.5, 0.25, 0.25]])
+    pets = Categories(("cat", "dog", "fox"), shares)
+    assert pets.short(1, "pet") == "pet cat"
+    few = np.array([[0.0, 0.0], [0.5, 0.5]])
+    assert Categories(("cat", "dog"), few * np.nan).short(0, "pet") == ""
 
 
 @pytest.mark.parametrize(
@@ -122,7 +174,10 @@ def test_words():
         (45_231.4, 9_000.0, "45,231"),
         (-0.0001, 1.0, "0.0"),
         (0.01234, 0.004, "0.0123"),
-        (1.765e-14, 1.5e-7, "1.76e-14"),
+        (1.765e-14, 1.5e-7, "0"),
+        (1.765e-14, 1.0, "0.0"),
+        (1.08e-6, 3.0, "0.0"),
+        (1e300, 1e299, "1e+300"),
         (7.0, 0.0, "7"),
         (np.nan, 1.0, "missing"),
     ],

@@ -38,6 +38,14 @@ def test_help(words):
     assert "fit" in done.stdout
 
 
+@pytest.mark.parametrize("words", [["--help"], ["fit", "-h"], ["inspect", "--help"]])
+def test_help_names_no_value_where_none_follows(words):
+    done = start(*words)
+    assert done.returncode == 0
+    assert "<" not in done.stdout.replace("<path>", "")
+    assert "--help" in done.stdout
+
+
 def test_help_imports_nothing_slow():
     code = (
         "import sys; from kplus.cli.app import run; run(['fit', '--help']);"

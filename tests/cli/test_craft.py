@@ -61,10 +61,10 @@ class TestFit:
         done = fit(mixed)
         assert "craft: 2 clusters of 150 rows, 4 columns" in done.out
         assert "objective" in done.out
-        assert "told by: here (overall)" in done.out
-        frame = library.load(out / "model.kplus").describe()
-        for line in frame.itertuples():
-            assert f"{line.feature} {line.here} ({line.overall})" in done.out
+        assert "set apart by" in done.out
+        told = library.load(out / "model.kplus").summary()
+        for words in "; ".join(told["set_apart"]).split("; "):
+            assert words in done.out
         # Units do not matter, so there is nothing to hint at.
         assert "Hint" not in done.err
         assert "Missing values, which were left out: 'size' 22, 'color' 30." in done.err
@@ -88,7 +88,8 @@ class TestFit:
             scores = [f["score"] for f in cluster["features"]]
             assert scores == sorted(scores, reverse=True)
             for feature in cluster["features"]:
-                assert set(feature) == {"name", "score", "here", "overall"}
+                numbers = set(feature) - {"name", "score", "here", "overall", "words"}
+                assert numbers in ({"mean", "deviation"}, {"category", "share"})
 
     def test_description_is_that_of_the_model(self, fit, mixed, out):
         result = fit(mixed, "--json").json

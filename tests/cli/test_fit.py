@@ -1,5 +1,7 @@
 """``kplus fit``: what it writes and prints."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -39,7 +41,8 @@ def test_prints_table_to_stdout_and_files_to_stderr(kplus, data, out):
     done = kplus("fit", data, "--clusters", 3, "-o", out)
     assert "3 clusters of 120 rows" in done.out
     assert "33.3%" in done.out
-    assert "a +1.4" in done.out
+    assert "set apart by" in done.out
+    assert re.search(r"a high \(1\d\.\d, overall 3\.\d\)|a high \(\d", done.out)
     assert "Wrote" not in done.out
     assert f"Wrote {out / 'labels.csv'}" in done.err
 
@@ -57,8 +60,13 @@ def test_json(kplus, data, out):
     assert {"objective", "penalty", "iterations", "seconds"} < set(result)
     assert [c["size"] for c in result["clusters"]] == [40, 40, 40]
     assert sum(c["share"] for c in result["clusters"]) == pytest.approx(1)
-    # The mean distance from the centre of a normal cloud in three dimensions is 1.6.
-    assert all(1.3 < c["mean_distance"] < 1.9 for c in result["clusters"])
+    model = library.load(out / "model.kplus")
+    told = model.summary()
+    assert [c["sureness"] for c in result["clusters"]] == told["sureness"].tolist()
+    assert [c["name"] for c in result["clusters"]] == told["name"].tolist()
+    for cluster, apart in zip(result["clusters"], told["set_apart"], strict=True):
+        words = [column["words"] for column in cluster["columns"]]
+        assert "; ".join(words[:3]) == apart
 
 
 def test_telling_columns_are_in_units_of_the_file(kplus, data, X, out):
@@ -231,7 +239,7 @@ class TestOutput:
     def test_failure_leaves_nothing(
         self, kplus, data, tmp_path, out, monkeypatch, there, error
     ):
-        def fail(table, pieces, file, kind):
+        def fail(table, pieces, file, *others):
             file.write(b"half")
             raise error("no more")
 
@@ -254,7 +262,8 @@ def test_progress_tells_of_passes(X):
     assert [line.split(", ")[0] for line in lines] == [
         f"Clustering: pass {i + 1}" for i in range(model.n_iter_)
     ]
-    assert lines[-1].endswith("3 clusters")
+    assert all(line.endswith(" rows/s") for line in lines)
+    assert f"3 clusters, objective {model.objective_history_[-1]:.6g}," in lines[-1]
 
 
 def test_drop_also_counts_among_chosen_columns(kplus, named, out):

@@ -1,12 +1,11 @@
 """Models with an Indian buffet process prior on the command line."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import polars as pl
 import pytest
 
 import kplus as library
+from kplus.base.progress import PassReport
 from kplus.cli.console import PassProgress
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -349,8 +348,12 @@ def test_options_of_the_sampler(kplus, data, out):
 def test_progress_tells_the_time_left():
     lines = []
     progress = PassProgress(lines.append, "Finding features")
-    fit_of_known_length = SimpleNamespace(max_subtasks=2)
-    for parent in (fit_of_known_length, SimpleNamespace(max_subtasks=None)):
-        context = SimpleNamespace(parent=parent)
-        progress.on_fit_task_end(None, context, fitted_estimator=None)
-    assert lines == ["Finding features: pass 1, 0:00 left", "Finding features: pass 2"]
+    for left in (63.2, None):
+        report = PassReport(2, 3, "features", -1.5, "log joint", 0.0, left)
+        progress.on_fit_task_end(None, None, metadata={"report": report})
+    progress.on_fit_task_end(None, None)  # the whole fit
+    words = "3 features, log joint -1.5"
+    assert lines == [
+        f"Finding features: pass 2, 1:03 left, {words}",
+        f"Finding features: pass 2, {words}",
+    ]

@@ -156,7 +156,36 @@ def test_inspect(kplus, model):
     done = kplus("inspect", model)
     assert done.code == 0
     assert type(library.load(model)).__name__ in done.out
-    assert "3 × 3 float64" in done.out
+    told = library.load(model).summary()
+    assert "sureness" in done.out
+    assert "dtype" not in done.out
+    for words in "; ".join(told["set_apart"]).split("; "):
+        assert words in done.out
+
+
+def test_inspect_tells_groups_in_units_of_the_file(kplus, data, out):
+    kplus("fit", data, "--scale", "--clusters", 3, "--seed", 7, "-o", out)
+    fitted = (out / "model.kplus", "--json")
+    told = kplus("inspect", *fitted).json["summary"]
+    said = kplus(
+        "fit",
+        data,
+        "--scale",
+        "--clusters",
+        3,
+        "--seed",
+        7,
+        "-o",
+        out,
+        "--force",
+        "--json",
+    ).json["clusters"]
+    for line, cluster in zip(told, said, strict=True):
+        words = [column["words"] for column in cluster["columns"]]
+        assert line["set_apart"] == "; ".join(words[:3])
+    shown = kplus("inspect", out / "model.kplus").out
+    assert "random_state" in shown  # which was set
+    assert "max_iter" not in shown  # which was not
 
 
 def test_inspect_json(kplus, model):

@@ -323,11 +323,11 @@ def test_descriptions_are_of_the_rows(craft, mixed):
     text = craft.describe().set_index(["cluster", "feature"])
     for k in range(3):
         age = frame["age"][craft.labels_ == k]
-        expected = f"{age.mean():.4g} ± {age.std(ddof=0):.3g}"
+        expected = f"{age.mean():.0f} ± {age.std(ddof=0):.0f}"
         assert text.loc[(k, "age"), "here"] == expected
     whole = frame["color"].value_counts(normalize=True)
     overall = text.xs("color", level="feature")["overall"].iloc[0]
-    assert overall == ", ".join(f"{c} {100 * s:.0f} %" for c, s in whole.items())
+    assert overall == ", ".join(f"{c} {s:.0%}" for c, s in whole.items())
 
 
 def test_descriptions_without_features_and_without_libraries(monkeypatch):

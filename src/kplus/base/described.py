@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils.validation import check_is_fitted
 
-from kplus.base.description import Trait, as_frame, summary, traits_of
+from kplus.base.description import N_TOLD, Trait, as_frame, summary, traits_of
+from kplus.base.notebook import html_of
 from kplus.base.portrait import Belonging, Portrait, portray_fit
 from kplus.core.types import Array
 
@@ -34,15 +35,15 @@ class Described:
         """How many groups were found."""
         raise NotImplementedError
 
-    def _traits(self, portrait: Portrait) -> list[Trait]:
-        """What sets each group apart, by their portrait."""
+    def _traits(self, portrait: Portrait, most: int | None = None) -> list[Trait]:
+        """What sets each group apart, by their portrait; at `most` so many columns."""
         names = getattr(self, "feature_names_in_", None)
         coding = getattr(self, "_coding", None)
-        return traits_of(portrait, names, coding, self._addends)
+        return traits_of(portrait, names, coding, self._addends, most)
 
-    def _told(self) -> list[Trait]:
+    def _told(self, most: int | None = None) -> list[Trait]:
         """The same of the fit."""
-        return self._traits(self.portrait_)
+        return self._traits(self.portrait_, most)
 
     @property
     def _addends(self) -> Any:
@@ -50,7 +51,10 @@ class Described:
         return None
 
     def _portray(self, table: "Table", weights: Any) -> None:
-        self.portrait_ = portray_fit(self, table, *self._group_sizes(weights))
+        self.portrait_ = portray_fit(self, table, weights)
+
+    def _html_repr(self) -> str:  # which scikit-learn shows in notebooks
+        return html_of(self)
 
     def describe(self) -> Any:
         """Return a frame that says what each group is like, column by column.
@@ -79,9 +83,11 @@ class Described:
         -------
         summary : DataFrame
             Columns "cluster" (or "component", for features); "size" in rows, or their
-            weights; "share"; "sureness", from 0 to 1; "set_apart", the columns that
-            tell it most from all rows, in words. Rows in no cluster have a line with
-            the number -1. pandas, or polars or Arrow where there is no pandas.
+            weights; "share"; "sureness", from 0 to 1; "name", a short one such as
+            "high income, low age", which need not be the only one of its kind;
+            "set_apart", the columns that tell it most from all rows, in words. Rows in
+            no cluster have a line with the number -1. pandas, or polars or Arrow where
+            there is no pandas.
 
         Notes
         -----
@@ -93,7 +99,7 @@ class Described:
         rows of the fit.
         """
         check_is_fitted(self)
-        return summary(self, self.portrait_, self._told())
+        return summary(self, self.portrait_, self._told(N_TOLD))
 
     def report(
         self,

@@ -1,8 +1,8 @@
 """What is said of groups: what sets each one apart, as frames and in words."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +12,31 @@ from kplus.base.portrait import Portrait, portray
 from kplus.core.types import Array
 from kplus.data.frames import frame_of
 
-__all__ = ["Trait", "as_frame", "describe", "say_number", "summary", "traits_of"]
+__all__ = [
+    "N_TOLD",
+    "Addend",
+    "Categories",
+    "Number",
+    "Trait",
+    "as_frame",
+    "describe",
+    "name_of_group",
+    "say_number",
+    "summary",
+    "summary_columns",
+    "trait_of",
+    "traits_of",
+]
+
+N_TOLD = 3
+"""Columns that a summary tells of a group."""
 
 _N_LEADING = 3  # categories that are named
-_N_TOLD = 3  # columns that a summary tells of a group
+_N_IN_NAME = 2  # columns in the name of a group
 _LEAST = 0.02  # nats per row: what says less is chance, or nothing to tell
 _APART = 0.3  # standard deviations from which a mean is called high or low
 _MOST_DECIMALS = 6
+_LONGEST = 1e15  # from which numbers are written with an exponent
 _FLOOR = 1e-6  # of the variance of a column: a group where it is constant
 
 
@@ -27,7 +45,8 @@ class Trait:
     """One column of one group; a group without any has one without a name.
 
     `score` says how much the column tells the rows of the group from all rows. `words`
-    is what a summary says.
+    is what a summary says, `short` what is in a name, and `numbers` the same for
+    programs.
     """
 
     group: int
@@ -38,6 +57,8 @@ class Trait:
     here: str
     overall: str
     words: str = ""
+    short: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
 
 
 def describe(model: Any, X: Any) -> Any:
@@ -82,43 +103,61 @@ def describe(model: Any, X: Any) -> Any:
 
 def as_frame(model: Any, traits: Sequence[Trait]) -> Any:
     """A line for each trait, in a frame of whichever library is there."""
-    records = [asdict(trait) for trait in traits]
     names = ("size", "share", "feature", "score", "here", "overall")
-    columns = {model._group_noun: [r["group"] for r in records]}
-    columns |= {name: [r[name] for r in records] for name in names}
+    columns = {model._group_noun: [trait.group for trait in traits]}
+    columns |= {name: [getattr(trait, name) for trait in traits] for name in names}
     return frame_of(columns, "describe()")
 
 
 def summary(model: Any, portrait: Portrait, traits: Sequence[Trait]) -> Any:
     """A line for each group, and one for the rows in none."""
-    told: dict[int, list[str]] = {}
+    return frame_of(summary_columns(model, portrait, traits), "summary()")
+
+
+def summary_columns(
+    model: Any, portrait: Portrait, traits: Sequence[Trait]
+) -> dict[str, list[Any]]:
+    """The same by column."""
+    told: list[list[Trait]] = [[] for _ in range(portrait.K)]
     for trait in traits:
-        if trait.words and len(told.setdefault(trait.group, [])) < _N_TOLD:
-            told[trait.group].append(trait.words)
+        told[trait.group].append(trait)
     sizes = list(map(float, portrait.sizes))
     groups, sureness = list(range(portrait.K)), list(map(float, portrait.sureness))
-    apart = ["; ".join(told.get(k, ())) for k in groups]
+    apart = [
+        "; ".join(one.words for one in some[:N_TOLD] if one.words) for some in told
+    ]
+    names = [name_of_group(some) for some in told]
     outside = portrait.n_rows - sum(sizes)
     if model._group_noun == "cluster" and outside > 1e-9 * portrait.n_rows:
         groups, sizes = [*groups, -1], [*sizes, outside]
-        sureness, apart = [*sureness, math.nan], [*apart, "rows that belong nowhere"]
-    columns = {
+        sureness, names = [*sureness, math.nan], [*names, "noise"]
+        apart = [*apart, "rows that belong nowhere"]
+    return {
         model._group_noun: groups,
         "size": sizes,
         "share": [size / portrait.n_rows for size in sizes],
         "sureness": sureness,
+        "name": names,
         "set_apart": apart,
     }
-    return frame_of(columns, "summary()")
+
+
+def name_of_group(traits: Sequence[Trait]) -> str:
+    """As in "high flavanoids, low hue", by the traits of a group."""
+    return ", ".join(trait.short for trait in traits[:_N_IN_NAME] if trait.short)
 
 
 # -------------------------------------------------------------------------- traits
 
 
 def traits_of(
-    portrait: Portrait, names: Any, coding: Any, components: Any = None
+    portrait: Portrait,
+    names: Any,
+    coding: Any,
+    components: Any = None,
+    most: int | None = None,
 ) -> list[Trait]:
-    """The columns of each group by what they tell of it, most first.
+    """The columns of each group by what they tell of it, most first; at `most` so many.
 
     The score is the divergence, in nats per row, of the column in the group from that
     in the whole table: of normal distributions for numbers, of shares for categories.
@@ -126,11 +165,6 @@ def traits_of(
     standard deviations of the column.
     """
     columns = _columns(portrait, coding, components)
-    if names is None:
-        names = range(len(columns))
-        called = [f"column {j}" for j in names]
-    else:
-        called = list(map(str, names))
     out = []
     for k, size in enumerate(map(float, portrait.sizes)):
         share = size / portrait.n_rows if portrait.n_rows > 0.0 else 0.0
@@ -139,44 +173,66 @@ def traits_of(
             j for j in sorted(scores, key=lambda j: -scores[j]) if scores[j] >= _LEAST
         ]
         out += [
-            Trait(
-                k, size, share, str(names[j]), scores[j],
-                columns[j].say(k), columns[j].say(-1),
-                f"{called[j]} {columns[j].words(k)}",
-            )
-            for j in told
-        ] or [Trait(k, size, share, None, 0.0, "", "")]  # fmt: skip
+            trait_of(k, size, share, j, names, scores[j], columns[j])
+            for j in told[:most]
+        ] or [Trait(k, size, share, None, 0.0, "", "")]
     return out
+
+
+def trait_of(
+    k: int,
+    size: float,
+    share: float,
+    j: int,
+    names: Any,
+    score: float,
+    column: "Number | Addend | Categories",
+) -> Trait:
+    """What column j says of group k; names of None: columns have numbers."""
+    called = f"column {j}" if names is None else str(names[j])
+    return Trait(
+        group=k,
+        size=size,
+        share=share,
+        feature=str(j) if names is None else called,
+        score=score,
+        here=column.say(k),
+        overall=column.say(-1),
+        words=f"{called} {column.words(k)}",
+        short=column.short(k, called),
+        numbers=column.numbers(k),
+    )
 
 
 def _columns(
     portrait: Portrait, coding: Any, components: Any
-) -> "dict[int, _Number | _Addend | _Categories]":
+) -> "dict[int, Number | Addend | Categories]":
     """What is known of each column, in the order of the table."""
-    out: dict[int, _Number | _Addend | _Categories] = {}
+    out: dict[int, Number | Addend | Categories] = {}
     for p, j in enumerate(portrait.numbers.tolist()):
         mean, deviation = portrait.means[:, p], portrait.deviations[:, p]
         if components is None:
-            out[j] = _Number(portrait.seen[:, p], mean, deviation)
+            out[j] = Number(portrait.seen[:, p], mean, deviation)
         else:
-            out[j] = _Addend(components[:, j], mean[-1], deviation[-1])
+            out[j] = Addend(components[:, j], mean[-1], deviation[-1])
     for j, shares in zip(portrait.coded, portrait.shares, strict=True):
-        out[j] = _Categories(coding.categories[j], shares)
+        out[j] = Categories(coding.categories[j], shares)
     return dict(sorted(out.items()))
 
 
 @dataclass(frozen=True)
-class _Number:
+class Number:
     """A column of numbers: mean and deviation in each group, and in all rows."""
 
     seen: Array
     mean: Array
     deviation: Array
 
-    @property
+    @cached_property
     def _apart(self) -> Array:
         """Means of groups, in standard deviations of all rows."""
-        out: Array = (self.mean[:-1] - self.mean[-1]) / self.deviation[-1]
+        scale = self.deviation[-1]
+        out: Array = (self.mean[:-1] - self.mean[-1]) / (scale if scale > 0.0 else 1.0)
         return out
 
     @cached_property
@@ -199,17 +255,30 @@ class _Number:
         return f"{say_number(mean, scale)} ± {say_number(deviation, scale)}"
 
     def words(self, k: int) -> str:
-        scale, apart = self.deviation[-1], self._apart[k]
-        if abs(apart) < _APART:
-            alike = "alike" if self.deviation[k] < self.deviation[-1] else "scattered"
-            return f"{alike} ({self.say(k)}, overall {self.say(-1)})"
-        here, overall = (say_number(self.mean[i], scale) for i in (k, -1))
-        kind = "high" if apart > 0.0 else "low"
-        return f"{kind} ({here}, overall {overall})"
+        kind = self._kind(k)
+        if kind in ("high", "low"):
+            scale = self.deviation[-1]
+            here, overall = (say_number(self.mean[i], scale) for i in (k, -1))
+        else:
+            here, overall = self.say(k), self.say(-1)
+        return f"{kind} ({here}, overall {overall})".lstrip()
+
+    def short(self, k: int, called: str) -> str:
+        return f"{self._kind(k)} {called}".lstrip()
+
+    def numbers(self, k: int) -> dict[str, Any]:
+        return {"mean": self.mean[k], "deviation": self._apart[k]}
+
+    def _kind(self, k: int) -> str:
+        if not self.seen[k] > 0.0:
+            return ""
+        if abs(self._apart[k]) >= _APART:
+            return "high" if self._apart[k] > 0.0 else "low"
+        return "narrow" if self.deviation[k] < self.deviation[-1] else "wide"
 
 
 @dataclass(frozen=True)
-class _Addend:
+class Addend:
     """What features add to a column of numbers."""
 
     added: Array
@@ -230,9 +299,15 @@ class _Addend:
     def words(self, k: int) -> str:
         return self.say(k)
 
+    def short(self, k: int, called: str) -> str:
+        return f"{'more' if self.added[k] > 0.0 else 'less'} {called}"
+
+    def numbers(self, k: int) -> dict[str, Any]:
+        return {"value": self.added[k]}
+
 
 @dataclass(frozen=True)
-class _Categories:
+class Categories:
     """A column of categories: their shares in each group, and in all rows."""
 
     categories: Sequence[Any]
@@ -261,9 +336,26 @@ class _Categories:
         )
 
     def words(self, k: int) -> str:
-        c = int(np.argmax(np.abs(self._terms[k])))
+        c = self._telling(k)
         here, overall = self.shares[k, c], self.shares[-1, c]
+        if not np.isfinite(here):
+            return self.say(k)
         return f"{self.categories[c]} {here:.0%} (overall {overall:.0%})"
+
+    def short(self, k: int, called: str) -> str:
+        c = self._telling(k)
+        if not np.isfinite(self.shares[k, c]):
+            return ""
+        seldom = "seldom " * bool(self._terms[k, c] < 0.0)
+        return f"{called} {seldom}{self.categories[c]}"
+
+    def numbers(self, k: int) -> dict[str, Any]:
+        c = self._telling(k)
+        return {"category": str(self.categories[c]), "share": self.shares[k, c]}
+
+    def _telling(self, k: int) -> int:
+        """The category that says most of the group."""
+        return int(np.argmax(np.abs(np.nan_to_num(self._terms[k]))))
 
 
 def say_number(value: float, scale: float, sign: str = "") -> str:
@@ -273,16 +365,16 @@ def say_number(value: float, scale: float, sign: str = "") -> str:
     --------
     >>> say_number(1115.7, 315.0), say_number(12.30433, 0.81)
     ('1,116', '12.30')
-    >>> say_number(1.7e-9, 1e-9)
-    '1.7e-09'
+    >>> say_number(1.7e-9, 1e-9), say_number(1.7e-14, 1e-9)
+    ('1.7e-09', '0')
     """
     if not math.isfinite(value):
         return "missing"
     reference = scale if scale > 0.0 else abs(value)
     decimals = 1 - math.floor(math.log10(reference)) if reference > 0.0 else 0
-    if decimals > _MOST_DECIMALS:
-        return f"{value:{sign}.3g}"
+    rounded = round(value, max(0, decimals)) + 0.0  # no minus before a zero
+    if decimals > _MOST_DECIMALS or abs(value) >= _LONGEST:
+        return f"{rounded:{sign}.3g}"
     if scale == 0.0 and float(value).is_integer():
         decimals = 0
-    rounded = round(value, max(0, decimals)) + 0.0  # no minus before a zero
     return f"{rounded:{sign},.{max(0, decimals)}f}"

@@ -155,7 +155,11 @@ class Estimator(Described, CallbackSupportMixin, BaseEstimator):
         elif checkpoint is not None:
             checkpoint = begin(checkpoint, self, table.source, weights)
         reporter = PassReporter(
-            self, X, lambda info: self._described(info, table), checkpoint
+            self,
+            X,
+            lambda info: self._described(info, table),
+            checkpoint,
+            table.source.n_rows,
         )
         with self._explaining(table.source), reporter.interrupt:
             result = self._find(table, weights, reporter)

@@ -5,7 +5,7 @@ need no data; `kplus.describe` makes one of any rows, all of them, block by bloc
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Belonging", "Portrait", "portray", "portray_fit"]
 
 _MOST_ROWS = 10_000  # that a fit looks at
+_ENOUGH = 100  # of a cluster; of rarer ones more rows are drawn
 _MOST_BYTES = 16 * 2**20
 _DENSE = 2**20  # entries of members that need not be sparse
 _PART_ROWS, _PART_BYTES = 2**16, 64 * 2**20  # that are looked at at a time
@@ -35,26 +36,32 @@ class Belonging(NamedTuple):
     ----------
     members : array or sparse array of shape (K, n)
         How much a row counts in a group: 0 or 1.
-    sureness : (K,)
-        Of each group, summed over its members.
+    sureness : array or sparse array of shape (K, n)
+        How clearly a member belongs there, 0 to 1.
     """
 
     members: Any
-    sureness: Array
+    sureness: Any
 
     @classmethod
     def of_labels(cls, labels: IntArray, K: int, sureness: Array) -> "Belonging":
         """Each row in one group; -1: in none."""
         inside = np.flatnonzero(labels >= 0)
-        owners = labels[inside]
-        if K * len(labels) <= _DENSE:
-            members: Any = np.zeros((K, len(labels)))
-            members[owners, inside] = 1.0
-        else:
-            ones = np.ones(len(inside))
-            members = sp.csr_array((ones, (owners, inside)), (K, len(labels)))
-        sums: Array = np.bincount(owners, sureness[inside], K).astype(np.float64)
-        return cls(members, sums)
+        owners, shape = labels[inside], (K, len(labels))
+
+        def spread(values: Array) -> Any:
+            if K * len(labels) > _DENSE:
+                return sp.csr_array((values, (owners, inside)), shape)
+            out = np.zeros(shape)
+            out[owners, inside] = values
+            return out
+
+        return cls(spread(np.ones(len(inside))), spread(sureness[inside]))
+
+    def weighted(self, weights: Array) -> "Belonging":
+        """The same of rows that count so much."""
+        scale = sp.diags_array(weights)
+        return Belonging(self.members @ scale, self.sureness @ scale)
 
     @classmethod
     def of_features(
@@ -73,7 +80,7 @@ class Belonging(NamedTuple):
         without = np.maximum(error + rise, np.finfo(float).tiny)
         sureness = np.clip(rise / without, 0.0, 1.0)
         has = np.greater(Z, least)
-        return cls(has.T.astype(float), (sureness * has).sum(axis=0))
+        return cls(has.T.astype(float), (sureness * has).T)
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,30 @@ class Portrait:
     def K(self) -> int:
         return len(self.sizes)
 
+    def with_groups(self, groups: IntArray, other: "Portrait") -> "Portrait":
+        """The same with some groups as another portrait has them."""
+
+        def mixed(mine: Array, its: Array) -> Array:
+            out = mine.copy()
+            out[groups] = its[groups]
+            return out
+
+        return replace(
+            self,
+            sureness=mixed(self.sureness, other.sureness),
+            seen=mixed(self.seen, other.seen),
+            means=mixed(self.means, other.means),
+            deviations=mixed(self.deviations, other.deviations),
+            shares=tuple(map(mixed, self.shares, other.shares)),
+        )
+
+    def in_units(self, mean: Array, scale: Array) -> "Portrait":
+        """That of columns which lost their `mean` and were divided by `scale`."""
+        mean, scale = mean[self.numbers], scale[self.numbers]
+        return replace(
+            self, means=self.means * scale + mean, deviations=self.deviations * scale
+        )
+
 
 class _Sums:
     """The sums of a portrait, taken about the first row that is whole enough."""
@@ -126,30 +157,32 @@ class _Sums:
         self.seen, self.first, self.second = np.zeros((3, K + 1, len(self.numbers)))
         self.counts = tuple(np.zeros((K + 1, levels[j] or 0)) for j in self.coded)
 
-    def add(self, X: Array, belonging: Belonging) -> None:
-        members = belonging.members
-        self.rows += np.append(members.sum(axis=1), len(X))
-        self.sureness += belonging.sureness
+    def add(self, X: Array, belonging: Belonging, weights: Array | None) -> None:
+        if weights is None:
+            weights = np.ones(len(X))
+        else:
+            belonging = belonging.weighted(weights)
+        members = _Members(belonging.members, weights)
+        self.rows += members.sums(np.ones((len(X), 1)))[:, 0]
+        self.sureness += np.asarray(belonging.sureness.sum(axis=1))
         self._add_numbers(X[:, self.numbers].astype(np.float64), members)
         for counts, j in zip(self.counts, self.coded, strict=True):
             some = np.flatnonzero(~np.isnan(X[:, j]))
             at = some, X[some, j].astype(np.int64)
             codes = np.zeros((len(X), counts.shape[1]))
             codes[at] = 1.0
-            _add(counts, members, codes)
+            counts += members.sums(codes)
 
-    def _add_numbers(self, Y: Array, members: Any) -> None:
+    def _add_numbers(self, Y: Array, members: "_Members") -> None:
         seen = ~np.isnan(Y)
         if self.origin is None:
             n = np.maximum(seen.sum(axis=0), 1)
             self.origin = np.where(seen, Y, 0.0).sum(axis=0) / n
         Y = np.where(seen, Y - self.origin, 0.0)
-        if seen.all():
-            self.seen += np.append(members.sum(axis=1), len(Y))[:, None]
-        else:
-            _add(self.seen, members, seen.astype(np.float64))
-        _add(self.first, members, Y)
-        _add(self.second, members, np.square(Y))
+        some = np.ones((len(Y), 1)) if seen.all() else seen.astype(np.float64)
+        self.seen += members.sums(some)
+        self.first += members.sums(Y)
+        self.second += members.sums(np.square(Y))
 
     def portrait(self) -> Portrait:
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -171,16 +204,26 @@ class _Sums:
         )
 
 
-def _add(sums: Array, members: Any, values: Array) -> None:
-    """Add up values by group, and of all rows in the last line."""
-    sums[:-1] += members @ values
-    sums[-1] += values.sum(axis=0)
+class _Members(NamedTuple):
+    """How much rows count, in each group and in the whole table."""
+
+    of_groups: Any
+    of_all: Array
+
+    def sums(self, values: Array) -> Array:
+        """Values added up by group, and of all rows in the last line."""
+        return np.vstack([self.of_groups @ values, self.of_all @ values])
 
 
-def portray(model: Any, X: Any, labels: IntArray | None = None) -> Portrait:
+def portray(
+    model: Any,
+    X: Any,
+    labels: IntArray | None = None,
+    weights: Array | None = None,
+) -> Portrait:
     """The portrait of any rows, by the groups that a fitted model puts them in.
 
-    `labels` say which these are, if that is known.
+    `labels` say which these are, if that is known; `weights` how much rows count.
     """
     table = model._open(X, reset=False)
     source: Any = table.source
@@ -188,30 +231,67 @@ def portray(model: Any, X: Any, labels: IntArray | None = None) -> Portrait:
         source = ShiftedBlocks(source, -table.offset)
     sums = _Sums(model._n_groups, source.n_features, table.coding)
     for start, part in _parts(source, table.coding):
-        known = None if labels is None else labels[start : start + part.n_rows]
-        sums.add(read_all(part), model._belonging(part, known))
+        here = slice(start, start + part.n_rows)
+        known = None if labels is None else labels[here]
+        counted = None if weights is None else weights[here]
+        sums.add(read_all(part), model._belonging(part, known), counted)
     return sums.portrait()
 
 
-def portray_fit(model: Any, table: "Table", sizes: Array, n_rows: float) -> Portrait:
-    """That of a fit: by some of its rows, but for the sizes, which are known."""
+def portray_fit(model: Any, table: "Table", weights: Array | None) -> Portrait:
+    """That of a fit: by some of its rows, but for the sizes, which are known.
+
+    Of a cluster that few of these rows are in, more of its own are looked at.
+    """
     source: Any = table.source
     most = max(1, min(_MOST_ROWS, _MOST_BYTES // (8 * source.n_features)))
-    rows = np.arange(source.n_rows)
+    rows: IntArray = np.arange(source.n_rows)
+    own, rng = rows[:0], np.random.default_rng(0)
+    labels = getattr(model, "labels_", None)
     if len(rows) > most:
-        rng = np.random.default_rng(0)
         rows = np.sort(rng.choice(source.n_rows, most, replace=False))
-    taken = source.take(rows)
+        if labels is not None:
+            own = _of_rare_clusters(labels, rows, model._n_groups, most, rng)
+    read = np.union1d(rows, own)
+    taken = source.take(read)
     if table.offset is not None:
         taken = taken + table.offset
-    some: Any = ArrayBlocks(np.ascontiguousarray(taken))
-    some.coding = table.coding
-    names = getattr(source, "feature_names", None)
-    if names is not None:
-        some.feature_names = names
-    labels = getattr(model, "labels_", None)
-    found = vars(portray(model, some, None if labels is None else labels[rows]))
-    return Portrait(**found | {"sizes": sizes, "n_rows": float(n_rows)})
+
+    def portrait(some: IntArray) -> Portrait:
+        blocks: Any = ArrayBlocks(np.ascontiguousarray(taken[np.isin(read, some)]))
+        blocks.coding = table.coding
+        names = getattr(source, "feature_names", None)
+        if names is not None:
+            blocks.feature_names = names
+        return portray(
+            model,
+            blocks,
+            None if labels is None else labels[some],
+            None if weights is None else weights[some],
+        )
+
+    found = portrait(rows)
+    if labels is not None and len(own):
+        found = found.with_groups(np.unique(labels[own]), portrait(own))
+    sizes, n_rows = model._group_sizes(weights)
+    return replace(found, sizes=sizes, n_rows=float(n_rows))
+
+
+def _of_rare_clusters(
+    labels: IntArray, rows: IntArray, K: int, most: int, rng: np.random.Generator
+) -> IntArray:
+    """Up to `_ENOUGH` rows of each cluster of which fewer are in `rows`."""
+    here = np.bincount(labels[rows][labels[rows] >= 0], minlength=K)
+    size = np.bincount(labels[labels >= 0], minlength=K)
+    rare = np.flatnonzero(here < np.minimum(_ENOUGH, size))
+    if not len(rare):
+        return rare
+    each = max(1, min(_ENOUGH, most // len(rare)))
+    candidates = rng.permutation(np.flatnonzero(np.isin(labels, rare)))
+    owners = labels[candidates]
+    order = np.argsort(owners, kind="stable")
+    first = np.searchsorted(owners[order], owners[order])
+    return np.sort(candidates[order[np.arange(len(order)) - first < each]])
 
 
 def _parts(source: Any, coding: Coding | None) -> Iterator[tuple[int, RowRange]]:

@@ -1,4 +1,9 @@
-"""Progress of a fit: Ctrl-C, lines and callbacks after passes, and `fit_report_`."""
+"""Progress of a fit: Ctrl-C, lines and callbacks after passes, and `fit_report_`.
+
+Callbacks, which are those of scikit-learn, are told more by their ``metadata``: when a
+fit begins its "reporter", and after each pass the "report" of it. `ProgressBar` shows
+these, and so does the command line.
+"""
 
 import logging
 import math
@@ -16,8 +21,10 @@ from kplus.engine.meter import Meter, resident_bytes
 __all__ = [
     "FitReport",
     "Interrupt",
+    "PassReport",
     "PassReporter",
     "Watch",
+    "clock",
     "report_of",
 ]
 
@@ -144,7 +151,7 @@ class SparingMeter(Meter):
 
     looked: ClassVar[tuple[float, int]] = (-math.inf, 0)  # when, and what was seen
 
-    def look(self) -> None:
+    def look(self, rows: int = 0) -> None:
         now = time.monotonic()
         when, seen = SparingMeter.looked
         if now - when >= _LOOK_SECONDS:
@@ -201,6 +208,55 @@ class Watch:
         return time.monotonic() - self._begun
 
 
+@dataclass(frozen=True)
+class PassReport:
+    """How far a fit has got after a pass.
+
+    Attributes
+    ----------
+    number : int
+        Of the pass, from 1.
+    n_groups : int
+        Clusters, components or features, as `groups` says.
+    objective : float
+        What is optimised, or followed; `measure` is its name.
+    rows_per_second : float
+        Visits of rows in a second, since the first of all passes began.
+    seconds_left : float or None
+        To the end of the fit, where the number of its passes is known.
+    """
+
+    number: int
+    n_groups: int
+    groups: str
+    objective: float
+    measure: str
+    rows_per_second: float
+    seconds_left: float | None
+
+    def __str__(self) -> str:
+        words = f"{self.n_groups:,} {self.groups}, {self.measure} {self.objective:.6g}"
+        if self.rows_per_second > 0.0:
+            words += f", {_short(self.rows_per_second)} rows/s"
+        return words
+
+
+def clock(seconds: float) -> str:
+    """As in 0:07, 12:30 or 3:02:11."""
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    start = f"{hours}:{minutes:02d}" if hours else str(minutes)
+    return f"{start}:{seconds:02d}"
+
+
+def _short(number: float) -> str:
+    """As in 870, 12k or 3.4M."""
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.{1 if number < 10 * size else 0}f}{name}"
+    return f"{number:.0f}"
+
+
 class PassReporter(Watch):
     """The one adapter between the loop of a fit and those who watch it.
 
@@ -214,6 +270,15 @@ class PassReporter(Watch):
         ask for one.
     journal : Journal or None
         Where searches write down how far they are.
+    n_rows : int
+        Of the table.
+
+    Attributes
+    ----------
+    latest : PassReport or None
+        Of the latest pass.
+    rows_of_pass : int
+        Rows that the pass under way has visited.
     """
 
     def __init__(
@@ -222,23 +287,34 @@ class PassReporter(Watch):
         X: Any,
         fitted: Callable[[PassInfo], dict[str, Any]],
         journal: Any = None,
+        n_rows: int = 0,
     ) -> None:
         super().__init__(estimator, Meter())
         self.X, self.fitted = X, fitted
-        self.journal = journal
+        self.journal, self.n_rows = journal, n_rows
+        self.latest: PassReport | None = None
+        self._rows_before = 0  # of the pass
         self.passes = estimator._n_passes
         self.context = estimator._init_callback_context(max_subtasks=self.passes)
-        self.context.call_on_fit_task_begin(estimator=estimator, X=X)
+        self.context.call_on_fit_task_begin(
+            estimator=estimator, X=X, metadata={"reporter": self}
+        )
+
+    @property
+    def rows_of_pass(self) -> int:
+        return self.meter.visited - self._rows_before
 
     def _tell(self, info: PassInfo) -> bool:
         super()._tell(info)
-        estimator = self.estimator
+        estimator, report = self.estimator, self._report(info)
+        self.latest, self._rows_before = report, self.meter.visited
         if estimator.verbose:
+            left = report.seconds_left
             print(
-                f"[{type(estimator).__name__}] pass {info.iteration}: "
-                f"{info.params.K} {estimator._groups}, "
-                f"{estimator._measure} {info.objective:.6g}"
-                f"{self._time_left(info.iteration)}",
+                f"[{type(estimator).__name__}] pass {report.number}: "
+                f"{report.n_groups} {report.groups}, "
+                f"{report.measure} {report.objective:.6g}"
+                + ("" if left is None else f", {clock(left)} left"),
                 file=sys.stdout,
             )
         if not hasattr(estimator, "_skl_callbacks"):
@@ -249,16 +325,25 @@ class PassReporter(Watch):
             task.call_on_fit_task_end(
                 estimator=estimator,
                 X=self.X,
+                metadata={"report": report},
                 reconstruction_attributes=lambda: self.fitted(info),
             )
         )
 
-    def _time_left(self, done: int) -> str:
-        if self.passes is None:
-            return ""
-        seconds = (time.monotonic() - self._begun) / done * (self.passes - done)
-        minutes, seconds = divmod(round(seconds), 60)
-        return f", {minutes}:{seconds:02d} left"
+    def _report(self, info: PassInfo) -> PassReport:
+        estimator, done = self.estimator, info.iteration
+        left = None
+        if self.passes is not None:
+            left = self.seconds() / done * (self.passes - done)
+        return PassReport(
+            number=done,
+            n_groups=info.params.K,
+            groups=estimator._groups,
+            objective=float(info.objective),
+            measure=estimator._measure,
+            rows_per_second=self.meter.pace(),
+            seconds_left=left,
+        )
 
     def close(self) -> None:
         self.context.call_on_fit_task_end(estimator=self.estimator, X=self.X)

@@ -16,7 +16,7 @@ from kplus.cli.console import (
     report_missing,
     report_usage,
 )
-from kplus.cli.options import COMMANDS, as_command
+from kplus.cli.options import COMMANDS, HELP, as_command
 from kplus.core.errors import CheckpointError, DataError, ModelFormatError
 
 __all__ = ["run"]
@@ -29,7 +29,11 @@ def _print_version(wanted: bool) -> None:
 
 
 _version = typer.Option(
-    "--version", callback=_print_version, is_eager=True, help="Print the version."
+    "--version",
+    callback=_print_version,
+    is_eager=True,
+    metavar="",
+    help="Print the version.",
 )
 
 
@@ -39,20 +43,24 @@ def _make_app(argv: Sequence[str]) -> typer.Typer:
         epilog="kplus COMMAND --help tells more.",
         add_completion=False,
         pretty_exceptions_enable=False,
+        add_help_option=False,
     )
 
     @app.callback()
-    def root(version: Annotated[bool, _version] = False) -> None:
+    def root(
+        version: Annotated[bool, _version] = False,
+        help: Annotated[bool, HELP] = False,
+    ) -> None:
         pass
 
     help_texts = {}
-    if "fit" in argv and "--help" in argv:  # the only one that shows them
+    if "fit" in argv and {"--help", "-h"} & set(argv):  # the only one that shows them
         from kplus.cli.models import option_help
 
         help_texts = option_help()
     for name, (module, text, options) in COMMANDS.items():
         command = as_command(_runner(module, name), options.split(), help_texts)
-        app.command(name, help=text)(command)
+        app.command(name, help=text, add_help_option=False)(command)
     return app
 
 

@@ -45,8 +45,8 @@ def _check(options: Options, models: Any, known: Any) -> None:
             raise CommandError(
                 f"--models: there is no {name!r}; there are {', '.join(known)}."
             )
-    for flag, least in {"rows": 10, "stability": 0}.items():
-        value = getattr(options, flag)
+    least_of = {"rows": (options.most_rows, 10), "stability": (options.stability, 0)}
+    for flag, (value, least) in least_of.items():
         if value is not None and value < least:
             raise CommandError(f"--{flag} must be at least {least}, not {value}.")
     if options.folder is not None:
@@ -54,7 +54,7 @@ def _check(options: Options, models: Any, known: Any) -> None:
 
 
 def _compared(run: Any, table: Any, models: Any, options: Options, show: Any) -> Any:
-    given = {"max_rows": options.rows, "n_resamples": options.stability}
+    given = {"max_rows": options.most_rows, "n_resamples": options.stability}
     try:
         return run(
             table.data,

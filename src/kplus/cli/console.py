@@ -3,7 +3,6 @@
 import json
 import re
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -146,7 +145,6 @@ class PassProgress:
 
     def __init__(self, show: Callable[[str], None], doing: str = "Clustering") -> None:
         self._show, self._doing = show, doing
-        self._passes, self._begun = 0, time.monotonic()
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing is to be told before a pass has ended."""
@@ -154,25 +152,12 @@ class PassProgress:
     teardown = on_fit_task_begin = setup
 
     def on_fit_task_end(
-        self, estimator: Any, context: Any, *, fitted_estimator: Any = None
+        self, estimator: Any, context: Any, *, metadata: Any = None
     ) -> None:
-        if context.parent is None:  # the whole fit, not a pass
-            return
-        self._passes += 1
-        words = [f"{self._doing}: pass {self._passes}", *self._time_left(context)]
-        if hasattr(fitted_estimator, "n_clusters_"):
-            words.append(f"{fitted_estimator.n_clusters_} clusters")
-        elif hasattr(fitted_estimator, "n_components_"):
-            words.append(f"{fitted_estimator.n_components_} features")
-        if hasattr(fitted_estimator, "objective_"):
-            words.append(f"objective {fitted_estimator.objective_:.6g}")
-        self._show(", ".join(words))
+        report = (metadata or {}).get("report")
+        if report is not None:  # else it is the whole fit, not a pass
+            from kplus.base.progress import clock
 
-    def _time_left(self, context: Any) -> list[str]:
-        """When the fit will be done, if the number of its passes is known."""
-        passes = getattr(context.parent, "max_subtasks", None)
-        if passes is None:
-            return []
-        pace = (time.monotonic() - self._begun) / self._passes
-        minutes, seconds = divmod(round(pace * (passes - self._passes)), 60)
-        return [f"{minutes}:{seconds:02d} left"]
+            left = report.seconds_left
+            words = "" if left is None else f", {clock(left)} left"
+            self._show(f"{self._doing}: pass {report.number}{words}, {report}")

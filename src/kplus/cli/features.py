@@ -20,12 +20,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
+from kplus.base.description import say_number
 from kplus.cli.console import count
 from kplus.cli.predict import feature_answers
 from kplus.cli.results import (
     Results,
-    column_words,
     finite,
+    in_short,
     most_distinctive,
     print_table,
 )
@@ -36,14 +37,14 @@ from kplus.plots.features import FeatureDisplay, in_deviations, in_deviations_wo
 __all__ = ["FeatureTally", "Features", "IBPFeatures"]
 
 _MAX_COMBINATIONS = 20
-_MAX_PRINTED = 6
+_MAX_ADDED, _MAX_PRINTED = 6, 6  # columns of a feature; combinations
 
 
 class Features(Results):
     """What `BPMeans` or `KFeatures` found."""
 
     noun, size, picture = "feature", "rows", "features.png"
-    headings = ("adds (in SDs)",)
+    headings = ("sureness", "adds")
     knows_error = True  # whether the model knows what features leave of the rows
     _left = 0.0  # what features leave of the rows, squared
 
@@ -138,14 +139,17 @@ class Features(Results):
         }
 
     def cells(self, record: dict[str, Any]) -> tuple[str, ...]:
-        return (column_words(record["columns"]),)
+        """Sureness, and what it adds, as in "alcohol +0.52, hue -0.31"."""
+        sure, columns = record["sureness"], record["columns"][:_MAX_ADDED]
+        words = ", ".join(column["words"] for column in columns)
+        return in_short(sure), words or "-"
 
     def print(self, title: str, caption: str = "") -> None:
         if self.n_found == 0:
             print(title)
             return
         if self._tally.base is not None:
-            caption = "base: in all rows; told as it differs from the column means"
+            caption = "base: in all rows; shown by how it differs from the column means"
         super().print(title, caption)
         result = self.as_json()
         rows = [
@@ -212,6 +216,7 @@ class Features(Results):
                 "rows": int(self._tally.counts[k]),
                 "share": float(self._tally.shares[k]),
                 "base": k == self._tally.base,
+                "sureness": finite(self.model.portrait_.sureness[k]),
                 "columns": most_distinctive(self._columns_of(k)),
             }
             for k in range(self.n_found)
@@ -219,11 +224,20 @@ class Features(Results):
 
     def _columns_of(self, k: int) -> list[dict[str, Any]]:
         added = zip(
-            self.table.column_names, self._values[k], self._deviations[k], strict=True
+            self.table.column_names,
+            self._values[k],
+            self._deviations[k],
+            self.profile.deviation.tolist(),
+            strict=True,
         )
         return [
-            {"name": name, "value": finite(value), "deviation": finite(deviation)}
-            for name, value, deviation in added
+            {
+                "name": name,
+                "value": finite(value),
+                "deviation": finite(deviation),
+                "words": f"{name} {say_number(deviation * scale, scale, '+')}",
+            }
+            for name, value, deviation, scale in added
         ]
 
 

@@ -124,7 +124,8 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     if hasattr(model, "observations"):
         remedy = " Or leave --observations out: it takes missing values then."
     profile = profile_columns(table, model, remedy)
-    check_index_name(table)
+    if not options.append:
+        check_index_name(table)
     n_rows = table.source.n_rows
     if options.clusters is not None and options.clusters > n_rows:
         flag = MODELS[options.model].flag("clusters")
@@ -172,7 +173,8 @@ def _write(
     main = MODELS[options.model].main
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
-        write_rows(table, results.pieces(), file, options.format)
+        beside = options.data if options.append else None
+        write_rows(table, results.pieces(), file, options.format, beside)
     for kind, part in results.tables().items():
         names[kind] = f"{kind}.csv"
         with open(folder / names[kind], "xb") as file:

@@ -8,7 +8,6 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from inspect import signature
-from itertools import chain
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -21,15 +20,14 @@ from kplus.cli.console import CommandError, count, notes_for_warnings, report, s
 from kplus.cli.fit import fit_model, read_to_fit
 from kplus.cli.models import make_model
 from kplus.cli.options import COMMANDS, OPTIONS, Options
-from kplus.cli.output import Ahead, check_file, needs_quotes, opened, write_tables
+from kplus.cli.original import Ahead, Original, needs_quotes
+from kplus.cli.output import check_file, opened, write_tables
 from kplus.cli.predict import read_for
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import scaling_of
 from kplus.cli.tables import Table
 from kplus.core.reading import read_all
-from kplus.data.arrow import is_categorical, plain_type, replaced
-from kplus.data.files import open_files
-from kplus.data.open import has_columns
+from kplus.data.arrow import plain_type, replaced
 from kplus.persist.save import load
 
 __all__ = ["impute"]
@@ -144,26 +142,12 @@ class _Filling:
 
     def __post_init__(self) -> None:
         self.n_filled = np.zeros(self.table.source.n_features, np.int64)
-        files = open_files(self.options.data)
-        self._files: Any = None
-        if self.table.names is not None and has_columns(files):
-            # Identifiers with leading zeros, dates and the like stay as written.
-            numbers = {self.table.column_names[j] for j in self.table.numbers}
-            others = sorted(set(files.schema.names) - numbers)
-            self._files = open_files(self.options.data, text=others)
-        if self.options.draws is not None and _DRAW in self._names:
+        self._original = Original(self.options.data, self.table)
+        if self.options.draws is not None and _DRAW in self._original.names:
             raise CommandError(
                 f"--draws adds a column {_DRAW!r}, but {self.options.data} has one; "
                 f"rename it."
             )
-
-    @property
-    def _names(self) -> list[str]:
-        """Of the columns to write."""
-        if self._files is not None:
-            return list(self._files.schema.names)
-        index = [] if self.table.index is None else [self.table.index_name]
-        return [*index, *self.table.column_names]
 
     def needs_quotes(self) -> bool:
         """Whether some text has to be quoted in CSV."""
@@ -171,13 +155,7 @@ class _Filling:
         for categories in () if coding is None else coding.categories:
             if needs_quotes(pa.array(map(str, categories or ()), pa.string())):
                 return True
-        parts: Iterator[Any] = iter(())
-        if self._files is not None:
-            text = [f.name for f in self._files.schema if is_categorical(f.type)]
-            parts = chain.from_iterable(map(self._files.plain_parts, text))
-        elif self.table.index is not None:
-            parts = self.table.index()
-        return any(map(needs_quotes, parts))
+        return self._original.needs_quotes()
 
     def run(self, draws: int | None, seed: int, keep: bool = False) -> None:
         """Fill in without writing."""
@@ -188,7 +166,7 @@ class _Filling:
         """Arrow tables one below the other; `keep` notes the values, too."""
         rng = np.random.default_rng(seed)
         for draw in range(draws or 1):
-            start, ahead = 0, self._ahead()
+            start, ahead = 0, self._original.ahead()
             for part in parts_of(self.model, self.X)[1]:
                 gaps = np.isnan(read_all(part))
                 if draws is None:
@@ -204,13 +182,6 @@ class _Filling:
                     columns = {_DRAW: pa.array(np.full(len(gaps), draw))} | columns
                 yield pa.table(columns)
                 start += len(gaps)
-
-    def _ahead(self) -> dict[str, Ahead]:
-        """The columns of the files, or the names of rows, read as far as needed."""
-        if self._files is not None:
-            return {name: Ahead(self._files.parts(name)) for name in self._names}
-        index = self.table.index
-        return {} if index is None else {self.table.index_name: Ahead(index())}
 
     def _filled(
         self, answer: "_Answer", gaps: NDArray[np.bool_], ahead: dict[str, Ahead]

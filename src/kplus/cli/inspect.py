@@ -2,26 +2,30 @@
 
 import dataclasses
 import json
-from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from kplus.cli.console import count
+from kplus.cli.console import count, note
 from kplus.cli.options import Options
-from kplus.persist import ArrayInfo
+from kplus.cli.results import print_summary
+from kplus.cli.scaling import summary_in_units
 from kplus.persist import inspect as read
 
 __all__ = ["inspect"]
 
 _MOST_COLUMNS = 8
-_PRIOR = {"observations_"}  # shapes of what is told as the prior
 
 
 def inspect(options: Options) -> None:
     """Run the command."""
-    info = read(options.model_file)
-    prior = _prior(options.model_file) if info.class_name == "DPMixture" else {}
+    import kplus
+
+    info, model = read(options.model_file), kplus.load(options.model_file)
+    prior = _prior(model)
+    summary = summary_in_units(model) if hasattr(model, "portrait_") else None
     if options.json:
         told = dataclasses.asdict(info) | ({"prior": prior} if prior else {})
+        told |= {"summary": summary or []}
         print(json.dumps(_plain(told), indent=2, allow_nan=False))
         return
     from rich.console import Console
@@ -36,10 +40,9 @@ def inspect(options: Options) -> None:
     table.add_row("model", info.class_name)
     table.add_row("written by", Text(f"kplus {info.kplus_version}"))
     table.add_row("size", f"{info.file_size:,} bytes")
-    fitted = {k: v for k, v in info.attributes.items() if not (prior and k in _PRIOR)}
     sections = {
-        "parameters": dict(sorted(info.params.items())),
-        "fitted": dict(sorted(fitted.items())),
+        "parameters that were set": _changed(model),
+        "found": _shown(info.attributes),
         "prior": {k: _by_column(v) for k, v in prior.items()},
     }
     for heading, values in sections.items():
@@ -48,15 +51,34 @@ def inspect(options: Options) -> None:
             table.add_row(heading, "", style="bold")
         for name, value in values.items():
             table.add_row(Text(f"  {name}"), Text(_words(value)))
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    if summary:
+        print_summary(summary)
+    hidden = len(info.attributes) - len(sections["found"])
+    note(f"--json also lists {count(hidden, 'attribute')} that hold more than a value.")
 
 
-def _prior(path: Path) -> dict[str, Any]:
-    """The prior of a mixture, which takes its arrays; see `prior_values`."""
-    import kplus
+def _changed(model: Any) -> dict[str, Any]:
+    """Parameters that are not at their defaults."""
+    usual = type(model)().get_params(deep=False)
+    given = model.get_params(deep=False)
+    return {k: v for k, v in sorted(given.items()) if repr(v) != repr(usual.get(k))}
+
+
+def _shown(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What fits in a line: no arrays, nor what is made of some."""
+    plain = (bool, int, float, str, NoneType)
+    return {k: v for k, v in sorted(attributes.items()) if isinstance(v, plain)}
+
+
+def _prior(model: Any) -> dict[str, Any]:
+    """The prior of a mixture; see `prior_values`."""
+    if type(model).__name__ != "DPMixture":
+        return {}
     from kplus.dp_mixture.families.priors import prior_of
 
-    return prior_of(kplus.load(path))
+    return prior_of(model)
 
 
 def _by_column(value: Any) -> Any:
@@ -74,17 +96,7 @@ def _by_column(value: Any) -> Any:
 
 def _words(value: Any) -> str:
     """Describe a value in a line."""
-    if isinstance(value, ArrayInfo):
-        shape = " × ".join(map(str, value.shape)) or "one"
-        kind = "text" if value.dtype == "object" else value.dtype
-        return f"{shape} {kind}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key}: {_words(item)}" for key, item in value.items())
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, tuple) and any(isinstance(v, ArrayInfo) for v in value):
-        return ", ".join(map(_words, value))
-    return str(value)
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -13,12 +13,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
-from typer import Argument
+from typer import Argument, Context, Exit
 from typer import Option as TyperOption
 
 __all__ = [
     "COMMANDS",
     "FITTED",
+    "HELP",
     "OPTIONS",
     "PARAMETERS",
     "Options",
@@ -57,6 +58,8 @@ _text, _texts = partial(Option, str, None), partial(Option, list, None)
 _whole, _real = partial(Option, int, None), partial(Option, float, None)
 _path, _required = partial(Option, Path, None), partial(Option, Path, ...)
 _flag = partial(Option, bool, False)
+
+_METAVARS = {bool: "", int: "N", float: "X"}  # of options that have none
 
 FITTED = {
     "observations": _text(
@@ -146,7 +149,9 @@ OPTIONS = FITTED | {
         "ibp-variational; else the first three.",
         "A,B,...",
     ),
-    "rows": _whole("Of more rows a sample of so many is compared; else 5,000.", "N"),
+    "most_rows": _whole(
+        "Of more rows a sample of so many is compared; else 5,000.", "N", flags="--rows"
+    ),
     "output": _path(
         "Write a .csv or .parquet file; else print CSV.",
         "FILE",
@@ -206,6 +211,10 @@ OPTIONS = FITTED | {
         _FITTING,
     ),
     "format": Option(str, "csv", "Format of the table of rows.", "csv|parquet"),
+    "append": _flag(
+        "Write the whole table, with what was found of each row as columns after its "
+        "own.",
+    ),
     "plot": _flag("Also draw a picture.", flags="--plot/--no-plot"),
     "report": Option(
         bool,
@@ -249,7 +258,7 @@ COMMANDS = {
         "data outdir model observations penalty clusters max_clusters cells noise "
         "index columns drop categorical weights scale numeric feature_fraction "
         "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
-        f"checkpoint stability {_ALLOWED} format plot report json quiet force",
+        f"checkpoint stability {_ALLOWED} format append plot report json quiet force",
     ),
     "resume": Command(
         "fit",
@@ -259,7 +268,7 @@ COMMANDS = {
     "predict": Command(
         "predict",
         "Give the rows of a table the clusters or features of a model file.",
-        f"model_file data output index proba {_ALLOWED} json quiet force",
+        f"model_file data output index append proba {_ALLOWED} json quiet force",
     ),
     "report": Command(
         "report",
@@ -276,7 +285,7 @@ COMMANDS = {
     "compare": Command(
         "compare",
         "Fit several models to a table, and say how they compare.",
-        "data folder models rows stability index columns drop categorical seed jobs "
+        "data folder models most_rows stability index columns drop categorical seed jobs "
         f"{_ALLOWED} json quiet force",
     ),
     "path": Command(
@@ -295,6 +304,23 @@ COMMANDS = {
 """All commands."""
 
 
+def _print_help(context: Context, wanted: bool) -> None:
+    if wanted:
+        print(context.get_help())
+        raise Exit
+
+
+HELP = TyperOption(
+    "--help",
+    "-h",
+    callback=_print_help,
+    is_eager=True,
+    metavar="",
+    help="Show this message and exit.",
+)
+"""As typer's own, which calls itself <bool>."""
+
+
 def as_command(
     run: Callable[[Options], None],
     names: list[str],
@@ -305,13 +331,14 @@ def as_command(
     It calls `run` with their values; `help_texts` replace those in `OPTIONS`.
     """
 
-    def command(**values: Any) -> None:
+    def command(help: bool = False, **values: Any) -> None:
         run(Options(**values))
 
     parameters = []
     for name in names:
         kind, default, text, metavar, panel, flags = OPTIONS[name]
         text = help_texts.get(name, text)
+        metavar = _METAVARS.get(kind) if metavar is None else metavar
         about: Any = {"metavar": metavar, "help": text, "rich_help_panel": panel}
         info: Any = Argument(**about)
         if flags is not None:
@@ -326,6 +353,10 @@ def as_command(
                 annotation=Annotated[value | None if default is None else value, info],
             )
         )
+    last = Annotated[bool, HELP]
+    parameters.append(
+        Parameter("help", Parameter.KEYWORD_ONLY, default=False, annotation=last)
+    )
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return command
 

@@ -15,21 +15,19 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from kplus.cli.console import CommandError
+from kplus.cli.original import Ahead, Original, needs_quotes, without_views
 from kplus.cli.tables import Table
 from kplus.persist.atomic import atomic_file
 
 __all__ = [
-    "Ahead",
     "check_file",
     "check_folder",
     "check_index_name",
-    "needs_quotes",
     "opened",
     "staged_folder",
     "write_rows",
@@ -119,15 +117,23 @@ def write_rows(
     pieces: Iterable[Mapping[str, NDArray[Any]]],
     file: BinaryIO,
     kind: str,
+    path: Path | None = None,
 ) -> None:
     """Write what a model says of each row beside what names the rows.
+
+    With a `path`, that of the table, it is written beside all columns of the table.
 
     Of the answers in `pieces`, for some rows after the other, "labels" give a column
     `cluster`; "shares", "features" and "probabilities" a column for each cluster or
     feature: `share 0`, `feature 0`, `probability 0` and so on.
     """
-    quoted = table.index is not None and any(map(needs_quotes, table.index()))
-    write_tables(_row_tables(table, pieces), file, kind, quoted)
+    if path is None:
+        quoted = table.index is not None and any(map(needs_quotes, table.index()))
+        write_tables(_row_tables(table, pieces), file, kind, quoted)
+        return
+    original = Original(path, table)
+    tables = _appended(original, pieces)
+    write_tables(tables, file, kind, original.needs_quotes())
 
 
 def write_table(table: Any, file: BinaryIO, kind: str) -> None:
@@ -144,33 +150,34 @@ def _row_tables(
         n_rows = len(next(iter(answers.values())))
         numbers = np.arange(start, start + n_rows)
         index = pa.array(numbers) if names is None else names.take(n_rows)
-        columns = {table.index_name: index}
-        for kind, values in answers.items():
-            if kind == "labels":
-                columns["cluster"] = pa.array(values, pa.int32())
-                continue
-            for k, part in enumerate(values.T):
-                columns[f"{_COLUMNS[kind]} {k}"] = pa.array(part)
-        yield pa.table(columns)
+        yield pa.table({table.index_name: index} | _columns(answers))
         start += n_rows
 
 
-class Ahead:
-    """Arrow arrays, read as far as needed."""
+def _appended(
+    original: Original, pieces: Iterable[Mapping[str, NDArray[Any]]]
+) -> Iterator[Any]:
+    """All columns of a table, and after them the answers."""
+    read, taken = original.reader(), set(original.names)
+    for answers in pieces:
+        columns = _columns(answers)
+        names = list(columns)
+        while taken.intersection(names):  # a column of the table is called so
+            names = [f"kplus {name}" for name in names]
+        beside = read(len(next(iter(answers.values()))))
+        yield pa.table(beside | dict(zip(names, columns.values(), strict=True)))
 
-    def __init__(self, parts: Iterator[Any]) -> None:
-        self._parts, self._left = parts, next(parts)
 
-    def take(self, number: int) -> Any:
-        """The next entries."""
-        chunks = []
-        while number > len(self._left):
-            chunks += self._left.chunks
-            number -= len(self._left)
-            self._left = next(self._parts)
-        chunks += self._left[:number].chunks
-        self._left = self._left[number:]
-        return pa.chunked_array(chunks, type=self._left.type)
+def _columns(answers: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """A column for each of the answers."""
+    columns = {}
+    for kind, values in answers.items():
+        if kind == "labels":
+            columns["cluster"] = pa.array(values, pa.int32())
+            continue
+        for k, part in enumerate(values.T):
+            columns[f"{_COLUMNS[kind]} {k}"] = pa.array(part)
+    return columns
 
 
 def write_tables(
@@ -194,19 +201,6 @@ def write_tables(
     quoting = "needed" if quoted else "none"
     options = pacsv.WriteOptions(include_header=False, quoting_style=quoting)
     for table in chain([first], rest):
-        columns = list(map(_without_views, table.columns))
+        columns = list(map(without_views, table.columns))
         plain = pa.Table.from_arrays(columns, names=table.column_names)
         pacsv.write_csv(plain, file, options)
-
-
-def _without_views(column: Any) -> Any:
-    """Text as CSV files can have it."""
-    return column.cast(pa.string()) if pa.types.is_string_view(column.type) else column
-
-
-def needs_quotes(column: Any) -> bool:
-    """Whether some text has a comma, a quote or a line break."""
-    column = _without_views(column)
-    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
-        return False
-    return bool(pc.any(pc.match_substring_regex(column, '[,"\r\n]')).as_py())

@@ -33,6 +33,8 @@ __all__ = ["feature_answers", "predict", "read_for"]
 def predict(options: Options) -> None:
     """Run the command."""
     check_file(options.output, options.force)
+    if options.append and options.json and options.output is None:
+        raise CommandError("--append writes a table: give its name with -o.")
     with allowed(options):
         model = load(options.model_file)
         if options.proba:
@@ -55,7 +57,7 @@ def _answer(model: Any, X: Any, table: Table, options: Options) -> dict[str, Any
     _, parts = parts_of(model, X)
     pieces = (_answers(model, part, options.proba) for part in parts)
     with opened(options.output) as (file, kind):
-        write_rows(table, pieces, file, kind)
+        write_rows(table, pieces, file, kind, options.data if options.append else None)
     if options.output is None:
         return {}
     return {"files": {model_of(model).main: os.fspath(options.output)}}
@@ -102,7 +104,8 @@ def read_for(model: Any, options: Options, index: str | None) -> tuple[Table, An
         names = [str(name) for name in names]
     with status(f"Reading {path}", options.quiet):
         table = _open(model, path, index, names)
-        check_index_name(table)
+        if not getattr(options, "append", False):
+            check_index_name(table)
         if table.source.n_features != model.n_features_in_:
             raise CommandError(
                 f"{path} has {table.source.n_features} columns, but the model was "

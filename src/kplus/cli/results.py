@@ -13,9 +13,10 @@ from kplus.cli.tables import Table
 
 __all__ = [
     "Results",
-    "column_words",
     "finite",
+    "in_short",
     "most_distinctive",
+    "print_summary",
     "print_table",
 ]
 
@@ -129,21 +130,36 @@ def finite(value: Any) -> float | None:
 
 
 def most_distinctive(columns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the columns of largest `deviation`, no more than a line or two hold."""
+    """Return the columns of largest `deviation`, not too many."""
     # Less than a twentieth of a standard deviation means nothing; it would print as 0.
     columns = [c for c in columns if abs(c["deviation"] or 0.0) >= 0.05]
     return sorted(columns, key=lambda c: -abs(c["deviation"]))[:_MAX_COLUMNS]
 
 
-def column_words(columns: Sequence[dict[str, Any]]) -> str:
-    """Say in a line what `most_distinctive` returned."""
-    words = [
-        f"{column['name']} {column['category']} {column['share']:.0%}"
-        if "category" in column
-        else f"{column['name']} {column['deviation']:+.1f}"
-        for column in columns
+def print_summary(lines: Sequence[dict[str, Any]]) -> None:
+    """Print what `summary()` says of groups, or of the largest of very many."""
+    noun, caption = next(iter(lines[0])), ""
+    if len(lines) > _MAX_RECORDS:
+        lines = sorted(lines, key=lambda line: -line["size"])[:_MAX_RECORDS]
+        caption = f"the largest {_MAX_RECORDS}; --json tells all"
+    rows = [
+        (
+            str(line[noun]),
+            f"{line['size']:,.0f}",
+            f"{line['share']:.1%}",
+            in_short(line["sureness"]),
+            line["set_apart"].replace("; ", "\n") or "-",
+        )
+        for line in lines
     ]
-    return ", ".join(words) or "-"
+    headings = (noun, "rows", "share", "sureness", "set apart by")
+    print_table(headings, rows, caption=caption)
+
+
+def in_short(sureness: float | None) -> str:
+    """As a table has it."""
+    unknown = sureness is None or math.isnan(sureness)
+    return "-" if unknown else f"{sureness:.2f}"
 
 
 def print_table(

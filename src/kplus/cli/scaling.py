@@ -10,7 +10,7 @@ a frame gets an error about its names instead of wrong labels.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.wrapped import WrappedBlocks
 
+if TYPE_CHECKING:
+    from kplus.base.description import Trait
+
 __all__ = [
     "Profile",
     "ScaledBlocks",
@@ -27,7 +30,9 @@ __all__ = [
     "scale_hint",
     "scaled_table",
     "scaling_of",
+    "summary_in_units",
     "takes_missing",
+    "traits_in_units",
 ]
 
 
@@ -66,6 +71,36 @@ def scaling_of(model: Any) -> dict[str, Any] | None:
     if not good:
         raise ModelFormatError("The model's scaling is not that of its columns.")
     return dict(scaling)
+
+
+def traits_in_units(
+    model: Any, names: Sequence[str] | None, most: int
+) -> "list[Trait]":
+    """What sets each group apart, in the units of the file."""
+    from kplus.base.description import traits_of
+
+    scaling, portrait = scaling_of(model), model.portrait_
+    components = getattr(model, "components_", None)
+    if scaling is not None:
+        portrait = portrait.in_units(scaling["mean"], scaling["scale"])
+        components = None if components is None else components * scaling["scale"]
+    coding = getattr(model, "_coding", None)
+    return traits_of(portrait, names, coding, components, most)
+
+
+def summary_in_units(model: Any) -> list[dict[str, Any]]:
+    """The lines of `summary()`, in the units of the file, as JSON has them."""
+    import narwhals.stable.v2 as nw
+
+    from kplus.base.description import N_TOLD, summary
+
+    scaling = scaling_of(model)
+    if scaling is None:
+        frame = model.summary()
+    else:
+        traits = traits_in_units(model, scaling["columns"], N_TOLD)
+        frame = summary(model, model.portrait_, traits)
+    return nw.from_native(frame, eager_only=True).rows(named=True)
 
 
 def takes_missing(model: Any) -> bool:

@@ -528,8 +528,8 @@ class CRAFT(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
         """
         return super().describe()
 
-    def _told(self) -> list[Trait]:
-        return report.describe(self)
+    def _told(self, most: int | None = None) -> list[Trait]:
+        return report.describe(self, most)
 
     # -------------------------------------------------------------------- files
 

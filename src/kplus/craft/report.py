@@ -6,12 +6,13 @@ the rows of the cluster agree more than rows elsewhere do.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.base.description import Trait
+from kplus.base.description import Categories, Number, Trait, trait_of
 from kplus.base.estimator import warn
 from kplus.core.types import Array, Blocks
 from kplus.craft.joining import joined, wished
@@ -35,7 +36,6 @@ _MOST_NAMED = 10  # columns in a warning
 _SPIKE = 0.5  # one value in so many of the rows
 _LIKE_AN_ID = 0.9  # so many categories per row
 _LEAST_ROWS = 20  # with fewer, columns look like that by chance
-_N_LEADING = 3  # categories that are named
 _N_TOP = 3  # features of the highest scores that are told in any case
 _FIXED = 0.5  # of the code length of a category: saved where hardly another is left
 
@@ -202,8 +202,10 @@ def thresholded_features(
 # --------------------------------------------------------------------- description
 
 
-def describe(craft: Any) -> list[Trait]:
+def describe(craft: Any, most: int | None = None) -> list[Trait]:
     """The selected features of each cluster and those that say most, best first.
+
+    At `most` so many.
 
     The rule for the selected ones compares clusters with the one that is broadest. It
     leaves out a column in which every cluster is of one category, or far from others.
@@ -212,10 +214,12 @@ def describe(craft: Any) -> list[Trait]:
     """
     model, layout = craft._model, craft._model.layout
     sums = joined(craft._sums, craft.cluster_of_component_)
-    whole, count = sums.sums.sum(axis=0), model.of(sums).chosen
+    count, whole = model.of(sums).chosen, sums.sums.sum(axis=0, keepdims=True)
+    lines = np.concatenate([sums.sums, whole])
     fixed = Profile.of(model, sums).information > _FIXED
     names = getattr(craft, "feature_names_in_", None)
-    traits = []
+    column = cache(lambda d: _column(layout, d, lines, craft._coding))
+    traits: list[Trait] = []
     for k in range(sums.K):
         size = float(sums.counts[k])
         share = size / float(sums.counts.sum())
@@ -225,36 +229,23 @@ def describe(craft: Any) -> list[Trait]:
         if selected.any():  # else all those in which it differs
             rank = np.cumsum(differs[told])
             differs[told] &= (rank <= _N_TOP) | layout.by_column(fixed[k])[told]
-        told = told[(selected | differs)[told]]
-        for d in told:
-            here, overall = (
-                _say_column(layout, int(d), part, craft._coding)
-                for part in (sums.sums[k], whole)
-            )
-            name = str(d) if names is None else str(names[d])
-            words = f"{name} {here} (overall {overall})"
-            score = float(scores[d])
-            traits.append(Trait(k, size, share, name, score, here, overall, words))
-        if not len(told):
-            traits.append(Trait(k, size, share, None, 0.0, "", ""))
+        told = told[(selected | differs)[told]][:most]
+        traits += [
+            trait_of(k, size, share, d, names, float(scores[d]), column(d))
+            for d in told.tolist()
+        ] or [Trait(k, size, share, None, 0.0, "", "")]
     return traits
 
 
-def _say_column(layout: Layout, column: int, sums: Array, coding: Any) -> str:
-    """As in "3.1 ± 0.4" or "red 61 %, blue 20 %"."""
-    if layout.levels[column] is None:
-        n, mean, deviation = layout.moments(sums, column)
-        return f"{mean:.4g} ± {deviation:.3g}" if n > 0.0 else "missing"
-    q = int(np.flatnonzero(layout.categories == column)[0])
-    counts = sums[layout.places(q)]
-    if not counts.sum() > 0.0:
-        return "missing"
-    shares = counts / counts.sum()
-    first = np.argsort(-shares, kind="stable")[:_N_LEADING]
-    categories = coding.categories[column]
-    return ", ".join(
-        f"{categories[t]} {100 * shares[t]:.0f} %" for t in first if shares[t] > 0.0
-    )
+def _column(layout: Layout, d: int, sums: Array, coding: Any) -> Number | Categories:
+    """A column in each cluster; the last line of `sums` is the whole table."""
+    if layout.levels[d] is None:
+        n, mean, deviation = np.transpose([layout.moments(one, d) for one in sums])
+        return Number(n, mean, deviation)
+    q = int(np.flatnonzero(layout.categories == d)[0])
+    counts = sums[:, layout.places(q)]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Categories(coding.categories[d], counts / counts.sum(axis=1)[:, None])
 
 
 # ------------------------------------------------------------------------- warnings

@@ -108,6 +108,8 @@ class BlockEngine:
     def __enter__(self) -> Self:
         SINGLE_THREAD.take()
         self._begun = time.perf_counter()
+        if self.meter is not None:
+            self.meter.begin()
         return self
 
     def __exit__(self, kind: Any, *exc: object) -> None:
@@ -151,7 +153,7 @@ class BlockEngine:
 
     def look_at_memory(self) -> None:
         if self.meter is not None:
-            self.meter.look()
+            self.meter.look(self._rows)
 
     def check_files(self) -> None:
         """Refuse files that were changed under way."""

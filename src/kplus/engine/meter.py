@@ -83,6 +83,8 @@ class Meter:
         Threads that worked at once, here or elsewhere.
     peak : int
         Most bytes of memory that were seen at the ends of sweeps.
+    visited : int
+        Visits of rows, with those of the engine at work.
     """
 
     def __init__(self) -> None:
@@ -90,16 +92,35 @@ class Meter:
         self.rows = self.workers = self.peak = 0
         self.seconds = self.read_seconds = 0.0
         self._due = 0.0
+        self._begun: float | None = None  # when the first engine was
+        self._at_work = 0  # rows that the engine at work has visited
+
+    @property
+    def visited(self) -> int:
+        return self.rows + self._at_work
+
+    def pace(self) -> float:
+        """Visits of rows in a second, since the first engine began."""
+        if self._begun is None:
+            return 0.0
+        return self.visited / max(time.monotonic() - self._begun, 1e-9)
+
+    def begin(self) -> None:
+        """An engine begins."""
+        if self._begun is None:
+            self._begun = time.monotonic()
 
     def add(self, rows: int, seconds: float, read_seconds: float, workers: int) -> None:
         with self._lock:
+            self._at_work = 0
             self.rows += rows
             self.seconds += seconds
             self.read_seconds += read_seconds
             self.workers = max(self.workers, workers)
 
-    def look(self) -> None:
-        """Note how much memory there is, unless that was done a moment ago."""
+    def look(self, rows: int = 0) -> None:
+        """Note what an engine has visited by now, and now and then how much memory."""
+        self._at_work = rows
         now = time.monotonic()
         if now < self._due:
             return
