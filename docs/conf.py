@@ -39,6 +39,7 @@ extensions = [
 exclude_patterns = ["_build", "gallery"]
 templates_path = ["_templates"]
 nitpicky = True
+nitpick_ignore = [("py:meth", "plot")]  # of the class whose attributes are listed
 
 myst_enable_extensions = [
     "amsmath",
