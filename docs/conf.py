@@ -43,12 +43,13 @@ nitpick_ignore = [("py:meth", "plot")]  # of the class whose attributes are list
 
 myst_enable_extensions = [
     "amsmath",
-    "attrs_block",
     "colon_fence",
     "deflist",
     "dollarmath",
+    "substitution",
 ]
 myst_heading_anchors = 3
+myst_substitutions = measured.figures()
 
 intersphinx_mapping = inventories.write(
     HERE / "inventory.txt", HERE / "_build/inventories"

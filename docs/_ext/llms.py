@@ -3,6 +3,8 @@
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.addnodes import toctree
+from sphinx.util import logging
 
 HEAD = """# kplus
 
@@ -16,53 +18,42 @@ Each page below is Markdown or reST as it was written.
 """
 
 
-def first_sentence(doctree):
-    """Return how the text of a page begins."""
+def write(app, error):
+    if error or app.builder.format != "html":
+        return
+    lines, listed = [HEAD], {app.config.root_doc}
+    for tree in app.env.get_doctree(app.config.root_doc).findall(toctree):
+        lines.append(f"## {tree['caption']}\n")
+        for page in tree["includefiles"]:
+            for name in [page, *below(app.env, page)]:
+                listed.add(name)
+                lines.append(line(app.env, name))
+        lines.append("")
+    for name in app.env.found_docs - listed:
+        logging.getLogger(__name__).warning("%s is not in llms.txt", name)
+    Path(app.outdir, "llms.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def below(env, page):
+    """Yield the pages that a page's own tables of contents lead to."""
+    for child in env.toctree_includes.get(page, []):
+        yield child
+        yield from below(env, child)
+
+
+def line(env, name):
+    """Return a link to the source of a page, and how its text begins."""
+    source = f"_sources/{name}{Path(env.doc2path(name)).suffix}.txt"
+    return f"- [{env.titles[name].astext()}]({source}): {begins(env.get_doctree(name))}"
+
+
+def begins(doctree):
+    """Return the first sentence of a page."""
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
         if len(text) > 40 and not isinstance(paragraph.parent, nodes.Admonition):
             return text.split(". ")[0].rstrip(".:") + "."
     return ""
-
-
-def sections(app):
-    """Yield the captions of the table of contents with the pages below each."""
-    root = app.env.get_doctree(app.config.root_doc)
-    from sphinx.addnodes import toctree
-
-    for tree in root.findall(toctree):
-        pages = []
-        for name in tree["includefiles"]:
-            pages.append(name)
-            pages += sorted(below(app, name, {name}))
-        yield tree["caption"] or "Pages", pages
-
-
-def below(app, name, seen):
-    """Return the pages that a page's own tables of contents lead to."""
-    found = []
-    for child in app.env.toctree_includes.get(name, []):
-        if child not in seen:
-            seen.add(child)
-            found += [child, *below(app, child, seen)]
-    return found
-
-
-def write(app, error):
-    if error or app.builder.format != "html":
-        return
-    lines, pages_done = [HEAD], set()
-    for caption, pages in sections(app):
-        lines.append(f"## {caption}\n")
-        for name in pages:
-            pages_done.add(name)
-            title = app.env.titles[name].astext()
-            about = first_sentence(app.env.get_doctree(name))
-            suffix = Path(app.env.doc2path(name)).suffix
-            link = f"_sources/{name}{suffix}.txt"
-            lines.append(f"- [{title}]({link}): {about}")
-        lines.append("")
-    Path(app.outdir, "llms.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
 def setup(app):
