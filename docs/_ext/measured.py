@@ -12,6 +12,15 @@ FIGURES = {
     "battery_gmm": ("real_data", "battery", ("set", "mean"), "GaussianMixture told K"),
     "battery_hdbscan": ("real_data", "battery", ("set", "mean"), "HDBSCAN"),
     "battery_cpu": ("real_data", "battery", ("set", "mean"), "CPU s"),
+    "s4_mixture": ("real_data", "battery", ("set", "sipu/s4"), "DPMixture"),
+    "s4_kmeans": ("real_data", "battery", ("set", "sipu/s4"), "KMeans told K"),
+    "s4_gmm": ("real_data", "battery", ("set", "sipu/s4"), "GaussianMixture told K"),
+    "choice_small": ("dp_means_default", "cost", ("table", "2,000 × 5"), "ratio"),
+    "choice_large": ("dp_means_default", "cost", ("table", "200,000 × 20"), "ratio"),
+    "digits_mixture": ("wide_tables", "seen", ("table", "digits"), "ARI"),
+    "digits_umap": ("wide_tables", "seen", ("table", "digits"), "UMAP, HDBSCAN"),
+    "mnist_mixture": ("wide_tables", "unseen", ("table", "MNIST, test"), "ARI"),
+    "mnist_umap": ("wide_tables", "unseen", ("table", "MNIST, test"), "UMAP, HDBSCAN"),
     "mixed_mixture": ("real_data", "mixed", ("list", "others"), "DPMixture"),
     "mixed_told": ("real_data", "mixed", ("list", "others"), "DPMixture told K"),
     "mixed_prototypes": ("real_data", "mixed", ("list", "others"), "k-prototypes"),
@@ -32,5 +41,5 @@ def figures():
         cases = json.loads((RESULTS / f"{file}.json").read_text(encoding="utf-8"))
         rows = [row for row in cases[case]["rows"] if row[column] == value]
         number = rows[-1][wanted]
-        found[name] = f"{number:.2g}" if number < 10 else f"{number:.0f}"
+        found[name] = f"{number:.{2 if number < 1 else 1 if number < 10 else 0}f}"
     return found
