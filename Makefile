@@ -145,6 +145,6 @@ benchmark: $(VENV)/.app bench-peers ## race against other libraries (half an hou
 	$(BIN)/python benchmarks/reproduce.py --race
 
 clean: ## remove what these targets made
-	rm -rf $(VENV) src/kplus/_compiled src/kplus/_cyutility* .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated \
+	rm -rf $(VENV) src/kplus/_compiled src/kplus/_cyutility* .venv-peers .venv-craft-peers $(DEMO) dist build docs/_build docs/api/generated docs/examples \
 	  .coverage* .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -246,7 +246,8 @@ def test_link(path: str) -> str:
 
 def case_link(case: str) -> str:
     """A link to the section of a case, whose heading is the title in the results."""
-    return f"[{case}](benchmarks.md#{anchor(saved(case)['title'])})"
+    page = case.partition("/")[0]
+    return f"[{case}](benchmarks/{page}.md#{anchor(saved(case)['title'])})"
 
 
 def anchor(title: str) -> str:

@@ -10,7 +10,13 @@ import kplus
 
 PACKAGE = Path(kplus.__file__).parent
 GUIDE = Path(__file__).parent.parent / "docs" / "guide"
-PAGES = ["dp-means", "dp-mixture", "features", "craft", "ibp"]
+PAGES = [
+    "dp-means",
+    "inside/dp-mixture",
+    "inside/features",
+    "inside/craft",
+    "inside/ibp",
+]
 
 
 def exists(name):

@@ -138,7 +138,7 @@ def made(claims, monkeypatch):
 def test_a_benchmark_is_quoted(claims, made):
     assert claims.find(made) == claims.Finding("confirmed", "*Measured:* 2 of 2.")
     assert claims.case_link("demo/case") == (
-        "[demo/case](benchmarks.md#a-case-1000--2)"
+        "[demo/case](benchmarks/demo.md#a-case-1000--2)"
     )
     assert r"all \|x\| pass" in claims.table([["a"], [made.says]])
 

@@ -52,7 +52,7 @@ _DISPERSION_LEAST = 1e-6
 
 @dataclass(frozen=True)
 class NegativeBinomial:
-    """Columns of counts 0, 1, 2, ... that vary more than those of `Poisson`.
+    """Columns of counts that vary more than those of a Poisson distribution.
 
     Inside a component a column has a mean m and a dispersion α, and its variance is
     m + α m²; with α = 0 it would be a Poisson. Missing values (NaN) are integrated out

@@ -27,7 +27,7 @@ __all__ = ["Poisson", "PoissonFamily"]
 
 @dataclass(frozen=True)
 class Poisson:
-    """Columns of counts 0, 1, 2, ..., each with its own rate.
+    """Columns of counts, from 0 on, each with its own rate.
 
     The prior of a rate is Gamma(`shape`, `rate`), with mean ``shape / rate``. Missing
     values (NaN) are integrated out exactly.
