@@ -1,6 +1,7 @@
 """From what users pass to blocks, with the columns noted on the estimator."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,22 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from kplus.base.warn import warn
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import FrameBlocks
 from kplus.data.categories import Coding
-from kplus.data.open import Coder, no_names, open_data, open_numbers
-from kplus.data.selection import FROM_DTYPE, CategoricalSpec
+from kplus.data.open import (
+    Coder,
+    as_read,
+    column_names,
+    no_names,
+    open_data,
+    open_numbers,
+)
+from kplus.data.reading import ColumnsWarning, Reading
+from kplus.data.roles import Wishes
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 
 __all__ = [
     "open_mixed_table",
@@ -35,10 +46,41 @@ def open_table(
     """
     check = _array_check(estimator, reset, "numeric")
     table = open_data(X, as_matrix=check)
-    _check_names_of_frame(estimator, X, table, reset)
+    table = _read(estimator, table, reset, Wishes(numbers_only=True))
+    _check_names_of_frame(estimator, table, reset)
     blocks = open_numbers(table, block_rows)
-    _note_columns(estimator, X, table, blocks, reset)
+    _note_columns(estimator, table, blocks, reset)
     return blocks
+
+
+def _read(estimator: Any, table: Any, reset: bool, wishes: Wishes) -> Any:
+    """The columns to use of a table; says which are not used in a fit."""
+    reading: Reading | None = None
+    if not reset:
+        reading = getattr(estimator, "reading_", None)
+        return table if reading is None else as_read(table, reading, wishes)
+    # What is made of parts keeps constants: to these models they are a part, too.
+    parts = getattr(estimator, "_groups", "clusters") != "clusters"
+    read = as_read(table, None, replace(wishes, constants=parts))
+    if read is not table and read.reading:
+        warn(_told(read.reading), ColumnsWarning)
+    return read
+
+
+def _told(reading: Reading) -> str:
+    """What a user should know of how a table is read."""
+    told = []
+    if reading.left_out:
+        told.append(
+            f"Columns left out: {reading.left_out_words()}. kplus.read_table(X, "
+            f"keep=[...]) uses them all the same"
+            + (", dates='parts' their dates." if reading.has_dates else ".")
+        )
+    if reading.made:
+        told.append(f"Columns read in another way: {reading.made_words()}.")
+    if reading.odd:
+        told.append(f"Not all cells are numbers: {reading.odd_words()}.")
+    return " ".join(told)
 
 
 def _array_check(
@@ -76,6 +118,7 @@ def open_mixed_table(
     categorical: CategoricalSpec = FROM_DTYPE,
     coding: Coding | None = None,
     unknown: str = "error",
+    every: bool = False,
 ) -> tuple[Blocks, Coding | None]:
     """Check the form of X, which may have categories, and cut it into blocks.
 
@@ -99,6 +142,8 @@ def open_mixed_table(
         That of the fit, if it had one; `X` is coded by it then.
     unknown : {"error", "missing"}
         What a value is that is none of the categories of `coding`.
+    every : bool
+        Whether all columns that have names are categories.
 
     Returns
     -------
@@ -106,7 +151,7 @@ def open_mixed_table(
     coding : Coding or None
         None where all columns are numbers.
     """
-    coder = Coder(reset, categorical, coding, unknown, block_rows)
+    coder = Coder(reset, FROM_DTYPE, coding, unknown, block_rows)
     check = _array_check(estimator, reset, None)
 
     def as_matrix(X: Any) -> Any:
@@ -115,10 +160,26 @@ def open_mixed_table(
         return check(_without_loss(X))
 
     table = coder.open_data(X, as_matrix=as_matrix)
-    _check_names_of_frame(estimator, X, table, reset)
-    blocks, coding = coder.open(table)
-    _note_columns(estimator, X, table, blocks, reset)
+    chosen = _chosen(table, categorical) if reset else ()
+    wishes = Wishes(categorical=chosen or (), categories_only=every)
+    table = _read(estimator, table, reset, wishes)
+    if every and reset:
+        categorical = column_names(table)
+    elif chosen is not None:
+        categorical = chosen
+    _check_names_of_frame(estimator, table, reset)
+    blocks, coding = replace(coder, categorical=categorical).open(table)
+    _note_columns(estimator, table, blocks, reset)
     return blocks, coding
+
+
+def _chosen(table: Any, categorical: CategoricalSpec) -> list[str] | None:
+    """The names of the columns that are to be categories; None: they have none."""
+    names = column_names(table)
+    if not names:
+        return None
+    mask = categorical_mask(categorical, len(names), names)
+    return [name for name, chosen in zip(names, mask, strict=True) if chosen]
 
 
 def _without_loss(X: Any) -> Any:
@@ -132,18 +193,18 @@ def _without_loss(X: Any) -> Any:
     return np.array(X, dtype=object) if turned else X
 
 
-def _check_names_of_frame(estimator: Any, X: Any, table: Any, reset: bool) -> None:
+def _check_names_of_frame(estimator: Any, table: Any, reset: bool) -> None:
     if isinstance(table, FrameBlocks):
-        _check_feature_names(estimator, X, reset=reset)
+        _check_feature_names(estimator, table.frame.to_native(), reset=reset)
 
 
-def _note_columns(
-    estimator: Any, X: Any, table: Any, blocks: Blocks, reset: bool
-) -> None:
+def _note_columns(estimator: Any, table: Any, blocks: Blocks, reset: bool) -> None:
     """Note or compare the columns; those of frames as scikit-learn does."""
     _refuse_empty(estimator, blocks)
+    if reset:
+        _note_reading(estimator, getattr(table, "reading", None))
     if isinstance(table, FrameBlocks):
-        _check_n_features(estimator, X, reset=reset)
+        _check_n_features(estimator, table.frame.to_native(), reset=reset)
         return
     names = getattr(blocks, "feature_names", None)
     if reset:
@@ -164,6 +225,13 @@ def _note_columns(
             f"The columns {names} are not those of the fit, {list(known)}; give the "
             f"same columns in the same order."
         )
+
+
+def _note_reading(estimator: Any, reading: Reading | None) -> None:
+    if reading:
+        estimator.reading_ = reading
+    elif hasattr(estimator, "reading_"):
+        del estimator.reading_
 
 
 def _refuse_empty(estimator: Any, blocks: Blocks) -> None:

@@ -64,6 +64,12 @@ class TypedColumns(ABC):
         self.dtypes = list(dtypes)
         self.kinds = [kind_of(dtype) for dtype in dtypes]
 
+    n_rows: Any  # int
+
+    @abstractmethod
+    def head(self, j: int, n_rows: int) -> Values:
+        """The first values of a column."""
+
     @abstractmethod
     def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
         """All values of some columns, part by part: which column, and a part of it."""

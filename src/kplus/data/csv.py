@@ -16,6 +16,8 @@ from typing import Any
 from kplus.core.errors import DataError, MissingPackageError
 from kplus.data.arrow import UNNAMED
 from kplus.data.dialect import Dialect
+from kplus.data.text_numbers import GAPS
+from kplus.data.zeros import zero_led
 from kplus.engine.resources import resources_now
 
 try:
@@ -48,8 +50,6 @@ _TYPES = [
     *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
 ]
 _FIRST_ROWS = 1000
-# What people write in a column of numbers where there is none; in text they stay.
-_NO_NUMBERS = ["-", "--", "?", ".", "n.a.", "na", "none", "None", "unknown", "Unknown"]
 
 
 def are_small(paths: Sequence[Path]) -> bool:
@@ -97,7 +97,7 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
     with _named(path):
         dialect, header = _header(path)
         try:
-            options = _options(dialect, _as_text(header, text))
+            options = _options(dialect, _as_text(path, dialect, header, text))
             table = _read(path, _read_options(dialect, header), **options)
         except pa.ArrowInvalid as error:
             raise _explained(path, dialect, error) from error
@@ -133,7 +133,7 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
     """
     with _named(path):
         dialect, header = _header(path)
-        types = _as_text(header, text)
+        types = _as_text(path, dialect, header, text)
         try:
             n_rows = _Copier(path, dialect, header).copy(copy, types)
         except pa.ArrowInvalid as error:
@@ -245,13 +245,13 @@ def _header(path: Path) -> tuple[Dialect, list[str]]:
     return dialect, header
 
 
-def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+def _as_text(
+    path: Path, dialect: Dialect, header: Sequence[str], text: Sequence[str]
+) -> dict[str, Any]:
     """Types of the columns to keep as they are written."""
-    return {
-        raw: pa.string()
-        for raw in header
-        if raw.strip() in text or raw.strip() == UNNAMED
-    }
+    keep = {raw for raw in header if raw.strip() in text or raw.strip() == UNNAMED}
+    keep.update(zero_led(path, dialect, header))
+    return {raw: pa.string() for raw in header if raw in keep}
 
 
 def _read_options(dialect: Dialect, header: Sequence[str]) -> Any:
@@ -263,7 +263,6 @@ def _read_options(dialect: Dialect, header: Sequence[str]) -> Any:
 
 
 def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[str, Any]:
-    nulls = [*ConvertOptions().null_values, *_NO_NUMBERS]
     return {
         # Quoted line breaks are rare, but without this they tear a row.
         "parse_options": ParseOptions(
@@ -272,7 +271,7 @@ def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[st
         "convert_options": ConvertOptions(
             column_types=types,
             decimal_point=dialect.decimal,
-            null_values=nulls,
+            null_values=list(GAPS),  # in columns of numbers; in text they stay
             **convert,
         ),
     }

@@ -15,7 +15,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
-__all__ = ["Dialect", "is_number"]
+from kplus.data.text_numbers import is_number
+
+__all__ = ["Dialect"]
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECODED_BYTES = 2**25  # that are looked at for the encoding
@@ -187,11 +189,3 @@ def _decimal(records: Sequence[Sequence[str]], delimiter: str) -> str:
     if delimiter == "," and all(map(_THOUSANDS.match, commas)):
         return "."
     return ","
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

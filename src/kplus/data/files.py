@@ -98,16 +98,23 @@ def open_files(
         matrices.stamps = Stamps(files.paths)
         return matrices
     if files.kind == "csv":
-        return _open_csv(files, text).select(columns)
+        return _chosen(_open_csv(files, text), columns)
     from kplus.data.arrow_files import open_columns
 
     folders = folder_columns(files.folders)
-    table = open_columns(files.kind, files.paths, folders).select(columns)
+    table = _chosen(open_columns(files.kind, files.paths, folders), columns)
     table.stamps = Stamps(files.paths)
     if not table.names:
         raise DataError(f"{files} has no columns to read.")
     if table.n_rows == 0:
         raise DataError(f"{files} has columns but no rows.")
+    return table
+
+
+def _chosen(table: "Columns", columns: Sequence[str] | None) -> "Columns":
+    """The columns that a user asked for, which are used whatever they are."""
+    table = table.select(columns)
+    table.kept = tuple(columns or ())
     return table
 
 

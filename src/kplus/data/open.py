@@ -23,6 +23,8 @@ from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
+from kplus.data.reading import Reading, recognise
+from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Coder",
+    "as_read",
     "column_names",
     "has_columns",
     "is_stored",
@@ -111,10 +114,35 @@ def open_data(
         return open_collection(X)
     if looks_like_blocks(X):
         return UserBlocks(X)
+    if nw.dependencies.is_polars_lazyframe(X):
+        X = X.collect()
     if nw.dependencies.is_into_dataframe(X):
         return FrameBlocks(X)
     X = as_matrix(X)
     return SparseBlocks(X) if sp.issparse(X) else ArrayBlocks(X)
+
+
+def as_read(table: Any, reading: Reading | None, wishes: Wishes) -> Any:
+    """An open table with the columns to use, and as what they are to be read.
+
+    Parameters
+    ----------
+    table : Cut or Columns
+        Arrays, and tables for which this is settled, stay as they are.
+    reading : Reading or None
+        That of a fit; None: what the columns are is recognised.
+    wishes : Wishes
+        What a user said of them.
+    """
+    if not (isinstance(table, FrameBlocks) or has_columns(table)):
+        return table
+    if table.reading is not None or 0 in (table.n_rows, len(_names(table))):
+        return table
+    return (recognise(table, wishes) if reading is None else reading).apply(table)
+
+
+def _names(table: Any) -> list[str]:
+    return table.names if has_columns(table) else table.feature_names
 
 
 def open_numbers(
