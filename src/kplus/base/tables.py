@@ -1,7 +1,6 @@
 """From what users pass to blocks, with the columns noted on the estimator."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,17 +16,10 @@ from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import FrameBlocks
 from kplus.data.categories import Coding
-from kplus.data.open import (
-    Coder,
-    as_read,
-    column_names,
-    no_names,
-    open_data,
-    open_numbers,
-)
+from kplus.data.open import Coder, as_read, no_names, open_data, open_numbers
 from kplus.data.reading import ColumnsWarning, Reading
 from kplus.data.roles import Wishes
-from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec
 
 __all__ = [
     "open_mixed_table",
@@ -46,25 +38,30 @@ def open_table(
     """
     check = _array_check(estimator, reset, "numeric")
     table = open_data(X, as_matrix=check)
-    table = _read(estimator, table, reset, Wishes(numbers_only=True))
+    reading = getattr(estimator, "reading_", None)
+    if reset:
+        read = as_read(table, None, _wishes(estimator, numbers_only=True))
+        _tell(table, read)
+        table = read
+    elif reading is not None:
+        table = as_read(table, reading)
     _check_names_of_frame(estimator, table, reset)
     blocks = open_numbers(table, block_rows)
     _note_columns(estimator, table, blocks, reset)
     return blocks
 
 
-def _read(estimator: Any, table: Any, reset: bool, wishes: Wishes) -> Any:
-    """The columns to use of a table; says which are not used in a fit."""
-    reading: Reading | None = None
-    if not reset:
-        reading = getattr(estimator, "reading_", None)
-        return table if reading is None else as_read(table, reading, wishes)
-    # What is made of parts keeps constants: to these models they are a part, too.
+def _wishes(estimator: Any, *, numbers_only: bool) -> Wishes:
+    """What an estimator wants of columns."""
+    # To those that take rows apart, constants are a part, too.
     parts = getattr(estimator, "_groups", "clusters") != "clusters"
-    read = as_read(table, None, replace(wishes, constants=parts))
-    if read is not table and read.reading:
-        warn(_told(read.reading), ColumnsWarning)
-    return read
+    return Wishes(numbers_only=numbers_only, constants=parts)
+
+
+def _tell(before: Any, read: Any) -> None:
+    """Say which columns of a table are not used in a fit, or not as they seem."""
+    if read is not before and (words := _told(read.reading)):
+        warn(words, ColumnsWarning)
 
 
 def _told(reading: Reading) -> str:
@@ -80,6 +77,10 @@ def _told(reading: Reading) -> str:
         told.append(f"Columns read in another way: {reading.made_words()}.")
     if reading.odd:
         told.append(f"Not all cells are numbers: {reading.odd_words()}.")
+    if reading.notes:
+        told.append(f"Taken as categories: {reading.notes_words()}.")
+    if reading.end:
+        told.append(f"{reading.end} Leave it out if it is no row.")
     return " ".join(told)
 
 
@@ -151,7 +152,8 @@ def open_mixed_table(
     coding : Coding or None
         None where all columns are numbers.
     """
-    coder = Coder(reset, FROM_DTYPE, coding, unknown, block_rows)
+    reading = getattr(estimator, "reading_", None)
+    coder = Coder(reset, categorical, coding, unknown, block_rows, reading, every)
     check = _array_check(estimator, reset, None)
 
     def as_matrix(X: Any) -> Any:
@@ -160,26 +162,13 @@ def open_mixed_table(
         return check(_without_loss(X))
 
     table = coder.open_data(X, as_matrix=as_matrix)
-    chosen = _chosen(table, categorical) if reset else ()
-    wishes = Wishes(categorical=chosen or (), categories_only=every)
-    table = _read(estimator, table, reset, wishes)
-    if every and reset:
-        categorical = column_names(table)
-    elif chosen is not None:
-        categorical = chosen
-    _check_names_of_frame(estimator, table, reset)
-    blocks, coding = replace(coder, categorical=categorical).open(table)
-    _note_columns(estimator, table, blocks, reset)
+    read, coder = coder.read(table, _wishes(estimator, numbers_only=False))
+    if reset:
+        _tell(table, read)
+    _check_names_of_frame(estimator, read, reset)
+    blocks, coding = coder.coded(read)
+    _note_columns(estimator, read, blocks, reset)
     return blocks, coding
-
-
-def _chosen(table: Any, categorical: CategoricalSpec) -> list[str] | None:
-    """The names of the columns that are to be categories; None: they have none."""
-    names = column_names(table)
-    if not names:
-        return None
-    mask = categorical_mask(categorical, len(names), names)
-    return [name for name, chosen in zip(names, mask, strict=True) if chosen]
 
 
 def _without_loss(X: Any) -> Any:

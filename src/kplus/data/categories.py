@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.errors import DataError
@@ -73,6 +74,18 @@ class TypedColumns(ABC):
     @abstractmethod
     def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
         """All values of some columns, part by part: which column, and a part of it."""
+
+    @abstractmethod
+    def tail(self, j: int) -> Values:
+        """The last value of a column."""
+
+    @staticmethod
+    def floats(part: Values) -> Array:
+        """Numbers as floats, NaN where they are missing."""
+        column = part.column
+        if not isinstance(column, np.ndarray):
+            column = column.cast(nw.Float64()).to_numpy()
+        return column.astype(np.float64)
 
     def coders(self, coding: "Coding", unknown: str) -> list["ColumnCoder | None"]:
         """What turns each column into codes; None: a column of numbers."""

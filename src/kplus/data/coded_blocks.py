@@ -73,6 +73,9 @@ class MemoryColumns(TypedColumns):
     def head(self, j: int, n_rows: int) -> Values:
         return Values(self.columns[j].column[:n_rows], self.labels[j])
 
+    def tail(self, j: int) -> Values:
+        return Values(self.columns[j].column[-1:], self.labels[j])
+
     def is_mappable(self, j: int) -> bool:
         """Whether a column is an array of numbers, which may be a memory map."""
         column = self.columns[j].column
@@ -207,6 +210,12 @@ class FileColumns(TypedColumns):
     def head(self, j: int, n_rows: int) -> Values:
         column = self.files.head(self.files.names[j], n_rows)
         return Values(nw.from_native(column, series_only=True), self.labels[j])
+
+    def tail(self, j: int) -> Values:
+        piece = max(i for i, count in enumerate(self.files.counts) if count)
+        column = self.files.column(piece, self.files.names[j])
+        last = column[len(column) - 1 :]
+        return Values(nw.from_native(last, series_only=True), self.labels[j])
 
     def part(self, j: int, piece: int) -> Values:
         """A column of a piece; text as a dictionary, which is quicker."""

@@ -23,6 +23,7 @@ from kplus.data.dates import (
     parts_of_interest,
 )
 from kplus.data.factors import MISSING, Values
+from kplus.data.ends import odd_end
 from kplus.data.roles import Role, Wishes, roles_of
 from kplus.data.text_numbers import NumberFormat, is_gap
 
@@ -86,12 +87,15 @@ class Reading:
         the fit, and some of them.
     notes : dict
         For other columns what a user should know.
+    end : str
+        What is odd about the last row of the fit: totals, or a note.
     """
 
     left_out: dict[str, str] = field(default_factory=dict)
     made: dict[str, dict[str, Any]] = field(default_factory=dict)
     odd: dict[str, Odd] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    end: str = ""
 
     def __post_init__(self) -> None:
         makers = [each for of in self.made.values() for each in of.values()]
@@ -263,7 +267,7 @@ def recognise(table: Any, wishes: Wishes, exact: bool = True) -> Reading:
             left[name] = role.kind
     if len(left) == len(names):  # rather constants than nothing
         left = {name: kind for name, kind in left.items() if kind != "constant"}
-    reading = Reading(left, made, {}, notes)
+    reading = Reading(left, made, {}, notes, odd_end(columns))
     return replace(reading, odd=_odd_cells(columns, made)) if exact else reading
 
 
