@@ -74,9 +74,7 @@ def _told(reading: Reading) -> str:
             + (", dates='parts' their dates." if reading.has_dates else ".")
         )
     if reading.made:
-        told.append(f"Columns read in another way: {reading.made_words()}.")
-    if reading.odd:
-        told.append(f"Not all cells are numbers: {reading.odd_words()}.")
+        told.append(f"Read {reading.made_words()}.")
     if reading.notes:
         told.append(f"Taken as categories: {reading.notes_words()}.")
     if reading.end:

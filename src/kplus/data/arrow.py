@@ -154,7 +154,7 @@ class Columns(ABC):
         bad = [(name, str(t)) for name, t in types.items() if not is_number(t)]
         if bad:
             raise NotNumbersError(
-                f"{holding(bad)} in {self}, not numbers. Leave out what is no number, "
+                f"{holding(bad, str(self))}, not numbers. Leave out what is no number, "
                 f"or encode it as numbers first; DPMixture and CRAFT take categories."
             )
         return np.float32 if all(map(is_single, types.values())) else np.float64

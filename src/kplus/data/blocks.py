@@ -222,11 +222,13 @@ class FrameBlocks(Cut):
         return np.ascontiguousarray(np.column_stack(columns))
 
 
-def holding(columns: Sequence[tuple[str, str]]) -> str:
-    """As in: Column 'a' holds String, 'b' holds Date."""
-    listed = ", ".join(f"{name!r} holds {dtype}" for name, dtype in columns[:_LISTED])
+def holding(columns: Sequence[tuple[str, str]], where: str = "") -> str:
+    """As in: Column 'a' of x.csv holds string, 'b' holds date32."""
+    (first, dtype), *others = columns[:_LISTED]
+    words = [f"Column {first!r}{where and f' of {where}'} holds {dtype}"]
+    words += [f"{name!r} holds {dtype}" for name, dtype in others]
     more = len(columns) - _LISTED
-    return f"Column {listed}" + (f", and {more} more columns so" if more > 0 else "")
+    return ", ".join(words) + (f", and so do {more} more columns" if more > 0 else "")
 
 
 def as_float_column(column: Series[Any]) -> Array:

@@ -315,8 +315,9 @@ class ColumnCoder:
         value = value.item() if isinstance(value, np.generic) else value
         return DataError(
             f"Column {self.label} holds {repr(value)[:80]} (row {row}), which is none "
-            f"of the categories of the fit ({listed}{more}). Give it as missing, or "
-            f"fit again with a categorical dtype that declares it."
+            f"of the categories of the fit ({listed}{more}). With "
+            f"handle_unknown='missing' it counts as missing; or fit again with rows "
+            f"that have it."
         )
 
 

@@ -40,7 +40,8 @@ _SHAPES = {  # each with the order of its parts
     "ymd": r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
     "dmy": r"(?P<d>\d{1,2})[-/.]\s?(?P<m>\d{1,2})[-/.]\s?(?P<y>\d{4}|\d{2})",
     "mdy": r"(?P<m>\d{1,2})[-/](?P<d>\d{1,2})[-/](?P<y>\d{4}|\d{2})",
-    "dby": rf"{_WEEKDAY}(?P<d>\d{{1,2}})\.?[-\s]+{_NAME}\.?[-\s,]+(?P<y>\d{{4}}|\d{{2}})",
+    "dby": rf"{_WEEKDAY}(?P<d>\d{{1,2}})\.?[-\s]+{_NAME}\.?[-\s,]+"
+    r"(?P<y>\d{4}|\d{2})",
     "bdy": rf"{_WEEKDAY}{_NAME}\.?\s+(?P<d>\d{{1,2}}),?\s+(?P<y>\d{{4}})",
 }
 _FEWEST = 0.9  # share of the cells that are dates, where a column holds such

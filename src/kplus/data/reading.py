@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from kplus.core.decoding import Decoder
+from kplus.core.encoding import Encoder
 from kplus.core.errors import ColumnChoiceError
+from kplus.core.storable import RECORDS
 from kplus.data.blocks import FrameBlocks
 from kplus.data.coded_blocks import FileColumns, MemoryColumns
 from kplus.data.dates import (
@@ -22,8 +25,8 @@ from kplus.data.dates import (
     latest_of,
     parts_of_interest,
 )
-from kplus.data.factors import MISSING, Values
 from kplus.data.ends import odd_end
+from kplus.data.factors import MISSING, Values
 from kplus.data.roles import Role, Wishes, roles_of
 from kplus.data.text_numbers import NumberFormat, is_gap
 
@@ -69,6 +72,15 @@ class Odd:
     odd: int
     examples: tuple[str, ...]
 
+    @property
+    def words(self) -> str:
+        """As in: 1,198 of 1,200 cells, the others are missing, such as 'see note'."""
+        shown = ", ".join(map(repr, self.examples))
+        return (
+            f"{self.numbers:,} of {self.numbers + self.odd:,} cells, the others count "
+            f"as missing: {shown}"
+        )
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -110,6 +122,18 @@ class Reading:
     def has_dates(self) -> bool:
         """Whether dates are left out."""
         return "dates" in self.left_out.values()
+
+    def to_json(self) -> Any:
+        """What files of JSON keep of it."""
+        return Encoder("a manifest", RECORDS).encode(self, "reading")
+
+    @classmethod
+    def from_json(cls, node: Any) -> "Reading":
+        """What `to_json` returned, checked; raises ValueError."""
+        found = Decoder(_no_array, RECORDS).decode(node)
+        if not isinstance(found, cls):
+            raise ValueError("it is no reading of a table")
+        return found
 
     # ------------------------------------------------------------- columns
 
@@ -178,13 +202,16 @@ class Reading:
         return "; ".join(parts)
 
     def made_words(self) -> str:
-        """What is read as something else than it seems."""
+        """What is read as something else than it seems, and which cells are odd."""
         groups: dict[str, list[str]] = {}
         for name, makers in self.made.items():
             maker = next(iter(makers.values()))
             if isinstance(maker, NumberFormat):
-                told = f" ({maker.words})" if maker.words else ""
-                groups.setdefault(f"text read as numbers{told}", []).append(name)
+                odd = self.odd.get(name)
+                told = [maker.words, "" if odd is None else odd.words]
+                words = "; ".join(filter(None, told))
+                named = f"{name} ({words})" if words else name
+                groups.setdefault("text as numbers", []).append(named)
             elif isinstance(maker, YesNo):
                 groups.setdefault("yes and no as 1 and 0", []).append(name)
             else:
@@ -192,22 +219,13 @@ class Reading:
                 groups.setdefault(f"dates as {of}", []).append(name)
         return "; ".join(f"{what}: {_listed(names)}" for what, names in groups.items())
 
-    def odd_words(self) -> str:
-        """What cells of numbers are none, and how many."""
-        parts = []
-        for name, odd in list(self.odd.items())[:_MOST_NAMED]:
-            shown = ", ".join(map(repr, odd.examples))
-            total = odd.numbers + odd.odd
-            parts.append(
-                f"{name!r}: {odd.numbers:,} of {total:,} are numbers, {shown} count as "
-                f"missing"
-            )
-        more = len(self.odd) - _MOST_NAMED
-        return "; ".join(parts) + (f"; and in {more} more columns" if more > 0 else "")
-
     def notes_words(self) -> str:
         """What else is to be told."""
         return "; ".join(f"{name!r}: {note}" for name, note in self.notes.items())
+
+
+def _no_array(name: Any) -> Any:
+    raise ValueError(f"there is no array {name!r}")
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -333,7 +351,8 @@ def _odd_cells(columns: Any, made: Mapping[str, Mapping[str, Any]]) -> dict[str,
                 odd[cell] = odd.get(cell, 0) + count
         if odd:
             most = sorted(odd, key=lambda cell: (-odd[cell], cell))[:_EXAMPLES]
-            out[name] = Odd(numbers, sum(odd.values()), tuple(c[:40] for c in most))
+            shown = tuple(cell[:40] for cell in most)
+            out[name] = Odd(numbers, sum(odd.values()), shown)
     return out
 
 

@@ -237,9 +237,9 @@ class _Column:
         if rest:  # refused where categories are found
             return Role("other")
         distinct = set(text)
-        if len(distinct) == 1 and self._columns.n_rows > 1:
-            if not self._wishes.constants and self._is_one_text():
-                return Role("constant")
+        unused = self._columns.n_rows > 1 and not self._wishes.constants
+        if len(distinct) == 1 and unused and self._is_one_text():
+            return Role("constant")
         if {value.strip().lower() for value in distinct} in _YES_NO:
             return Role("yes or no")
         if len(text) >= _FEW:

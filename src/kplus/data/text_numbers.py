@@ -1,4 +1,4 @@
-"""Numbers that are written as text: amounts of money, percent, thousands, decimal commas.
+"""Numbers written as text: amounts of money, percent, thousands, decimal commas.
 
 A `NumberFormat` is found in some cells of a column and then reads all of them. What it
 does not take is odd: not a number of this column, such as "see note" or an amount in
@@ -172,7 +172,7 @@ class NumberFormat:
         ]
 
     def floats(self, cells: Iterable[Any]) -> Array:
-        """Cells as numbers; NaN where one is missing or odd. Numbers stay as they are."""
+        """Cells as numbers, if they are none; NaN where one is missing or odd."""
         return np.array([self._float(cell) for cell in cells], dtype=np.float64)
 
     def _float(self, cell: Any) -> float:

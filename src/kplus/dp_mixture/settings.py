@@ -157,8 +157,11 @@ def open_rows(
     """
     coding = None if last is None else last.coding
     likelihood = None if observations == AUTO else by_name(observations)
+    unknown = dp.handle_unknown
     if likelihood is None or isinstance(likelihood, Mixed):
-        source, coding = open_mixed_table(dp, X, reset=reset, coding=coding)
+        source, coding = open_mixed_table(
+            dp, X, reset=reset, coding=coding, unknown=unknown
+        )
     elif isinstance(likelihood, Categorical):
         source, coding = open_mixed_table(dp, X, reset=reset, coding=coding, every=True)
     else:
