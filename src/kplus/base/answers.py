@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from kplus.data.categories import Coding
 from kplus.data.open import Coder, is_stored, row_slices
+from kplus.data.selection import FROM_DTYPE
 from kplus.data.wrapped import RowRange
 from kplus.engine.resources import resources_now
 from kplus.persist.atomic import atomic_file
@@ -165,6 +166,7 @@ def _blocks(model: Any, X: Any) -> tuple[Any, Coding | None]:
     size = getattr(model, "batch_size", None)
     coding: Coding | None = getattr(model, "_coding", None)
     unknown = getattr(model, "handle_unknown", "error")
-    coder = Coder(reset=False, coding=coding, unknown=unknown, block_rows=size)
+    reading = getattr(model, "reading_", None)
+    coder = Coder(False, FROM_DTYPE, coding, unknown, size, reading)
     blocks, _ = coder.open(X)
     return blocks, coding

@@ -1,8 +1,6 @@
 """What all estimators share: parameters, and how a fit goes."""
 
 import logging
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from kplus.base.described import Described
 from kplus.base.portrait import Belonging
 from kplus.base.progress import PassReporter, Watch, report_of
 from kplus.base.tables import open_table
+from kplus.base.warn import warn
 from kplus.core.errors import NotFiniteError
 from kplus.core.types import Blocks, PassInfo
 from kplus.data.categories import Coding
@@ -366,16 +365,3 @@ def latest(earlier: Any, later: Any) -> Any:
     earlier = earlier.astype(later.dtype, copy=False)
     both = np.concatenate((earlier.view(raw), later.view(raw)))
     return both[-_KEPT:].view(later.dtype)
-
-
-def warn(text: str, kind: type[Warning] = UserWarning) -> None:
-    """Warn at the line of the user's that called, whatever lies in between."""
-    level = 2
-    frame = sys._getframe(1)
-    while frame.f_back is not None and _ours(frame.f_globals.get("__name__", "")):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(text, kind, stacklevel=level)
-
-
-def _ours(module: str) -> bool:
-    return module.startswith(("kplus.", "sklearn.", "contextlib"))

@@ -11,11 +11,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from kplus.base.warn import warn
 from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import FrameBlocks
 from kplus.data.categories import Coding
-from kplus.data.open import Coder, no_names, open_data, open_numbers
+from kplus.data.open import Coder, as_read, no_names, open_data, open_numbers
+from kplus.data.reading import ColumnsWarning, Reading
+from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec
 
 __all__ = [
@@ -35,10 +38,48 @@ def open_table(
     """
     check = _array_check(estimator, reset, "numeric")
     table = open_data(X, as_matrix=check)
-    _check_names_of_frame(estimator, X, table, reset)
+    reading = getattr(estimator, "reading_", None)
+    if reset:
+        read = as_read(table, None, _wishes(estimator, numbers_only=True))
+        _tell(table, read)
+        table = read
+    elif reading is not None:
+        table = as_read(table, reading)
+    _check_names_of_frame(estimator, table, reset)
     blocks = open_numbers(table, block_rows)
-    _note_columns(estimator, X, table, blocks, reset)
+    _note_columns(estimator, table, blocks, reset)
     return blocks
+
+
+def _wishes(estimator: Any, *, numbers_only: bool) -> Wishes:
+    """What an estimator wants of columns."""
+    # To those that take rows apart, constants are a part, too.
+    parts = getattr(estimator, "_groups", "clusters") != "clusters"
+    return Wishes(numbers_only=numbers_only, constants=parts)
+
+
+def _tell(before: Any, read: Any) -> None:
+    """Say which columns of a table are not used in a fit, or not as they seem."""
+    if read is not before and (words := _told(read.reading)):
+        warn(words, ColumnsWarning)
+
+
+def _told(reading: Reading) -> str:
+    """What a user should know of how a table is read."""
+    told = []
+    if reading.left_out:
+        told.append(
+            f"Columns left out: {reading.left_out_words()}. kplus.read_table(X, "
+            f"keep=[...]) uses them all the same"
+            + (", dates='parts' their dates." if reading.has_dates else ".")
+        )
+    if reading.made:
+        told.append(f"Read {reading.made_words()}.")
+    if reading.notes:
+        told.append(f"Taken as categories: {reading.notes_words()}.")
+    if reading.end:
+        told.append(f"{reading.end} Leave it out if it is no row.")
+    return " ".join(told)
 
 
 def _array_check(
@@ -76,6 +117,7 @@ def open_mixed_table(
     categorical: CategoricalSpec = FROM_DTYPE,
     coding: Coding | None = None,
     unknown: str = "error",
+    every: bool = False,
 ) -> tuple[Blocks, Coding | None]:
     """Check the form of X, which may have categories, and cut it into blocks.
 
@@ -99,6 +141,8 @@ def open_mixed_table(
         That of the fit, if it had one; `X` is coded by it then.
     unknown : {"error", "missing"}
         What a value is that is none of the categories of `coding`.
+    every : bool
+        Whether all columns that have names are categories.
 
     Returns
     -------
@@ -106,7 +150,8 @@ def open_mixed_table(
     coding : Coding or None
         None where all columns are numbers.
     """
-    coder = Coder(reset, categorical, coding, unknown, block_rows)
+    reading = getattr(estimator, "reading_", None)
+    coder = Coder(reset, categorical, coding, unknown, block_rows, reading, every)
     check = _array_check(estimator, reset, None)
 
     def as_matrix(X: Any) -> Any:
@@ -115,9 +160,12 @@ def open_mixed_table(
         return check(_without_loss(X))
 
     table = coder.open_data(X, as_matrix=as_matrix)
-    _check_names_of_frame(estimator, X, table, reset)
-    blocks, coding = coder.open(table)
-    _note_columns(estimator, X, table, blocks, reset)
+    read, coder = coder.read(table, _wishes(estimator, numbers_only=False))
+    if reset:
+        _tell(table, read)
+    _check_names_of_frame(estimator, read, reset)
+    blocks, coding = coder.coded(read)
+    _note_columns(estimator, read, blocks, reset)
     return blocks, coding
 
 
@@ -132,18 +180,18 @@ def _without_loss(X: Any) -> Any:
     return np.array(X, dtype=object) if turned else X
 
 
-def _check_names_of_frame(estimator: Any, X: Any, table: Any, reset: bool) -> None:
+def _check_names_of_frame(estimator: Any, table: Any, reset: bool) -> None:
     if isinstance(table, FrameBlocks):
-        _check_feature_names(estimator, X, reset=reset)
+        _check_feature_names(estimator, table.frame.to_native(), reset=reset)
 
 
-def _note_columns(
-    estimator: Any, X: Any, table: Any, blocks: Blocks, reset: bool
-) -> None:
+def _note_columns(estimator: Any, table: Any, blocks: Blocks, reset: bool) -> None:
     """Note or compare the columns; those of frames as scikit-learn does."""
     _refuse_empty(estimator, blocks)
+    if reset:
+        _note_reading(estimator, getattr(table, "reading", None))
     if isinstance(table, FrameBlocks):
-        _check_n_features(estimator, X, reset=reset)
+        _check_n_features(estimator, table.frame.to_native(), reset=reset)
         return
     names = getattr(blocks, "feature_names", None)
     if reset:
@@ -164,6 +212,13 @@ def _note_columns(
             f"The columns {names} are not those of the fit, {list(known)}; give the "
             f"same columns in the same order."
         )
+
+
+def _note_reading(estimator: Any, reading: Reading | None) -> None:
+    if reading:
+        estimator.reading_ = reading
+    elif hasattr(estimator, "reading_"):
+        del estimator.reading_
 
 
 def _refuse_empty(estimator: Any, blocks: Blocks) -> None:

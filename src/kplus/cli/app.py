@@ -90,6 +90,7 @@ def run(argv: Sequence[str]) -> int:
     except ImportError as error:
         return report_missing(error)
     except (KeyboardInterrupt, typer.Abort):  # newer versions of typer return 130
+        note("Interrupted; nothing was written.")
         return 130
     except Exception as error:
         return report_usage(error)

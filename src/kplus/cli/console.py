@@ -30,7 +30,13 @@ _FLAGS = {
     for option in (*FITTED, "dtype")
     for parameter in PARAMETERS.get(option, (option,))
     if parameter != "n_samples"  # which mostly is the number of rows
-} | {"n_components": "--components", "max_components": "--max-components"}
+} | {
+    "n_components": "--components",
+    "max_components": "--max-components",
+    "handle_unknown": "--unknown",
+    "skip_first": "--skip-first",
+    "skip_last": "--skip-last",
+}
 _SETTING = re.compile(  # not in quotes: columns may have such names
     rf"""(?<![\w'"/-])({"|".join(_FLAGS)})(?:='?([\w.-]*\w)'?)?(?![\w='"/])"""
 )

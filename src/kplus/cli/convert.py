@@ -2,26 +2,31 @@
 
 from kplus.cli.console import CommandError, count, report, status
 from kplus.cli.options import Options, column_options
-from kplus.cli.tables import open_with_categories
+from kplus.cli.tables import open_with_categories, reading_lines, reading_options
 from kplus.data.convert import convert as write
 from kplus.data.open import has_columns
+from kplus.data.reading import Reading
 
 __all__ = ["convert"]
 
 
 def convert(options: Options) -> None:
     """Run the command."""
+    if options.outdir is None:
+        raise CommandError("Say where to write the folder: -o DIR.")
     if options.dtype not in (None, "float32", "float64"):
         raise CommandError(f"--dtype is float32 or float64, not {options.dtype!r}.")
     with status(f"Converting {options.data}", options.quiet):
+        how = reading_options(options)
         table = open_with_categories(
-            options.data, options.index, options.categorical or ()
+            options.data, options.index, options.categorical or (), how.pop("skip")
         )
         try:
             manifest = write(
                 table if has_columns(table) else options.data,
                 options.outdir,
                 **column_options(options),
+                **how,
                 categorical=options.categorical or "from_dtype",
                 dtype=options.dtype,
                 force=options.force,
@@ -36,6 +41,8 @@ def convert(options: Options) -> None:
     lines = [
         f"{count(n_rows, 'row')}, {count(n_features, 'column')}{words}, as "
         f"{manifest['dtype']}",
-        f"Wrote {options.outdir}",
     ]
+    if "reading" in manifest:
+        lines += reading_lines(Reading.from_json(manifest["reading"]))
+    lines.append(f"Wrote {options.outdir}")
     report(options, manifest | result | {"files": files}, lines, indent=2)

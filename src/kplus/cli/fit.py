@@ -3,7 +3,9 @@
 What is common is here; the subclasses of `Results` know what differs.
 """
 
+import sys
 import time
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from kplus.cli.options import COMMANDS, Options, column_options
 from kplus.cli.output import (
     check_folder,
     check_index_name,
+    opened,
     staged_folder,
     write_rows,
     write_table,
@@ -38,7 +41,14 @@ from kplus.cli.resources import allowed
 from kplus.cli.results import Results
 from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
 from kplus.cli.stability import check_stability, stability_of, stability_record
-from kplus.cli.tables import Choice, Table, how_written, read_table
+from kplus.cli.tables import (
+    Choice,
+    Table,
+    from_stdin,
+    read_table,
+    reading_options,
+    told,
+)
 
 __all__ = ["fit", "fit_model", "read_to_fit", "resume"]
 
@@ -70,6 +80,7 @@ def _run(options: Options, *, begun: bool) -> None:
         raise CommandError(f"--format is csv or parquet, not {options.format!r}.")
     model = make_model(options)
     check_stability(options)
+    _check_places(options)
     check_folder(options.outdir, _OUTPUTS, options.force)
     if not begun:
         check_new(options.checkpoint)
@@ -77,8 +88,22 @@ def _run(options: Options, *, begun: bool) -> None:
         from kplus.plots.display import require_matplotlib
 
         require_matplotlib()  # better now than after the fit
-    with allowed(options):
+    with allowed(options), from_stdin(options):
         _find(options, model, begun)
+
+
+def _check_places(options: Options) -> None:
+    """Where to read from, and where to write to if nothing was said."""
+    from_pipe = str(options.data) == "-"
+    if options.outdir is None:
+        data = options.data.parent if "*" in options.data.name else options.data
+        name = data.resolve().name.split(".")[0] or "table"
+        options.outdir = Path(f"{'stdin' if from_pipe else name}-kplus")
+    to_pipe = str(options.outdir) == "-"
+    if options.checkpoint is not None and (from_pipe or to_pipe):
+        raise CommandError("--checkpoint needs a file of data and a folder (-o).")
+    if to_pipe and (options.json or options.plot):
+        raise CommandError("-o - prints the labels alone; leave --json and --plot out.")
 
 
 def _find(options: Options, model: Any, begun: bool) -> None:
@@ -88,10 +113,12 @@ def _find(options: Options, model: Any, begun: bool) -> None:
     if options.scale:
         table = scaled_table(table, profile.mean, profile.scale)
     with saved_command(options):
-        with staged_folder(options.outdir, _OUTPUTS) as folder:
+        with _target(options) as folder:
             seconds, ended = fit_model(options, model, table, begun)
             if options.scale:
                 model.scaling_ = profile.scaling(table.names)
+            if table.reading:
+                model.reading_ = table.reading
             module, name = MODELS[options.model].results.split(":")
             kind = getattr(import_module(f"kplus.cli.{module}"), name)
             results: Results = kind(model, table, profile, options.scale)
@@ -105,9 +132,17 @@ def _find(options: Options, model: Any, begun: bool) -> None:
         if not ended and options.checkpoint is not None:
             options.force = True  # resuming replaces the files
             save_command(options)
-        _report(options, results, seconds, files, sure)
+        with redirect_stdout(sys.stdout if files else sys.stderr):
+            _report(options, results, seconds, files, sure)
         if not ended:
             raise interruption(options, model.n_iter_)
+
+
+def _target(options: Options) -> AbstractContextManager[Path | None]:
+    """A folder for the files; None: labels are printed."""
+    if str(options.outdir) == "-":
+        return nullcontext()
+    return staged_folder(options.outdir, _OUTPUTS)
 
 
 def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
@@ -115,9 +150,11 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
     categorical = tuple(options.categorical or ())
     choice = Choice(
         **column_options(options),
+        **reading_options(options),
         categorical=categorical,
         weights=options.weights,
         accepts=accepted(options),
+        constants=MODELS[options.model].finds == "features",
     )
     table = read_table(options.data, choice)
     remedy = ""
@@ -133,9 +170,8 @@ def read_to_fit(options: Options, model: Any) -> tuple[Table, Profile]:
             f"{flag} {options.clusters} is more than the {n_rows} rows of "
             f"{options.data}."
         )
-    written = how_written(table)
-    if written is not None and not options.quiet:
-        note(written)
+    for words in [] if options.quiet else told(table, options):
+        note(words)
     hint = scale_hint(model, profile, table.column_names)
     if hint is not None and not (options.scale or options.quiet):
         note(hint)
@@ -165,11 +201,15 @@ def fit_model(
 
 
 def _write(
-    options: Options, table: Table, results: Results, folder: Path
+    options: Options, table: Table, results: Results, folder: Path | None
 ) -> dict[str, str]:
     """Write all files to `folder`; return where they will be in the end."""
     from kplus.persist.save import save
 
+    if folder is None:
+        with opened(None) as (out, kind):
+            write_rows(table, results.pieces(), out, kind)
+        return {}
     main = MODELS[options.model].main
     names = {main: f"{main}.{options.format}"}
     with open(folder / names[main], "xb") as file:
@@ -200,6 +240,7 @@ def _report(
     for words in filter(None, [*results.notes(), why] if not options.quiet else []):
         note(words)
     result: dict[str, Any] = {}
+    read = results.table.reading
     if options.json:
         result = {
             "model": options.model,
@@ -210,6 +251,10 @@ def _report(
             "iterations": passes,
             "seconds": seconds,
             "scaled": options.scale,
+            "left_out": {} if read is None else read.left_out,
+            "odd_cells": {}
+            if read is None
+            else {n: o.odd for n, o in read.odd.items()},
             "files": files,
             **results.as_json(),
             "stability": stability_record(sure),

@@ -118,9 +118,9 @@ PARAMETERS = {
 
 OPTIONS = FITTED | {
     "data": _required(
-        "Table: a file (.csv, .csv.gz, .npy, .parquet, .arrow, .feather), a folder of "
-        "such files, a pattern in quotes ('data/*.parquet'), a Zarr array, or a folder "
-        "of kplus convert.",
+        "Table: a file (.csv, .csv.gz, .xlsx, .jsonl, .json, .npy, .parquet, .arrow, "
+        ".feather), - for CSV from standard input, a folder of such files, a pattern "
+        "in quotes ('data/*.parquet'), a Zarr array, or a folder of kplus convert.",
         "DATA",
         flags=None,
     ),
@@ -138,7 +138,12 @@ OPTIONS = FITTED | {
     ),
     "draw_seed": Option(int, 0, "Seed of the draws, and of a fit.", flags="--seed"),
     "begun": _required("What kplus fit had as --checkpoint.", "DIR", flags=None),
-    "outdir": _required("Folder for the results.", "DIR", flags="-o --output"),
+    "outdir": _path(
+        "Folder for the results; kplus fit takes NAME-kplus, after the table, if it is "
+        "left out, and prints the labels as CSV and nothing else with -.",
+        "DIR",
+        flags="-o --output",
+    ),
     "folder": _path(
         "Folder to write the results to; else they are printed only.",
         "DIR",
@@ -153,7 +158,7 @@ OPTIONS = FITTED | {
         "Of more rows a sample of so many is compared; else 5,000.", "N", flags="--rows"
     ),
     "output": _path(
-        "Write a .csv or .parquet file; else print CSV.",
+        "Write a .csv or .parquet file; else, or with -, print CSV.",
         "FILE",
         flags="-o --output",
     ),
@@ -173,6 +178,37 @@ OPTIONS = FITTED | {
         "Column of categories, whatever it looks like; may be repeated.",
         "COL",
         _COLUMNS,
+    ),
+    "numbers": _texts(
+        "Column of numbers, whatever it looks like: cells that are none count as "
+        "missing; may be repeated.",
+        "COL",
+        _COLUMNS,
+    ),
+    "keep": _texts(
+        "Column to use though it seems to name rows, to be free text or constant; may "
+        "be repeated.",
+        "COL",
+        _COLUMNS,
+    ),
+    "dates": Option(
+        str,
+        "ignore",
+        "What to make of dates: nothing, their parts (year, month, weekday, hour), or "
+        "their age in days, up to the latest one.",
+        "ignore|parts|age",
+        _COLUMNS,
+    ),
+    "skip_first": Option(
+        int, 0, "Leave out so many lines above the names of columns.", "N", _COLUMNS
+    ),
+    "skip_last": Option(
+        int, 0, "Leave out so many lines at the end, such as totals.", "N", _COLUMNS
+    ),
+    "unknown": _text(
+        "What a category is that the fit has not seen: an error, or missing; else as "
+        "the model was told.",
+        "error|missing",
     ),
     "weights": _text(
         "Column that says how much each row counts, from 0 on; it is no feature.",
@@ -250,13 +286,15 @@ OPTIONS = FITTED | {
 """All of them."""
 
 _ALLOWED = "memory_limit scratch scheduler"
+_ENDS = "skip_first skip_last"
+_AS_WHAT = f"categorical numbers keep dates {_ENDS}"
 
 COMMANDS = {
     "fit": Command(
         "fit",
         "Find clusters or features in a table; write what each row has, and the model.",
         "data outdir model observations penalty clusters max_clusters cells noise "
-        "index columns drop categorical weights scale numeric feature_fraction "
+        f"index columns drop {_AS_WHAT} weights scale numeric feature_fraction "
         "sharing prior negative noise_scale sweeps burn_in seed restarts jobs max_iter "
         f"checkpoint stability {_ALLOWED} format append plot report json quiet force",
     ),
@@ -268,7 +306,8 @@ COMMANDS = {
     "predict": Command(
         "predict",
         "Give the rows of a table the clusters or features of a model file.",
-        f"model_file data output index append proba {_ALLOWED} json quiet force",
+        "model_file data output index append proba unknown "
+        f"{_ENDS} {_ALLOWED} json quiet force",
     ),
     "report": Command(
         "report",
@@ -280,7 +319,7 @@ COMMANDS = {
         "impute",
         "Fill the gaps of a table with what a model expects there, or with draws.",
         "model_or_data table output draws draw_seed index columns drop categorical "
-        f"weights {_ALLOWED} json quiet force",
+        f"numbers keep weights {_ENDS} {_ALLOWED} json quiet force",
     ),
     "compare": Command(
         "compare",
@@ -297,7 +336,7 @@ COMMANDS = {
     "convert": Command(
         "convert",
         "Write a table to a folder from which fits read it quickly, part by part.",
-        "data outdir index columns drop categorical dtype json quiet force",
+        f"data outdir index columns drop {_AS_WHAT} dtype json quiet force",
     ),
     "inspect": Command("inspect", "Tell what is in a model file.", "model_file json"),
 }

@@ -42,6 +42,8 @@ _COLUMNS = {"shares": "share", "features": "feature", "probabilities": "probabil
 
 def check_folder(folder: Path, names: Collection[str], force: bool) -> None:
     """Refuse a folder that cannot take the files, or has them already."""
+    if str(folder) == "-":
+        return
     if folder.exists() and not folder.is_dir():
         raise CommandError(f"{folder} is a file; -o needs the name of a folder.")
     there = sorted(name for name in names if (folder / name).exists())
@@ -54,7 +56,7 @@ def check_folder(folder: Path, names: Collection[str], force: bool) -> None:
 
 def check_file(path: Path | None, force: bool) -> None:
     """Refuse a file that a table cannot be written to; None is standard output."""
-    if path is None:
+    if path is None or str(path) == "-":
         return
     if path.suffix.lower() not in _KINDS:
         raise CommandError(f"{path}: -o needs a name in {', '.join(_KINDS)}.")
@@ -103,7 +105,7 @@ def staged_folder(folder: Path, names: Collection[str]) -> Iterator[Path]:
 @contextmanager
 def opened(path: Path | None) -> Iterator[tuple[BinaryIO, str]]:
     """A file to write, and its format by its name; None: print CSV."""
-    if path is None:
+    if path is None or str(path) == "-":
         sys.stdout.flush()
         yield sys.stdout.buffer, "csv"
         sys.stdout.buffer.flush()

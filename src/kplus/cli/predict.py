@@ -21,13 +21,14 @@ from kplus.cli.scaling import (
     scaling_of,
     takes_missing,
 )
-from kplus.cli.tables import Choice, Table, read_table
+from kplus.cli.tables import Choice, Table, from_stdin, read_table, skipped
 from kplus.core.errors import ColumnChoiceError
 from kplus.data.categories import Coding
 from kplus.data.paths import find_files
+from kplus.data.reading import Reading
 from kplus.persist.save import load
 
-__all__ = ["feature_answers", "predict", "read_for"]
+__all__ = ["feature_answers", "predict", "read_for", "take_unknown"]
 
 
 def predict(options: Options) -> None:
@@ -35,8 +36,9 @@ def predict(options: Options) -> None:
     check_file(options.output, options.force)
     if options.append and options.json and options.output is None:
         raise CommandError("--append writes a table: give its name with -o.")
-    with allowed(options):
+    with allowed(options), from_stdin(options):
         model = load(options.model_file)
+        take_unknown(model, options.unknown)
         if options.proba:
             _check_proba(model)
         table, X = read_for(model, options, options.index)
@@ -46,19 +48,38 @@ def predict(options: Options) -> None:
 
 
 def _files(options: Options) -> list[str]:
-    return [] if options.output is None else [f"Wrote {options.output}"]
+    return [] if _prints(options) else [f"Wrote {options.output}"]
+
+
+def _prints(options: Options) -> bool:
+    """Whether answers go to standard output."""
+    return options.output is None or str(options.output) == "-"
+
+
+def take_unknown(model: Any, unknown: str | None) -> None:
+    """Tell a model what to make of categories that the fit has not seen."""
+    if unknown is None:
+        return
+    if unknown not in ("error", "missing"):
+        raise CommandError(f"--unknown is error or missing, not {unknown!r}.")
+    if not hasattr(model, "handle_unknown"):
+        raise CommandError(
+            f"--unknown is for models of tables with categories; a "
+            f"{type(model).__name__} has none. Leave it out."
+        )
+    model.handle_unknown = unknown
 
 
 def _answer(model: Any, X: Any, table: Table, options: Options) -> dict[str, Any]:
     """Write or print the answers, some rows after the other; return what JSON has."""
-    if options.output is None and options.json:
+    if _prints(options) and options.json:
         answers = _answers(model, X, options.proba)
         return {kind: values.tolist() for kind, values in answers.items()}
     _, parts = parts_of(model, X)
     pieces = (_answers(model, part, options.proba) for part in parts)
     with opened(options.output) as (file, kind):
         write_rows(table, pieces, file, kind, options.data if options.append else None)
-    if options.output is None:
+    if _prints(options):
         return {}
     return {"files": {model_of(model).main: os.fspath(options.output)}}
 
@@ -103,7 +124,7 @@ def read_for(model: Any, options: Options, index: str | None) -> tuple[Table, An
     if names is not None:
         names = [str(name) for name in names]
     with status(f"Reading {path}", options.quiet):
-        table = _open(model, path, index, names)
+        table = _open(model, path, index, names, skipped(options))
         if not getattr(options, "append", False):
             check_index_name(table)
         if table.source.n_features != model.n_features_in_:
@@ -117,7 +138,13 @@ def read_for(model: Any, options: Options, index: str | None) -> tuple[Table, An
     return table, scaled_table(table, scaling["mean"], scaling["scale"]).data
 
 
-def _open(model: Any, path: Path, index: str | None, names: list[str] | None) -> Table:
+def _open(
+    model: Any,
+    path: Path,
+    index: str | None,
+    names: list[str] | None,
+    skip: tuple[int, int],
+) -> Table:
     """The file with the columns `names` of the model, where it has names."""
     kind = find_files(path).kind
     if kind in ("npy", "zarr"):
@@ -129,10 +156,19 @@ def _open(model: Any, path: Path, index: str | None, names: list[str] | None) ->
         coding=coding,
         unknown=getattr(model, "handle_unknown", "error"),
         empty=takes_missing(model),
+        skip=skip,
     )
     if kind != "rows":  # where columns were chosen before
-        text = () if coding is None else coding.text_names
-        choice = replace(choice, columns=names, categorical=text)
+        reading = getattr(model, "reading_", None) or Reading()
+        columns = None if names is None else reading.sources(names)
+        text = [] if coding is None else coding.text_names
+        made = {new for of in reading.made.values() for new in of}
+        choice = replace(
+            choice,
+            columns=columns,
+            categorical=[name for name in text if name not in made],
+            reading=reading,
+        )
     try:
         table = read_table(path, choice)
     except ColumnChoiceError as error:

@@ -1,6 +1,9 @@
 """Input files as tables: the columns to use, and what names the rows."""
 
+import shutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -9,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.cli.console import CommandError
+from kplus.cli.console import CommandError, count
+from kplus.cli.options import Options
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks, IntArray
 from kplus.data.categories import Coding
 from kplus.data.converted import ConvertedRows
-from kplus.data.open import Coder, has_columns, number_blocks, open_data
-from kplus.data.selection import (
-    FROM_DTYPE,
-    refuse_row_names,
-    select_columns,
-    unknown_column,
-)
+from kplus.data.files import open_files
+from kplus.data.open import Coder, as_read, has_columns, number_blocks, open_data
+from kplus.data.reading import Reading
+from kplus.data.roles import Wishes
+from kplus.data.selection import FROM_DTYPE, select_columns, unknown_column
+from kplus.engine.resources import resources_now
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
@@ -29,12 +32,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Choice",
     "Table",
-    "how_written",
+    "from_stdin",
     "number_columns",
     "open_with_categories",
     "read_once",
     "read_table",
+    "reading_lines",
+    "reading_options",
+    "skipped",
+    "told",
 ]
+
+STDIN = "standard-input.csv"
+_LISTED = 8  # columns in an error
 
 
 @dataclass(frozen=True)
@@ -50,12 +60,32 @@ class Choice:
     coding: Coding | None = None  # of the fit, if there was one
     unknown: str = "error"  # or "missing": what a value is that `coding` does not have
     empty: bool = False  # whether columns may have no value; they count as numbers
+    numbers: Sequence[str] = ()  # columns to read as numbers, whatever they look like
+    keep: Sequence[str] = ()  # columns to use, whatever they are
+    dates: str = "ignore"  # what to make of dates
+    constants: bool = False  # whether columns of one value are of use
+    skip: tuple[int, int] = (0, 0)  # lines to leave out at the start and the end
+    reading: Reading | None = None  # of the fit, if there was one
 
     @property
     def names(self) -> list[str]:
         """Every column that the user named."""
         other = [name for name in (self.index, self.weights) if name is not None]
-        return [*other, *(self.columns or ()), *self.drop, *self.categorical]
+        as_what = (*self.categorical, *self.numbers, *self.keep)
+        return [*other, *(self.columns or ()), *self.drop, *as_what]
+
+    @property
+    def wishes(self) -> Wishes:
+        """The same for what recognises columns."""
+        return Wishes(
+            keep=(*self.keep, *(self.columns or ())),
+            categorical=self.categorical,
+            numbers=self.numbers,
+            dates=self.dates,
+            categories_only=self.accepts == "categories",
+            numbers_only=self.accepts == "numbers",
+            constants=self.constants,
+        )
 
 
 @dataclass(frozen=True)
@@ -70,6 +100,7 @@ class Table:
     index: Callable[[], Iterator[Any]] | None = None
     """Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers."""
     weights: Array | None = None  # how much rows count; None: all the same
+    reading: Reading | None = None  # what was recognised; None: there are no names
 
     @property
     def column_names(self) -> list[str]:
@@ -97,15 +128,92 @@ class Table:
         return replace(self, index_name=name, index=partial(files.plain_parts, column))
 
 
-def how_written(table: Table) -> str | None:
+def told(table: Table, options: Options) -> list[str]:
+    """What a user should know of how a table is read, in a few lines."""
+    rows = count(table.source.n_rows, "row")
+    columns = count(table.source.n_features, "column")
+    n_numbers = len(table.numbers)
+    what = "numbers" if n_numbers else "categories"
+    if 0 < n_numbers < table.source.n_features:
+        what = f"numbers ({n_numbers}) and categories"
+    name = "standard input" if options.data.name == STDIN else options.data.name
+    lines = [f"{name}: {rows}, {columns} of {what} used."]
+    written = _written(table, options)
+    if written is not None:
+        lines[0] = f"{lines[0][:-1]}, read with {written}."
+    if table.index is not None and not table.index_name:
+        lines[0] += " The first column, which has no name, names the rows."
+    return lines + ([] if table.reading is None else reading_lines(table.reading))
+
+
+def reading_lines(reading: Reading) -> list[str]:
+    """Which columns are left out or read in another way, and how to change it."""
+    lines = []
+    if reading.left_out:
+        dates = ", --dates parts (or age) the dates" if reading.has_dates else ""
+        lines.append(
+            f"Left out: {reading.left_out_words()}. --keep COL uses one all the "
+            f"same{dates}."
+        )
+    if reading.made:
+        lines.append(
+            f"Read {reading.made_words()}. --categorical COL takes one as categories."
+        )
+    if reading.notes:
+        lines.append(
+            f"Taken as categories: {reading.notes_words()}. --numbers COL reads one as "
+            f"numbers."
+        )
+    if reading.end:
+        lines.append(f"{reading.end} --skip-last 1 leaves it out.")
+    return lines
+
+
+def _written(table: Table, options: Options) -> str | None:
     """How a file of text is written, where that is not as usual."""
     paths = getattr(table.data, "paths", ())
     if not (paths and ".csv" in [suffix.lower() for suffix in paths[0].suffixes]):
         return None
     from kplus.data.dialect import Dialect
 
-    words = Dialect.of(paths[0]).words
-    return None if words is None else f"{paths[0].name} is read with {words}."
+    return Dialect.of(paths[0], (options.skip_first, options.skip_last)).words
+
+
+def reading_options(options: Options) -> dict[str, Any]:
+    """What columns hold, and lines at the ends of a table; checked."""
+    if options.dates not in ("ignore", "parts", "age"):
+        raise CommandError(f"--dates is ignore, parts or age, not {options.dates!r}.")
+    return {
+        "numbers": tuple(options.numbers or ()),
+        "keep": tuple(options.keep or ()),
+        "dates": options.dates,
+        "skip": skipped(options),
+    }
+
+
+def skipped(options: Options) -> tuple[int, int]:
+    """How many lines are left out at the ends of a table."""
+    for name in ("skip_first", "skip_last"):
+        if getattr(options, name) < 0:
+            flag = f"--{name.replace('_', '-')}"
+            raise CommandError(f"{flag} is a number of lines from 0 on.")
+    return options.skip_first, options.skip_last
+
+
+@contextmanager
+def from_stdin(options: Options) -> Iterator[None]:
+    """Standard input as a file, if it is to be read."""
+    if str(options.data) != "-":
+        yield
+        return
+    folder = resources_now().folder()
+    options.data = folder.path / STDIN
+    with open(options.data, "xb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    try:
+        yield
+    finally:
+        options.data.unlink()
 
 
 def read_once(source: Blocks) -> Iterator[tuple[int, Array]]:
@@ -123,9 +231,15 @@ def number_columns(coding: Coding | None, n_features: int) -> IntArray:
     return np.array([j for j, c in enumerate(coding.categories) if c is None], np.int64)
 
 
-def open_with_categories(path: Path, index: str | None, names: Sequence[str]) -> Any:
+def open_with_categories(
+    path: Path,
+    index: str | None,
+    names: Sequence[str],
+    skip: tuple[int, int] = (0, 0),
+) -> Any:
     """Open files; row names and columns that are to be categories are text."""
-    table = open_data(path, text=[*names, *([] if index is None else [index])])
+    text = [*names, *([] if index is None else [index])]
+    table = open_files(path, text=text, skip_first=skip[0], skip_last=skip[1])
     if not has_columns(table):
         return table
     from kplus.data.arrow import as_text
@@ -138,7 +252,7 @@ def open_with_categories(path: Path, index: str | None, names: Sequence[str]) ->
 
 def read_table(path: Path, choice: Choice) -> Table:
     """Open input files and pick their columns."""
-    data = open_with_categories(path, choice.index, choice.categorical)
+    data = open_with_categories(path, choice.index, choice.categorical, choice.skip)
     if has_columns(data):
         return _pick(path, data, choice)
     if isinstance(data, ConvertedRows):
@@ -163,7 +277,8 @@ def _converted(path: Path, data: ConvertedRows, choice: Choice) -> Table:
             f"kplus convert with --columns, --drop, --index and --categorical."
         )
     source, coding = _coded(data, choice)
-    table = Table(source, data, getattr(data, "feature_names", None), coding)
+    names = getattr(data, "feature_names", None)
+    table = Table(source, data, names, coding, reading=data.reading)
     if data.index_path is None:
         return table
     files = open_data(data.index_path)
@@ -197,14 +312,17 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
             raise CommandError(
                 f"--categorical names {name!r}, which is not among the columns to use."
             )
-    empty, chosen = _refuse_unfit(files, features, choice), files.select(features)
+    for name in (*choice.keep, *choice.numbers):
+        if name not in features:
+            raise unknown_column(str(path), name, features)
+    chosen = as_read(files.select(features), choice.reading, choice.wishes)
+    empty = _refuse_unfit(chosen, choice)
     if choice.coding is None:  # which else knows what to make of them
         chosen = as_missing(chosen, empty)
     source, coding = _coded(chosen, choice)
-    if coding is not None and choice.coding is None and choice.accepts == "mixed":
-        refuse_row_names(chosen, coding, choice.categorical)
-    table = Table(source, chosen, features, coding).indexed(files, index)
-    return replace(table, weights=_row_weights(files, choice.weights))
+    table = Table(source, chosen, chosen.names, coding, reading=chosen.reading)
+    weights = _row_weights(files, choice.weights)
+    return replace(table.indexed(files, index), weights=weights)
 
 
 def _row_weights(files: "Columns", name: str | None) -> Array | None:
@@ -246,32 +364,40 @@ def _coded(table: Any, choice: Choice) -> tuple[Blocks, Coding | None]:
     return coder.open(table)
 
 
-def _refuse_unfit(
-    files: "Columns", features: Sequence[str], choice: Choice
-) -> list[str]:
+def _refuse_unfit(files: "Columns", choice: Choice) -> list[str]:
     """Refuse columns of what the model does not take; return those without a value."""
     from kplus.data.arrow import is_categorical, is_number
 
-    numbers_only, empty = choice.accepts == "numbers", []
-    for name in features:
+    numbers_only = choice.accepts == "numbers"
+    empty: list[str] = []
+    unfit: list[str] = []
+    for name in files.names:
         dtype = files.schema.field(name).type
         if is_number(dtype) or name in choice.categorical:
             continue
         example = _example(files, name)
-        if example is None and not (choice.empty or choice.coding):
-            raise DataError(
-                f"Column {name!r} is empty; leave it out (--drop {name!r})."
-            )
         if example is None:
             empty.append(name)
         elif numbers_only or not is_categorical(dtype):
-            kind = "not numbers" if numbers_only else "neither numbers nor categories"
-            raise DataError(
-                f"Column {name!r} holds {dtype}, {kind}, for example "
-                f"{str(example)[:40]!r}. Leave it out (--drop {name!r}), name the "
-                f"rows with it (--index {name!r}), or say --categorical {name!r} to a "
-                f"model that takes categories."
-            )
+            unfit.append(f"{name!r} holds {dtype}, for example {str(example)[:40]!r}")
+    words = []
+    if unfit:
+        kind = "not numbers" if numbers_only else "neither numbers nor categories"
+        remedy = (
+            "name the rows with one (--index COL), or take --model dp-mixture or "
+            "craft, which take categories"
+        )
+        remedy = remedy if numbers_only else "turn them into text or numbers"
+        more = f", and so do {len(unfit) - _LISTED} more" * (len(unfit) > _LISTED)
+        words.append(
+            f"Column {', '.join(unfit[:_LISTED])}{more}: {kind}. Leave "
+            f"{'it' if len(unfit) == 1 else 'them'} out (--drop COL), {remedy}."
+        )
+    if empty and not (choice.empty or choice.coding):
+        listed = ", ".join(map(repr, empty))
+        words.append(f"Column {listed} is empty; leave it out (--drop {empty[0]!r}).")
+    if words:
+        raise DataError(" ".join(words))
     return empty
 
 

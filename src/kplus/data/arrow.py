@@ -4,14 +4,18 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kplus.core.errors import DataError, MissingPackageError, NotNumbersError
+from kplus.data.blocks import holding
 from kplus.data.paths import Stamps
 from kplus.data.selection import refuse_twice, unknown_column
+
+if TYPE_CHECKING:
+    from kplus.data.reading import Reading
 
 try:
     import pyarrow as pa
@@ -53,6 +57,9 @@ class Columns(ABC):
         self.counts = list(counts)
         self._selected: list[str] | None = None
         self.stamps: Stamps | None = None
+        self.decimal = "."  # the decimal mark of text that leaves it open
+        self.reading: Reading | None = None  # how it is read, if that is settled
+        self.kept: tuple[str, ...] = ()  # columns that were asked for by name
 
     @property
     def remote(self) -> bool:
@@ -117,6 +124,18 @@ class Columns(ABC):
         for piece in range(len(self.counts)):
             yield self.column(piece, name)
 
+    def head(self, name: str, n_rows: int) -> Any:
+        """The first values of a column, as plain text where it holds text."""
+        chunks: list[Any] = []
+        for part in self.parts(name):
+            part = part[: n_rows - sum(map(len, chunks))]
+            chunks += part.chunks
+            if sum(map(len, chunks)) == n_rows:
+                break
+        dtype = self.schema.field(name).type
+        whole = pa.chunked_array(chunks, type=dtype)
+        return whole.cast(pa.string()) if pa.types.is_string_view(dtype) else whole
+
     def plain_parts(self, name: str) -> Iterator[Any]:
         """As `parts`; dictionaries and views of text as plain text."""
         for part in self.parts(name):
@@ -132,12 +151,12 @@ class Columns(ABC):
         if not self.names:
             raise DataError(f"{self} has no columns to read.")
         types = {name: self.schema.field(name).type for name in self.names}
-        for name, dtype in types.items():
-            if not is_number(dtype):
-                raise NotNumbersError(
-                    f"Column {name!r} of {self} holds {dtype}, not numbers. Drop it, "
-                    f"or encode it as numbers first."
-                )
+        bad = [(name, str(t)) for name, t in types.items() if not is_number(t)]
+        if bad:
+            raise NotNumbersError(
+                f"{holding(bad, str(self))}, not numbers. Leave out what is no number, "
+                f"or encode it as numbers first; DPMixture and CRAFT take categories."
+            )
         return np.float32 if all(map(is_single, types.values())) else np.float64
 
     def read(self, names: Sequence[str]) -> Any:

@@ -31,11 +31,13 @@ __all__ = [
     "as_float_column",
     "as_floats",
     "default_block_rows",
+    "holding",
     "release_rows",
     "take_mapped",
 ]
 
 _BLOCK_BYTES = 8 * 2**20
+_LISTED = 8  # columns in an error
 _SCATTERED, _SPAN_BYTES = 1000, 16 * 2**20  # rows here and there in a large file
 
 
@@ -186,15 +188,21 @@ class FrameBlocks(Cut):
     def __init__(self, frame: Any, block_rows: int | None = None) -> None:
         self.frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
         super().__init__(*self.frame.shape, block_rows)
+        self.reading: Any = None  # how it is read, if that is settled
 
     def refuse_non_numbers(self) -> None:
         """Refuse columns that hold anything else."""
-        for name, dtype in self.frame.schema.items():
-            if not (dtype.is_numeric() or dtype == nw.Boolean):
-                raise NotNumbersError(
-                    f"Column {name!r} holds {dtype}, not numbers. Drop it, or encode "
-                    f"it as numbers first (e.g. with scikit-learn's OneHotEncoder)."
-                )
+        bad = [
+            (str(name), str(dtype))
+            for name, dtype in self.frame.schema.items()
+            if not (dtype.is_numeric() or dtype == nw.Boolean)
+        ]
+        if bad:
+            raise NotNumbersError(
+                f"{holding(bad)}, not numbers. Leave out what is no number, or encode "
+                f"it as numbers first (e.g. with scikit-learn's OneHotEncoder); "
+                f"DPMixture and CRAFT take categories."
+            )
 
     @property
     def feature_names(self) -> list[str]:
@@ -212,6 +220,15 @@ class FrameBlocks(Cut):
         """To numbers, column by column."""
         columns = [as_float_column(column) for column in part.iter_columns()]
         return np.ascontiguousarray(np.column_stack(columns))
+
+
+def holding(columns: Sequence[tuple[str, str]], where: str = "") -> str:
+    """As in: Column 'a' of x.csv holds string, 'b' holds date32."""
+    (first, dtype), *others = columns[:_LISTED]
+    words = [f"Column {first!r}{where and f' of {where}'} holds {dtype}"]
+    words += [f"{name!r} holds {dtype}" for name, dtype in others]
+    more = len(columns) - _LISTED
+    return ", ".join(words) + (f", and so do {more} more columns" if more > 0 else "")
 
 
 def as_float_column(column: Series[Any]) -> Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from kplus.core.errors import DataError
@@ -64,9 +65,27 @@ class TypedColumns(ABC):
         self.dtypes = list(dtypes)
         self.kinds = [kind_of(dtype) for dtype in dtypes]
 
+    n_rows: Any  # int
+
+    @abstractmethod
+    def head(self, j: int, n_rows: int) -> Values:
+        """The first values of a column."""
+
     @abstractmethod
     def parts(self, columns: Sequence[int]) -> Iterator[tuple[int, Values]]:
         """All values of some columns, part by part: which column, and a part of it."""
+
+    @abstractmethod
+    def tail(self, j: int) -> Values:
+        """The last value of a column."""
+
+    @staticmethod
+    def floats(part: Values) -> Array:
+        """Numbers as floats, NaN where they are missing."""
+        column = part.column
+        if not isinstance(column, np.ndarray):
+            column = column.cast(nw.Float64()).to_numpy()
+        return column.astype(np.float64)
 
     def coders(self, coding: "Coding", unknown: str) -> list["ColumnCoder | None"]:
         """What turns each column into codes; None: a column of numbers."""
@@ -296,8 +315,9 @@ class ColumnCoder:
         value = value.item() if isinstance(value, np.generic) else value
         return DataError(
             f"Column {self.label} holds {repr(value)[:80]} (row {row}), which is none "
-            f"of the categories of the fit ({listed}{more}). Give it as missing, or "
-            f"fit again with a categorical dtype that declares it."
+            f"of the categories of the fit ({listed}{more}). With "
+            f"handle_unknown='missing' it counts as missing; or fit again with rows "
+            f"that have it."
         )
 
 

@@ -70,6 +70,12 @@ class MemoryColumns(TypedColumns):
         self.n_rows = len(table)
         self.columns = list(map(Values, columns, self.labels))
 
+    def head(self, j: int, n_rows: int) -> Values:
+        return Values(self.columns[j].column[:n_rows], self.labels[j])
+
+    def tail(self, j: int) -> Values:
+        return Values(self.columns[j].column[-1:], self.labels[j])
+
     def is_mappable(self, j: int) -> bool:
         """Whether a column is an array of numbers, which may be a memory map."""
         column = self.columns[j].column
@@ -191,6 +197,25 @@ class FileColumns(TypedColumns):
         self.files = files
         types = nw.from_native(files.schema.empty_table(), eager_only=True).schema
         super().__init__(files.names, [types[name] for name in files.names])
+
+    @property
+    def n_rows(self) -> int:
+        return self.files.n_rows
+
+    @property
+    def decimal(self) -> str:
+        """The decimal mark of the file, where numbers leave it open."""
+        return self.files.decimal
+
+    def head(self, j: int, n_rows: int) -> Values:
+        column = self.files.head(self.files.names[j], n_rows)
+        return Values(nw.from_native(column, series_only=True), self.labels[j])
+
+    def tail(self, j: int) -> Values:
+        piece = max(i for i, count in enumerate(self.files.counts) if count)
+        column = self.files.column(piece, self.files.names[j])
+        last = column[len(column) - 1 :]
+        return Values(nw.from_native(last, series_only=True), self.labels[j])
 
     def part(self, j: int, piece: int) -> Values:
         """A column of a piece; text as a dictionary, which is quicker."""

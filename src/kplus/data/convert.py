@@ -16,17 +16,12 @@ from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
 from kplus.core.types import Array, Blocks
 from kplus.data.categories import Coding
-from kplus.data.coded_blocks import FileColumns
 from kplus.data.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
-from kplus.data.open import has_columns, is_stored, number_blocks, open_data
+from kplus.data.open import Coder, has_columns, is_stored, open_data
 from kplus.data.paths import find_files
-from kplus.data.selection import (
-    FROM_DTYPE,
-    CategoricalSpec,
-    categorical_mask,
-    refuse_row_names,
-    select_columns,
-)
+from kplus.data.reading import Reading
+from kplus.data.roles import Wishes
+from kplus.data.selection import FROM_DTYPE, CategoricalSpec, select_columns
 
 __all__ = ["convert"]
 
@@ -41,6 +36,9 @@ def convert(
     drop: Sequence[str] = (),
     index: str | None = None,
     categorical: CategoricalSpec = FROM_DTYPE,
+    numbers: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    dates: str = "ignore",
     dtype: str | None = None,
     force: bool = False,
 ) -> dict[str, Any]:
@@ -59,7 +57,8 @@ def convert(
     folder : path-like
         The folder to write.
     columns : sequence of str, optional
-        The columns to use, in this order; by default all.
+        The columns to use, in this order; by default all but those that are no
+        features, as in `read_table`.
     drop : sequence of str
         Columns to leave out.
     index : str, optional
@@ -67,6 +66,8 @@ def convert(
         first column of a CSV file without a name.
     categorical : "from_dtype", or names, numbers or a mask of columns
         Columns to take as categories beside those of text, categories and booleans.
+    numbers, keep, dates
+        As in `read_table`.
     dtype : {"float32", "float64"}, optional
         Of the matrix; by default float32 if that is the type of all columns.
     force : bool
@@ -111,13 +112,19 @@ def convert(
         _refuse_choice(columns, drop, index, categorical)
         return _write_matrix(table.cut(None), sources, folder, dtype)
     names, index = select_columns(table, columns=columns, drop=drop, index=index)
-    table = table.select(names)
-    blocks, coding = _coded(table, categorical)
+    chosen = [*(columns or ()), *getattr(table, "kept", ()), *keep]
+    wishes = Wishes(keep=chosen, numbers=numbers, dates=dates)
+    read, coder = Coder(categorical=categorical).read(table.select(names), wishes)
+    blocks, coding = coder.coded(read)
+    if coding is None:
+        coding = Coding(tuple(read.names), (None,) * len(read.names))
     with _staged(folder) as stage:
         row_type = _write_rows(stage / ROWS, blocks, coding, dtype)
         if index is not None:
             _write_index(stage / INDEX, table, index)
-        return _write_manifest(stage, blocks, row_type, coding, index, sources)
+        return _write_manifest(
+            stage, blocks, row_type, coding, index, sources, read.reading
+        )
 
 
 def _paths_of(data: Any) -> Sequence[Path]:
@@ -174,20 +181,6 @@ def _refuse_choice(
         "The table has no names of columns, or was converted before, so that none can "
         "be chosen."
     )
-
-
-# ------------------------------------------------------------------- columns
-
-
-def _coded(table: Any, categorical: CategoricalSpec) -> tuple[Blocks, Coding]:
-    table_columns = FileColumns(table)
-    coding = Coding.of(table_columns, categorical)
-    mask = categorical_mask(categorical, len(table.names), table.names)
-    allowed = [name for name, it in zip(table.names, mask, strict=True) if it]
-    refuse_row_names(table, coding, allowed)
-    if coding.has_categories:
-        return table_columns.coded(coding), coding
-    return number_blocks(table), coding
 
 
 # ------------------------------------------------------------------- writing
@@ -266,6 +259,7 @@ def _write_manifest(
     coding: Coding | None,
     index: str | None,
     paths: Sequence[Path],
+    reading: Reading | None = None,
 ) -> dict[str, Any]:
     columns: list[str] | None = None
     categories: list[list[Any] | None] = [None] * blocks.n_features
@@ -284,6 +278,8 @@ def _write_manifest(
             {"path": os.path.abspath(path), "bytes": _size(path)} for path in paths
         ],
     }
+    if reading:
+        manifest["reading"] = reading.to_json()
     text = json.dumps(manifest, indent=1)
     (stage / MANIFEST).write_text(text, encoding="utf-8")
     return manifest

@@ -19,6 +19,7 @@ from kplus.data.blocks import ArrayBlocks, Cut, as_floats
 from kplus.data.categories import Category, Coding, ColumnCoder
 from kplus.data.factors import MISSING, Factors
 from kplus.data.paths import Stamps
+from kplus.data.reading import Reading
 from kplus.data.wrapped import WrappedBlocks
 
 __all__ = [
@@ -81,6 +82,7 @@ class ConvertedRows(ArrayBlocks):
         super().__init__(X, reopen=partial(open_npy, rows))
         self.stamps = Stamps([rows, folder / MANIFEST])
         self.index_name = manifest["index"]
+        self.reading = _reading(folder / MANIFEST, manifest.get("reading"))
         self.coding: Coding | None = None
         if names is not None:
             self.feature_names = names
@@ -253,6 +255,14 @@ def _problem(manifest: dict[str, Any]) -> str | None:
         if values is not None and not _are_categories(values):
             return "the categories of a column are no list of different values"
     return None
+
+
+def _reading(path: Path, node: Any) -> Reading | None:
+    """How the table was read that was converted."""
+    try:
+        return None if node is None else Reading.from_json(node)
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise _damaged(path, f"its reading: {error}") from error
 
 
 def _are_categories(values: Any) -> bool:

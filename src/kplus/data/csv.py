@@ -5,6 +5,7 @@ A fit goes over its rows many times, and text is slow to read.
 
 import csv
 import gzip
+import io
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,9 @@ from typing import Any
 
 from kplus.core.errors import DataError, MissingPackageError
 from kplus.data.arrow import UNNAMED
-from kplus.data.dialect import Dialect
+from kplus.data.dialect import Dialect, HeldBack
+from kplus.data.text_numbers import GAPS
+from kplus.data.zeros import zero_led
 from kplus.engine.resources import resources_now
 
 try:
@@ -48,8 +51,7 @@ _TYPES = [
     *(pa.timestamp("s", "UTC"), pa.timestamp("ns", "UTC"), pa.float64(), pa.string()),
 ]
 _FIRST_ROWS = 1000
-# What people write in a column of numbers where there is none; in text they stay.
-_NO_NUMBERS = ["-", "--", "?", ".", "n.a.", "na", "none", "None", "unknown", "Unknown"]
+_MOST_NOTES, _MOST_TITLES = 5, 20  # lines below or above a table that one may mean
 
 
 def are_small(paths: Sequence[Path]) -> bool:
@@ -74,7 +76,9 @@ def _text_bytes(path: Path, most: int) -> int:
     return count
 
 
-def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
+def read_csv(
+    path: Path, text: Sequence[str] = (), skip: tuple[int, int] = (0, 0)
+) -> Any:
     """Read a CSV file, plain or gzipped, with a line of column names.
 
     Parameters
@@ -84,6 +88,8 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
     text : sequence of str
         Columns to keep as they are written, such as identifiers with leading zeros.
         A first column without a name is always kept so.
+    skip : (int, int)
+        Lines to leave out at the start and at the end.
 
     Returns
     -------
@@ -95,10 +101,12 @@ def read_csv(path: Path, text: Sequence[str] = ()) -> Any:
         The file is empty, has no data or no header, or a line of the wrong length.
     """
     with _named(path):
-        dialect, header = _header(path)
+        dialect, header = _header(path, skip)
         try:
-            options = _options(dialect, _as_text(header, text))
-            table = _read(path, _read_options(dialect, header), **options)
+            options = _options(dialect, _as_text(path, dialect, header, text))
+            table = _read(
+                _source(path, dialect), _read_options(dialect, header), **options
+            )
         except pa.ArrowInvalid as error:
             raise _explained(path, dialect, error) from error
     if table.num_rows == 0:
@@ -116,7 +124,9 @@ class Spool:
         return [self._folder.path / f"{i}.arrow" for i in range(number)]
 
 
-def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
+def copy_csv(
+    path: Path, copy: Path, text: Sequence[str] = (), skip: tuple[int, int] = (0, 0)
+) -> None:
     """Copy a CSV file of any length to an Arrow file, a part at a time.
 
     Columns get the types that `read_csv` gives them. Those of the first part are tried;
@@ -126,14 +136,14 @@ def copy_csv(path: Path, copy: Path, text: Sequence[str] = ()) -> None:
 
     Parameters
     ----------
-    path, text
+    path, text, skip
         As in `read_csv`.
     copy : Path
         The file to write.
     """
     with _named(path):
-        dialect, header = _header(path)
-        types = _as_text(header, text)
+        dialect, header = _header(path, skip)
+        types = _as_text(path, dialect, header, text)
         try:
             n_rows = _Copier(path, dialect, header).copy(copy, types)
         except pa.ArrowInvalid as error:
@@ -166,7 +176,9 @@ class _Copier:
         options = _read_options(self._dialect, self._header)
         options.block_size = _PIECE_BYTES
         return open_csv(
-            self._path, options, **_options(self._dialect, types, **convert)
+            _source(self._path, self._dialect),
+            options,
+            **_options(self._dialect, types, **convert),
         )
 
     def _wider(self, types: dict[str, Any]) -> dict[str, Any]:
@@ -233,9 +245,9 @@ def blank_to_null(table: Any) -> Any:
     return table
 
 
-def _header(path: Path) -> tuple[Dialect, list[str]]:
+def _header(path: Path, skip: tuple[int, int]) -> tuple[Dialect, list[str]]:
     """How the file is written, and the names of its columns."""
-    dialect = Dialect.of(path)
+    dialect = Dialect.of(path, skip)
     if dialect.n_unnamed:
         return dialect, [f"column {i}" for i in range(dialect.n_unnamed)]
     _, header = next(dialect.records(path), (0, None))
@@ -245,17 +257,26 @@ def _header(path: Path) -> tuple[Dialect, list[str]]:
     return dialect, header
 
 
-def _as_text(header: Sequence[str], text: Sequence[str]) -> dict[str, Any]:
+def _as_text(
+    path: Path, dialect: Dialect, header: Sequence[str], text: Sequence[str]
+) -> dict[str, Any]:
     """Types of the columns to keep as they are written."""
-    return {
-        raw: pa.string()
-        for raw in header
-        if raw.strip() in text or raw.strip() == UNNAMED
-    }
+    keep = {raw for raw in header if raw.strip() in text or raw.strip() == UNNAMED}
+    keep.update(zero_led(path, dialect, header))
+    return {raw: pa.string() for raw in header if raw in keep}
+
+
+def _source(path: Path, dialect: Dialect) -> Any:
+    """What Arrow reads: the file, or its text without the last lines."""
+    if not dialect.notes:
+        return path
+    return io.BufferedReader(HeldBack(dialect.open(path), dialect.notes))
 
 
 def _read_options(dialect: Dialect, header: Sequence[str]) -> Any:
     unnamed = list(header) if dialect.n_unnamed else None
+    if dialect.notes:  # titles are left out already
+        return ReadOptions(column_names=unnamed)
     encoding = "utf8" if dialect.encoding == "utf-8" else dialect.encoding
     return ReadOptions(
         encoding=encoding, skip_rows=dialect.titles, column_names=unnamed
@@ -263,7 +284,6 @@ def _read_options(dialect: Dialect, header: Sequence[str]) -> Any:
 
 
 def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[str, Any]:
-    nulls = [*ConvertOptions().null_values, *_NO_NUMBERS]
     return {
         # Quoted line breaks are rare, but without this they tear a row.
         "parse_options": ParseOptions(
@@ -272,7 +292,7 @@ def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[st
         "convert_options": ConvertOptions(
             column_types=types,
             decimal_point=dialect.decimal,
-            null_values=nulls,
+            null_values=list(GAPS),  # in columns of numbers; in text they stay
             **convert,
         ),
     }
@@ -308,6 +328,22 @@ def _check_header(path: Path, header: Sequence[str]) -> None:
         raise DataError(f"Column {names.index(UNNAMED) + 1} of {path} has no name.")
 
 
+def _torn(
+    path: Path, dialect: Dialect, number: int, expected: int, found: int
+) -> DataError:
+    """The error for a line of the wrong length, and what may mend it."""
+    words = (
+        f"Line {number} of {path}: {expected} fields expected as in the header, "
+        f"{found} found."
+    )
+    after = sum(line >= number for line, _ in dialect.records(path))
+    if after <= _MOST_NOTES and found < expected:
+        words += f" If a note begins there, leave it out: skip_last={after}."
+    elif number <= _MOST_TITLES:
+        words += " If titles stand above the header, leave them out: skip_first=1."
+    return DataError(words)
+
+
 def _explain(path: Path, dialect: Dialect) -> None:
     """Raise an error that names the line which could not be read, if it is found."""
     expected, number = 0, dialect.titles
@@ -315,10 +351,7 @@ def _explain(path: Path, dialect: Dialect) -> None:
         for number, fields in dialect.records(path):
             expected = expected or len(fields)
             if len(fields) != expected:
-                raise DataError(
-                    f"Line {number} of {path}: {expected} fields expected as in the "
-                    f"header, {len(fields)} found."
-                )
+                raise _torn(path, dialect, number, expected, len(fields))
     except csv.Error as error:
         raise DataError(f"Line {number + 1} of {path}: {error}.") from error
     if number <= dialect.titles + 1:

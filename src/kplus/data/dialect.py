@@ -7,15 +7,18 @@ Windows' Latin letters, a title above the names of the columns, or no names at a
 import codecs
 import csv
 import gzip
+import io
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
-__all__ = ["Dialect", "is_number"]
+from kplus.data.text_numbers import is_number
+
+__all__ = ["Dialect", "HeldBack", "shape"]
 
 _SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 _DECODED_BYTES = 2**25  # that are looked at for the encoding
@@ -40,6 +43,8 @@ class Dialect:
         As Python calls it.
     titles : int
         Lines before the names of the columns.
+    notes : int
+        Lines at the end that are no rows.
     n_unnamed : int
         Number of columns of a file whose first line holds numbers already; 0 if there
         is a line with names.
@@ -50,24 +55,31 @@ class Dialect:
     encoding: str = "utf-8"
     titles: int = 0
     n_unnamed: int = 0
+    notes: int = 0
 
     @classmethod
-    def of(cls, path: Path) -> "Dialect":
-        """Look at the first rows of a file, plain or gzipped."""
+    def of(cls, path: Path, skip: tuple[int, int] = (0, 0)) -> "Dialect":
+        """Look at the first rows of a file, plain or gzipped.
+
+        `skip` are lines at the start and at the end that a user wants to be left out;
+        with some at the start no titles are looked for.
+        """
         encoding = _encoding(path)
         delimiter, lines, titles = ",", [], 0
         best: tuple[bool, float, int] = (False, 0.0, 1)
         for separator in _SEPARATORS:
-            found = _records(path, encoding, separator)
-            skipped, score = _shape([fields for _, fields in found])
+            plain = cls(separator, ".", encoding, skip[0])
+            found = _records(path, plain)
+            skipped, score = shape([fields for _, fields in found], not skip[0])
             if separator == "," or score > best:
                 best, delimiter, lines, titles = score, separator, found, skipped
         below = [fields for _, fields in lines[titles:]]
         n_unnamed = 0
         if titles == 0 and len(below) > 1 and _holds_numbers(below[0]):
             n_unnamed = len(below[0])
-        above = lines[titles - 1][0] if titles else 0
-        return cls(delimiter, _decimal(below, delimiter), encoding, above, n_unnamed)
+        above = lines[titles - 1][0] if titles else skip[0]
+        decimal = _decimal(below, delimiter)
+        return cls(delimiter, decimal, encoding, above, n_unnamed, skip[1])
 
     def open(self, path: Path) -> TextIO:
         """The text below the titles."""
@@ -81,11 +93,15 @@ class Dialect:
 
     def records(self, path: Path) -> Iterator[tuple[int, list[str]]]:
         """Its lines as fields, with their numbers; empty ones are passed over."""
+        late: deque[tuple[int, list[str]]] = deque()
         with self.open(path) as file:
             reader = csv.reader(file, delimiter=self.delimiter)
             for fields in reader:
-                if fields:
-                    yield reader.line_num + self.titles, fields
+                if not fields:
+                    continue
+                late.append((reader.line_num + self.titles, fields))
+                if len(late) > self.notes:
+                    yield late.popleft()
 
     @property
     def words(self) -> str | None:
@@ -100,9 +116,45 @@ class Dialect:
         if self.titles:
             above = "line" if self.titles == 1 else f"{self.titles} lines"
             told.append(f"the first {above} left out, above the names of the columns")
+        if self.notes:
+            last = "line" if self.notes == 1 else f"{self.notes} lines"
+            told.append(f"the last {last} left out")
         if self.n_unnamed:
             told.append(f"names column 0 to {self.n_unnamed - 1}, as it has none")
         return ", ".join(told) or None
+
+
+class HeldBack(io.RawIOBase):
+    """The text of a file as UTF-8, but for its last lines."""
+
+    def __init__(self, file: TextIO, n_lines: int) -> None:
+        self._file, self._n_lines = file, n_lines
+        self._ahead, self._ready, self._ended = "", b"", False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            self._advance()
+        out, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]
+        buffer[: len(out)] = out
+        return len(out)
+
+    def _advance(self) -> None:
+        part = self._file.read(_PART_BYTES)
+        text = self._ahead + part
+        self._ended = not part
+        kept = text.rstrip() if self._ended else text
+        end = len(kept)
+        for _ in range(self._n_lines):
+            end = max(kept.rfind("\n", 0, end), 0)
+        end = min(end + 1, len(text)) if end else 0  # with the line break before them
+        self._ready, self._ahead = text[:end].encode(), text[end:]
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _encoding(path: Path) -> str:
@@ -135,21 +187,24 @@ def _is_text(part: bytes) -> bool:
     return True
 
 
-def _records(path: Path, encoding: str, delimiter: str) -> list[tuple[int, list[str]]]:
+def _records(path: Path, dialect: Dialect) -> list[tuple[int, list[str]]]:
     """The first lines; of those that cannot be read, what comes before."""
     out: list[tuple[int, list[str]]] = []
     try:
-        for line in islice(Dialect(delimiter, ".", encoding).records(path), _RECORDS):
+        for line in islice(dialect.records(path), _RECORDS):
             out.append(line)
     except (UnicodeDecodeError, csv.Error):
         pass
     return out
 
 
-def _shape(records: Sequence[Sequence[str]]) -> tuple[int, tuple[bool, float, int]]:
+def shape(
+    records: Sequence[Sequence[str]], look: bool = True
+) -> tuple[int, tuple[bool, float, int]]:
     """Titles before the names, and how well a separator suits, the higher the better.
 
-    It suits if there are names for just as many columns as most lines have.
+    It suits if there are names for just as many columns as most lines have. Unless
+    told to `look` for titles, there are none.
     """
     lengths = list(map(len, records))
     if not lengths:
@@ -157,8 +212,8 @@ def _shape(records: Sequence[Sequence[str]]) -> tuple[int, tuple[bool, float, in
     body = lengths[1:] or lengths
     width = Counter(body).most_common(1)[0][0]
     share = body.count(width) / len(body)
-    if lengths[0] == width or width == 1:
-        return 0, (width > 1, share, width)
+    if lengths[0] == width or width == 1 or not look:
+        return 0, (lengths[0] == width > 1, share, width)
     titles = next((i for i, n in enumerate(lengths) if n == width), 0)
     below = lengths[titles:]
     named = titles <= _MOST_TITLES and _are_names(records[titles])
@@ -187,11 +242,3 @@ def _decimal(records: Sequence[Sequence[str]], delimiter: str) -> str:
     if delimiter == "," and all(map(_THOUSANDS.match, commas)):
         return "."
     return ","
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

@@ -1,4 +1,4 @@
-"""Files as tables: ``.npy``, Parquet, Arrow, CSV, Zarr."""
+"""Files as tables: ``.npy``, Parquet, Arrow, CSV, Excel, JSON, Zarr."""
 
 import os
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from kplus.core.errors import DataError
 from kplus.core.types import Blocks
 from kplus.data.blocks import ArrayBlocks, Cut, StackedBlocks
 from kplus.data.converted import ConvertedRows
+from kplus.data.dialect import Dialect
 from kplus.data.paths import FileSet, Stamps, find_files, folder_columns
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ def open_files(
     columns: Sequence[str] | None = None,
     *,
     text: Sequence[str] = (),
+    skip_first: int = 0,
+    skip_last: int = 0,
 ) -> "Blocks | Columns":
     """Open files as one table, which every estimator takes as it takes a path.
 
@@ -40,6 +43,9 @@ def open_files(
     - CSV files (``.csv``, ``.csv.gz``) of more than 32 MB are copied to an Arrow file
       in the scratch folder of `resources`, or that for temporary files, which is
       deleted when the table is not used any more.
+    - Excel files (``.xlsx``, of which the first sheet is taken, by openpyxl) and JSON
+      files (an object per line, ``.jsonl`` or ``.ndjson``, or a list of objects,
+      ``.json``) are read into memory.
     - Folders that `convert` wrote are mapped into memory: they are the quickest to
       read.
 
@@ -59,6 +65,9 @@ def open_files(
     text : sequence of str
         Columns of CSV files, or of the names of their folders, to keep as they are
         written, whatever they look like.
+    skip_first, skip_last : int
+        Lines of CSV files, or rows of Excel files, to leave out: titles above the names
+        of the columns, totals and notes below the table.
 
     Returns
     -------
@@ -85,7 +94,11 @@ def open_files(
     >>> kplus.DPMeans(penalty=20).fit(table).labels_
     array([0, 1, 0, 1, 0, 1], dtype=int32)
     """
-    files = find_files(path)
+    files, skip = find_files(path), (skip_first, skip_last)
+    if any(skip) and files.kind not in ("csv", "excel"):
+        raise DataError(
+            f"skip_first and skip_last are for CSV and Excel files, not for {files}."
+        )
     if files.kind == "rows":
         return _open_converted(files, columns)
     if files.kind in ("npy", "zarr"):
@@ -98,16 +111,25 @@ def open_files(
         matrices.stamps = Stamps(files.paths)
         return matrices
     if files.kind == "csv":
-        return _open_csv(files, text).select(columns)
+        return _chosen(_open_csv(files, text, skip), columns)
+    if files.kind in ("excel", "json"):
+        return _chosen(_open_whole(files, text, skip), columns)
     from kplus.data.arrow_files import open_columns
 
     folders = folder_columns(files.folders)
-    table = open_columns(files.kind, files.paths, folders).select(columns)
+    table = _chosen(open_columns(files.kind, files.paths, folders), columns)
     table.stamps = Stamps(files.paths)
     if not table.names:
         raise DataError(f"{files} has no columns to read.")
     if table.n_rows == 0:
         raise DataError(f"{files} has columns but no rows.")
+    return table
+
+
+def _chosen(table: "Columns", columns: Sequence[str] | None) -> "Columns":
+    """The columns that a user asked for, which are used whatever they are."""
+    table = table.select(columns)
+    table.kept = tuple(columns or ())
     return table
 
 
@@ -123,18 +145,40 @@ def _open_converted(files: FileSet, columns: Sequence[str] | None) -> Blocks:
     return table
 
 
-def _open_csv(files: FileSet, text: Sequence[str]) -> "Columns":
+def _open_csv(files: FileSet, text: Sequence[str], skip: tuple[int, int]) -> "Columns":
     from kplus.data.arrow_files import ArrowFiles, InMemory
     from kplus.data.csv import Spool, are_small, blank_to_null, copy_csv, read_csv
 
     folders = folder_columns(files.folders, text)
     if are_small(files.paths):
-        tables = [blank_to_null(read_csv(path, text)) for path in files.paths]
-        return InMemory(tables, files.paths, folders)
+        tables = [blank_to_null(read_csv(path, text, skip)) for path in files.paths]
+        return _of_text(InMemory(tables, files.paths, folders))
     spool = Spool()
     for path, copy in zip(files.paths, spool.copies(len(files.paths)), strict=True):
-        copy_csv(path, copy, text)
-    return ArrowFiles(files.paths, folders, spool=spool)
+        copy_csv(path, copy, text, skip)
+    return _of_text(ArrowFiles(files.paths, folders, spool=spool))
+
+
+def _of_text(table: Any) -> "Columns":
+    """Text of files with decimal commas is read so where it leaves that open."""
+    table.decimal = Dialect.of(table.paths[0]).decimal
+    return table  # type: ignore[no-any-return]
+
+
+def _open_whole(
+    files: FileSet, text: Sequence[str], skip: tuple[int, int]
+) -> "Columns":
+    """Excel and JSON files, which are read whole."""
+    from kplus.data.arrow_files import InMemory
+    from kplus.data.csv import blank_to_null
+    from kplus.data.sheets import read_excel, read_json
+
+    if files.kind == "excel":
+        tables = [read_excel(path, text, skip) for path in files.paths]
+    else:
+        tables = [read_json(path) for path in files.paths]
+    folders = folder_columns(files.folders, text)
+    return InMemory(list(map(blank_to_null, tables)), files.paths, folders)
 
 
 # ------------------------------------------------------------------- matrices

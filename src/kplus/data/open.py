@@ -8,8 +8,8 @@ also where some columns hold categories.
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeGuard
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -23,6 +23,8 @@ from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
+from kplus.data.reading import Reading, recognise
+from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Coder",
+    "as_read",
     "column_names",
     "has_columns",
     "is_stored",
@@ -60,6 +63,8 @@ def column_names(X: Any) -> tuple[str, ...]:
     """Names of the columns of a frame or an open table; () where they have none."""
     if has_columns(X):
         return tuple(X.names)
+    if isinstance(X, FrameBlocks):
+        return tuple(X.feature_names)
     if not nw.dependencies.is_into_dataframe(X):
         return ()
     return tuple(str(name) for name in nw.from_native(X, eager_only=True).columns)
@@ -111,10 +116,35 @@ def open_data(
         return open_collection(X)
     if looks_like_blocks(X):
         return UserBlocks(X)
+    if nw.dependencies.is_polars_lazyframe(X):
+        X = X.collect()
     if nw.dependencies.is_into_dataframe(X):
         return FrameBlocks(X)
     X = as_matrix(X)
     return SparseBlocks(X) if sp.issparse(X) else ArrayBlocks(X)
+
+
+def as_read(
+    table: Any,
+    reading: Reading | None,
+    wishes: Wishes = Wishes(),  # noqa: B008
+) -> Any:
+    """An open table with the columns to use, and as what they are to be read.
+
+    Parameters
+    ----------
+    table : Cut or Columns
+        Arrays, and tables for which this is settled, stay as they are.
+    reading : Reading or None
+        That of a fit; None: what the columns are is recognised.
+    wishes : Wishes
+        What a user said of them.
+    """
+    if not (isinstance(table, FrameBlocks) or has_columns(table)):
+        return table
+    if table.reading is not None or 0 in (table.n_rows, len(column_names(table))):
+        return table
+    return (recognise(table, wishes) if reading is None else reading).apply(table)
 
 
 def open_numbers(
@@ -128,6 +158,7 @@ def open_numbers(
         A column holds something else.
     """
     table = open_data(X, as_matrix=as_matrix)
+    table = as_read(table, None, Wishes(numbers_only=True))
     if isinstance(table, FrameBlocks):
         table.refuse_non_numbers()
     if isinstance(table, ArrayBlocks) and holds_objects(table.array):
@@ -185,6 +216,10 @@ class Coder:
         What a value is that is none of the categories of `coding`.
     block_rows : int or None
         Rows of a block.
+    reading : Reading or None
+        How the table before it was read.
+    every : bool
+        Whether all columns that have names are categories.
 
     Examples
     --------
@@ -204,6 +239,8 @@ class Coder:
     coding: Coding | None = None
     unknown: str = "error"
     block_rows: int | None = None
+    reading: Reading | None = None
+    every: bool = False
 
     def open_data(self, X: Any, *, as_matrix: AsMatrix = _as_matrix) -> Any:
         """As `open_data`; text in CSV files stays so where categories are text."""
@@ -214,9 +251,30 @@ class Coder:
             coding = coding.named(table.names)
         return open_data(X, text=coding.text_names)
 
+    def read(self, table: Any, wishes: Wishes | None = None) -> tuple[Any, Self]:
+        """An open table with the columns to use, and the coder for it."""
+        names = column_names(table)
+        if not names:
+            return table, self
+        if not self.reset:
+            return table if self.reading is None else as_read(table, self.reading), self
+        mask = categorical_mask(self.categorical, len(names), names)
+        chosen = [name for name, is_one in zip(names, mask, strict=True) if is_one]
+        wishes = replace(
+            wishes or Wishes(), categorical=chosen, categories_only=self.every
+        )
+        read = as_read(table, None, wishes)
+        if self.every:
+            chosen = list(column_names(read))
+        return read, replace(self, categorical=chosen)
+
     def open(self, X: Any) -> Opened:
         """Blocks of a table, and its coding; None where all columns are numbers."""
-        table = self.open_data(X)
+        table, coder = self.read(self.open_data(X))
+        return coder.coded(table)
+
+    def coded(self, table: Any) -> Opened:
+        """The same of an open table that is as it shall be read."""
         if getattr(table, "coding", None) is not None:
             return self._open_coded(table)
         columns = typed_columns(table)

@@ -28,6 +28,11 @@ SUFFIXES = {
     ".feather": "arrow",
     ".csv": "csv",
     ".csv.gz": "csv",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
     ".zarr": "zarr",
 }
 _ZARR = ("zarr.json", ".zarray")  # files of a Zarr array, format 3 or 2

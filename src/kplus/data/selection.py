@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,13 +12,11 @@ from kplus.core.errors import ColumnChoiceError, DataError
 
 if TYPE_CHECKING:
     from kplus.data.arrow import Columns
-    from kplus.data.categories import Coding
 
 __all__ = [
     "FROM_DTYPE",
     "CategoricalSpec",
     "categorical_mask",
-    "refuse_row_names",
     "refuse_twice",
     "select_columns",
     "unknown_column",
@@ -215,31 +213,3 @@ def select_columns(
     if not names:
         raise ColumnChoiceError(f"No column of {where} is left to use.")
     return names, index
-
-
-def refuse_row_names(
-    files: "Columns", coding: "Coding", allowed: Collection[str]
-) -> None:
-    """Refuse categories that are others in each row, unless they are `allowed`."""
-    for name, levels in zip(coding.names, coding.levels, strict=True):
-        if levels is None or levels < 2 or name in allowed:
-            continue
-        if levels == _count_values(files, name, levels + 1):
-            present = (part.drop_null() for part in files.parts(name))
-            example = next(str(part[0]) for part in present if len(part))
-            raise DataError(
-                f"Column {name!r} has another value in each row, for example "
-                f"{example[:40]!r}. Leave it out (drop=[{name!r}]), name the rows with "
-                f"it (index={name!r}), or say categorical=[{name!r}] to use it all the "
-                f"same."
-            )
-
-
-def _count_values(files: "Columns", name: str, most: int) -> int:
-    """Values of a column that are there, counted until they are `most`."""
-    count = 0
-    for part in files.parts(name):
-        count += len(part) - part.null_count
-        if count >= most:
-            break
-    return count

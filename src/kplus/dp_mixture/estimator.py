@@ -78,6 +78,8 @@ class DPMixture(Clusterer):
     birth_rows : int, default=5000
         Most rows of a component that new ones are made from (N′ of the paper). Up to
         2,000 rows, refits take the place of births.
+    handle_unknown : {"error", "missing"}, default="error"
+        Categories in `predict` that the fit has not seen: an error, or as missing.
     n_init : int or "auto", default="auto"
         Number of starts; the best is kept. "auto" is 3 where the rows times the square
         of one more than the columns are up to 50,000, else 1.
@@ -148,6 +150,9 @@ class DPMixture(Clusterer):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, if they are all strings.
+    reading_ : Reading
+        Columns of a table that are left out, such as ids and dates, or not read as
+        they seem: see `kplus.read_table`. Only if there are some.
 
     See Also
     --------
@@ -233,6 +238,7 @@ class DPMixture(Clusterer):
         "learning_delay": [Interval(Real, 0, None, closed="left")],
         "learning_decay": [Interval(Real, 0, 1, closed="right")],
         "birth_rows": [Interval(Integral, 2, None, closed="left")],
+        "handle_unknown": [StrOptions({"error", "missing"})],
         "n_init": [AT_LEAST_ONE, StrOptions({"auto"})],
     }
     _measure = "lower bound"
@@ -255,6 +261,7 @@ class DPMixture(Clusterer):
         learning_delay=10.0,
         learning_decay=0.5,
         birth_rows=5000,
+        handle_unknown="error",
         n_init="auto",
         max_iter=300,
         tol=1e-5,
@@ -277,6 +284,7 @@ class DPMixture(Clusterer):
         self.learning_delay = learning_delay
         self.learning_decay = learning_decay
         self.birth_rows = birth_rows
+        self.handle_unknown = handle_unknown
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol

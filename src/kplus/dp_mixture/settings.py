@@ -1,6 +1,5 @@
 """From the parameters of `DPMixture` to tables, models and batches, and back."""
 
-import os
 from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
@@ -13,7 +12,6 @@ from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import SparseBlocks, default_block_rows
 from kplus.data.categories import Coding, count_levels
-from kplus.data.open import column_names, open_data
 from kplus.data.sparse_rows import SparseRowBlocks
 from kplus.data.wrapped import UserBlocks
 from kplus.dp_mixture.birth import BirthSettings
@@ -159,15 +157,13 @@ def open_rows(
     """
     coding = None if last is None else last.coding
     likelihood = None if observations == AUTO else by_name(observations)
+    unknown = dp.handle_unknown
     if likelihood is None or isinstance(likelihood, Mixed):
-        source, coding = open_mixed_table(dp, X, reset=reset, coding=coding)
-    elif isinstance(likelihood, Categorical):
-        files = reset and isinstance(X, (str, os.PathLike))
-        rows = open_data(X) if files else X
-        names = column_names(rows) if reset else ()
         source, coding = open_mixed_table(
-            dp, rows, reset=reset, categorical=names, coding=coding
+            dp, X, reset=reset, coding=coding, unknown=unknown
         )
+    elif isinstance(likelihood, Categorical):
+        source, coding = open_mixed_table(dp, X, reset=reset, coding=coding, every=True)
     else:
         try:
             source, coding = open_table(dp, X, reset=reset), None

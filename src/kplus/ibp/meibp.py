@@ -102,6 +102,9 @@ class MEIBP(IBPEstimator):
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         Names of the columns, if they are all strings.
+    reading_ : Reading
+        Columns of a table that are left out, such as ids and dates, or not read as
+        they seem: see `kplus.read_table`. Only if there are some.
 
     See Also
     --------
