@@ -7,7 +7,6 @@ import pandas as pd
 from kplus import DPMixture
 from kplus.plots.style import COLORS
 
-
 rng = np.random.default_rng(4)
 kind = rng.choice(3, 600, p=[0.5, 0.3, 0.2])
 table = pd.DataFrame(

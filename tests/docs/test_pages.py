@@ -50,9 +50,28 @@ def test_every_result_of_the_benchmarks_has_a_page():
 
 @pytest.mark.parametrize(
     "term",
-    """silhouette; elbow; gap statistic; BIC; number of clusters; outlier; GPU; GMM;
-    missing values; categorical data; k-prototypes; incremental; streaming; HDBSCAN;
-    UMAP; scale; one-hot; DBCV; time series; embeddings""".split(";"),
+    [
+        "silhouette",
+        " elbow",
+        " gap statistic",
+        " BIC",
+        " number of clusters",
+        " outlier",
+        " GPU",
+        " GMM",
+        "\n    missing values",
+        " categorical data",
+        " k-prototypes",
+        " incremental",
+        " streaming",
+        " HDBSCAN",
+        "\n    UMAP",
+        " scale",
+        " one-hot",
+        " DBCV",
+        " time series",
+        " embeddings",
+    ],
 )
 def test_what_people_look_for_is_found(term):
     said = text(DOCS / "guide" / "faq.md") + text(DOCS / "guide" / "glossary.md")

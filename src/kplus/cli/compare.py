@@ -9,7 +9,7 @@ from kplus.cli.options import Options, column_options
 from kplus.cli.output import check_folder, staged_folder, write_table
 from kplus.cli.resources import allowed
 from kplus.cli.results import finite, print_table
-from kplus.cli.tables import Choice, how_written, read_table
+from kplus.cli.tables import Choice, from_stdin, read_table, reading_options, told
 
 __all__ = ["compare"]
 
@@ -24,15 +24,15 @@ def compare(options: Options) -> None:
     _check(options, models, validation.NAMES)
     choice = Choice(
         **column_options(options),
+        **reading_options(options),
         categorical=tuple(options.categorical or ()),
         accepts="mixed",
     )
-    with allowed(options):
+    with allowed(options), from_stdin(options):
         with status(f"Reading {options.data}", options.quiet):
             table = read_table(options.data, choice)
-        written = how_written(table)
-        if written is not None and not options.quiet:
-            note(written)
+        for words in [] if options.quiet else told(table, options):
+            note(words)
         with status("Comparing", options.quiet) as show:
             comparison = _compared(validation.compare, table, models, options, show)
     _report(options, comparison, _write(options, comparison))

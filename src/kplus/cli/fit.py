@@ -124,7 +124,7 @@ def _find(options: Options, model: Any, begun: bool) -> None:
             results: Results = kind(model, table, profile, options.scale)
             files = _write(options, table, results, folder)
         sure = stability_of(options, model, table) if ended else None
-        if options.report:
+        if options.report and files:
             from kplus.cli.report import report_of_fit
 
             with status("Writing the report", options.quiet):

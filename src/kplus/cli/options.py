@@ -324,14 +324,14 @@ COMMANDS = {
     "compare": Command(
         "compare",
         "Fit several models to a table, and say how they compare.",
-        "data folder models most_rows stability index columns drop categorical seed jobs "
-        f"{_ALLOWED} json quiet force",
+        f"data folder models most_rows stability index columns drop {_AS_WHAT} seed "
+        f"jobs {_ALLOWED} json quiet force",
     ),
     "path": Command(
         "path",
         "Say which number of clusters is best for each penalty of dp-means.",
-        "data folder max_clusters index columns drop scale seed "
-        f"{_ALLOWED} plot json quiet force",
+        f"data folder max_clusters index columns drop numbers keep dates {_ENDS} scale "
+        f"seed {_ALLOWED} plot json quiet force",
     ),
     "convert": Command(
         "convert",

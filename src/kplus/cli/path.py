@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kplus.cli.console import CommandError, count, report, status
+from kplus.cli.console import CommandError, count, note, report, status
 from kplus.cli.options import Options, column_options
 from kplus.cli.output import check_folder, staged_folder, write_table
 from kplus.cli.resources import allowed
 from kplus.cli.results import finite, print_table
-from kplus.cli.tables import Choice, read_table
+from kplus.cli.tables import Choice, from_stdin, read_table, reading_options, told
 
 __all__ = ["path"]
 
@@ -34,9 +34,12 @@ def path(options: Options) -> None:
         require_matplotlib()  # better now than after the fit
     from kplus import DPMeans, penalty_path
 
-    with allowed(options):
+    choice = Choice(**column_options(options), **reading_options(options))
+    with allowed(options), from_stdin(options):
         with status(f"Reading {options.data}", options.quiet):
-            table = read_table(options.data, Choice(**column_options(options)))
+            table = read_table(options.data, choice)
+        for words in [] if options.quiet else told(table, options):
+            note(words)
         with status("Following the penalty", options.quiet):
             found = penalty_path(
                 DPMeans(scale=options.scale, random_state=options.seed),

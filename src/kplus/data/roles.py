@@ -207,9 +207,9 @@ class _Column:
                 if not np.array_equal(part, np.arange(expected, expected + len(part))):
                     return False
                 expected += len(part)
-            return expected - first == self._columns.n_rows
+            return bool(expected - first == self._columns.n_rows)
         called = n >= _FEW and _says_id(self._name)
-        return called and self._is_distinct(len(np.unique(values)), n)
+        return bool(called and self._is_distinct(len(np.unique(values)), n))
 
     def _arrays(self) -> Iterator[Any]:
         """The numbers that are there, part by part."""

@@ -16,7 +16,7 @@ from kplus.persist.atomic import atomic_file
 from kplus.report import pictures
 from kplus.report.markup import Markup, joined, shortened, tag
 from kplus.report.page import Fact, Section, page, scroll, sortable
-from kplus.report.sections import say_share, say_size
+from kplus.report.parts import say_share, say_size
 
 __all__ = ["report_comparison"]
 

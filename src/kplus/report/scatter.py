@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kplus.core.types import Array, IntArray
-from kplus.plots.coordinates import Rows, discriminant
+from kplus.plots.coordinates import Points, discriminant
 from kplus.report.rows import Drawn
 
 __all__ = ["Ellipse", "Scatter", "scatter"]
@@ -47,9 +47,9 @@ def scatter(
 ) -> Scatter:
     """Place some of the rows drawn."""
     at = _some(labels, drawn.fair, K)
-    rows = Rows.of(drawn.some(at), np.arange(len(at)))
+    rows = Points.of(drawn.some(at), np.arange(len(at)))
     if len(rows.names) == len(names):
-        rows = Rows(rows.values, names)
+        rows = Points(rows.values, names)
     own = labels[at]
     place = discriminant(rows, own)
     points = place(rows.values)

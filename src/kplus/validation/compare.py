@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from kplus.data.rows import Rows, drawn
 from kplus.validation.comparison import Candidate, Comparison
 from kplus.validation.resampling import found_by, fresh, is_for_features
-from kplus.validation.rows import Rows, drawn
 from kplus.validation.stability import stability
 from kplus.validation.stability_result import Stability
 from kplus.validation.validate import Validation, validate
