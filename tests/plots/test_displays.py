@@ -16,9 +16,11 @@ from every_estimator import mixed_rows
 
 pytest.importorskip("matplotlib")
 import matplotlib.pyplot as plt
+from matplotlib.colors import to_hex
 
 from kplus import CRAFT, DPMeans, DPMixture
 from kplus.plots import ClusterDisplay, PenaltyPathDisplay
+from kplus.plots.style import cluster_style
 
 
 def blobs(D, K=3, n=60):
@@ -218,3 +220,25 @@ def test_noise_is_grey_and_below_all(n_columns):
     assert display.ax_.get_title().startswith("2 clusters of 60 rows")
     if n_columns < 3:
         np.testing.assert_allclose(display.centers[0], X[:20].mean(axis=0))
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 4])
+def test_hostile_names(n_columns):
+    rng = np.random.default_rng(0)
+    names = ["$a_b$ %\n$", "\\frac{", "x" * 500, "_"][:n_columns]
+    frame = pd.DataFrame(rng.normal(size=(40, n_columns)), columns=names)
+    display = ClusterDisplay.from_predictions(frame, np.arange(40) % 3)
+    display.figure_.canvas.draw()
+    words = display.ax_.get_xlabel() + display.ax_.get_ylabel()
+    assert "\n" not in words
+    assert len(words) <= 120
+
+
+def test_an_ellipse_has_the_color_of_its_cluster_beside_noise():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([-1, 2], 10)  # a component of which half is noise
+    display = ClusterDisplay.from_predictions(
+        rng.normal(size=(20, 2)), labels, components=np.zeros(20, int)
+    )
+    (ellipse,) = display.ax_.patches
+    assert to_hex(ellipse.get_edgecolor()).upper() == cluster_style(2)[0]

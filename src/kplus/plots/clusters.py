@@ -315,8 +315,7 @@ class ClusterDisplay(Display):
             variances, axes = np.linalg.eigh(np.cov(points.T, bias=True))
             low, high = 2.0 * _REACH * np.sqrt(np.maximum(variances, 0.0))
             tilt = float(np.degrees(np.arctan2(axes[1, 1], axes[0, 1])))
-            # Rows of noise are in no cluster, though a component might be likely.
-            owner = int(np.median(self.labels[inside]))
+            owner = int(self.labels[inside].max())  # the others are noise, if any
             ellipse = Ellipse(
                 points.mean(axis=0), high, low, angle=tilt, fill=False,
                 lw=1.2 if len(self.sizes) <= _FEW else 0.7,
