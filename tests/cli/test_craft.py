@@ -55,7 +55,7 @@ class TestFit:
         fit(mixed)
         assert adjusted_rand_score(Z, labels(out)) > 0.9
         found = sorted(path.name for path in out.iterdir())
-        assert found == ["description.csv", "labels.csv", "model.kplus"]
+        assert found == ["description.csv", "labels.csv", "model.kplus", "report.html"]
 
     def test_prints_the_description(self, fit, mixed, out):
         done = fit(mixed)
@@ -172,7 +172,11 @@ class TestFit:
     def test_force_replaces_other_models(self, kplus, fit, mixed, out):
         fit(mixed, "--plot")
         kplus("fit", mixed, "-o", out, "--force")
-        assert sorted(p.name for p in out.iterdir()) == ["labels.csv", "model.kplus"]
+        assert sorted(p.name for p in out.iterdir()) == [
+            "labels.csv",
+            "model.kplus",
+            "report.html",
+        ]
 
 
 class TestMistakes:

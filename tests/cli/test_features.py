@@ -62,6 +62,7 @@ def test_writes_bits_components_and_model(fit, out, Z):
         "components.csv",
         "features.csv",
         "model.kplus",
+        "report.html",
     ]
     table = pl.read_csv(out / "features.csv")
     assert table.columns == ["row", "feature 0", "feature 1", "feature 2"]
@@ -137,6 +138,7 @@ def test_json(fit, out, X, Z):
         "components": str(out / "components.csv"),
         "model": str(out / "model.kplus"),
         "plot": str(out / "features.png"),
+        "report": str(out / "report.html"),
     }
     assert {"objective", "penalty", "iterations", "seconds"} < set(result)
     assert "clusters" not in result
@@ -242,9 +244,19 @@ def test_force_replaces_clusters(kplus, data, fit, out):
     kplus("fit", data, "-o", out, "--plot")
     fit("--force", "--plot")
     left = sorted(p.name for p in out.iterdir())
-    assert left == ["components.csv", "features.csv", "features.png", "model.kplus"]
+    assert left == [
+        "components.csv",
+        "features.csv",
+        "features.png",
+        "model.kplus",
+        "report.html",
+    ]
     kplus("fit", data, "-o", out, "--force")
-    assert sorted(p.name for p in out.iterdir()) == ["labels.csv", "model.kplus"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "labels.csv",
+        "model.kplus",
+        "report.html",
+    ]
 
 
 class TestGaps:
@@ -300,7 +312,7 @@ class TestNothingFound:
         assert "lower --penalty" in done.err
         assert "There is no picture" in done.err
         left = sorted(p.name for p in out.iterdir())
-        assert left == ["components.csv", "features.csv", "model.kplus"]
+        assert left == ["components.csv", "features.csv", "model.kplus", "report.html"]
         assert pl.read_csv(out / "features.csv").shape == (90, 1)
         assert pl.read_csv(out / "components.csv").shape == (0, 7)
         done = kplus("predict", out / "model.kplus", data)

@@ -27,7 +27,11 @@ TRUTH = [0] * 40 + [1] * 40 + [2] * 40
 def test_writes_labels_and_model(kplus, data, out):
     done = kplus("fit", data, "--model", "dp-means", "--clusters", 3, "-o", out)
     assert done.code == 0, done.err
-    assert sorted(p.name for p in out.iterdir()) == ["labels.csv", "model.kplus"]
+    assert sorted(p.name for p in out.iterdir()) == [
+        "labels.csv",
+        "model.kplus",
+        "report.html",
+    ]
     table = labels(out)
     assert table.columns == ["row", "cluster"]
     assert table["row"].to_list() == list(range(120))
@@ -56,6 +60,7 @@ def test_json(kplus, data, out):
         "labels": str(out / "labels.csv"),
         "model": str(out / "model.kplus"),
         "plot": str(out / "clusters.png"),
+        "report": str(out / "report.html"),
     }
     assert {"objective", "penalty", "iterations", "seconds"} < set(result)
     assert [c["size"] for c in result["clusters"]] == [40, 40, 40]
@@ -210,6 +215,7 @@ class TestOutput:
             "labels.csv",
             "model.kplus",
             "notes.txt",
+            "report.html",
         ]
 
     def test_does_not_overwrite_unasked(self, kplus, data, out):
@@ -227,6 +233,7 @@ class TestOutput:
         assert sorted(p.name for p in out.iterdir()) == [
             "labels.parquet",
             "model.kplus",
+            "report.html",
         ]
 
     def test_relative_folder(self, kplus, data, tmp_path, monkeypatch):

@@ -72,6 +72,7 @@ class TestFit:
             "features.csv",
             "features.png",
             "model.kplus",
+            "report.html",
         ]
         np.testing.assert_array_equal(read_bits(out), Z)
         table, values = read_components(out)

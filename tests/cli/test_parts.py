@@ -29,7 +29,8 @@ def rows(X):
 
 
 def tables(folder):
-    return {path.name: path for path in folder.iterdir() if path.suffix != ".kplus"}
+    others = (".kplus", ".html")
+    return {path.name: path for path in folder.iterdir() if path.suffix not in others}
 
 
 def told(done):

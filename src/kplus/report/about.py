@@ -50,6 +50,8 @@ def clearness(model: Any, n_groups: int, noun: str = "group") -> Cleared:
     asked = getattr(model, f"n_{model._group_noun}s", None)
     if isinstance(asked, (int, np.integer)):
         return Cleared("given", f"The number of {noun}s was given.")
+    if n_groups == 1:
+        return Cleared("clear", f"Nothing says that there is more than one {noun}.")
     path: Any = getattr(model, "path_", None)
     tree = getattr(model, "cluster_tree_", None)
     if hasattr(path, "is_clear"):

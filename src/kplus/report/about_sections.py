@@ -60,17 +60,18 @@ def stability(result: Any, names: Sequence[str]) -> Section | None:
         f"{result.verdict} The model was fitted again {result.n_resamples} times, to "
         f"rows drawn from the table: a group that is really there comes back."
     )
-    heads = ["Group", "Comes back", "Gone in"]
+    noun = "Group" if result.kind == "clusters" else "Feature"
+    heads = [noun, "Comes back", "Gone in"]
     return Section(
         "stability",
-        "Do the groups come back?",
+        "Do they come back?",
         [
             tag(
                 "p",
                 "1: the same rows each time; from 0.75 on a group is there; below 0.6 "
                 f"it is not to be relied upon. Numbers found: {found}.",
             ),
-            sortable("Stability of the groups", heads, rows, numbers=heads[1:]),
+            sortable(f"Stability of {result.kind}", heads, rows, numbers=heads[1:]),
         ],
         lead,
         short="Stability",

@@ -10,11 +10,9 @@ from kplus.base.portrait import Portrait
 from kplus.core.types import IntArray
 from kplus.report import about, about_sections, sections
 from kplus.report.content import Clusters, gather
-from kplus.report.markup import Markup
 from kplus.report.page import Fact, page
 from kplus.report.parts import say_share, say_size
-from kplus.report.pictures import image
-from kplus.report.rows import Units, column_names, draw, groups_of
+from kplus.report.rows import column_names, draw, groups_of
 from kplus.report.scatter import scatter
 from kplus.report.wanted import (
     FOOTER,
@@ -47,7 +45,7 @@ def clusters_page(model: Any, X: Any, wanted: Wanted) -> str:
         None if labels is None else labels_data(["cluster"], [labels + 1], -1, wanted)
     )
     parts = [
-        sections.cards(content, _images(portrait, model, wanted.image_shape)),
+        sections.cards(content, wanted.image_shape),
         None if where is None else sections.the_map(where, content),
         sections.table(content, known, _sureness_words(content.probable)),
         about_sections.tree(about.tree(model), portrait.K, cleared.kind == "given"),
@@ -83,19 +81,6 @@ def _sized(
         sizes = np.bincount(labels[labels >= 0], minlength=portrait.K).astype(float)
         n_rows = float(len(labels))
     return Portrait(**vars(portrait) | {"sizes": sizes, "n_rows": n_rows})
-
-
-def _images(
-    portrait: Portrait, model: Any, shape: tuple[int, int] | None
-) -> dict[int, Markup]:
-    """The mean of each group as a picture."""
-    if shape is None:
-        return {}
-    means = Units.of(model).portrait(portrait).means
-    return {
-        k: image(means[k].reshape(shape), f"The mean of group {k}")
-        for k in range(portrait.K)
-    }
 
 
 def _sureness_words(probable: bool) -> str:

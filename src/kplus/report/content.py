@@ -10,6 +10,7 @@ import numpy as np
 from kplus.base.description import Trait, say_number, traits_of
 from kplus.base.portrait import Portrait
 from kplus.core.types import Array, IntArray
+from kplus.report.markup import shortened
 from kplus.report.rows import Drawn, Units, column_names
 
 __all__ = [
@@ -34,6 +35,10 @@ _MANY = 200  # rows from which the ends of a histogram hold what lies far out
 _FAR = 10.0  # standard deviations: farther is not less typical
 _MATTERS = 0.02  # score of a column, as for `describe`
 _LEAST_SHARE = 1e-3
+_LONGEST = 160  # characters of what is said of a column
+_UNUSUAL = (
+    6.6  # squared standard deviations, or twice the nats, from which rows are odd
+)
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,6 @@ class Telling:
 
     column: int
     name: str
-    words: str
     here: str
     overall: str
     picture: Histogram | Interval | tuple[Bar, ...] | None
@@ -79,7 +83,8 @@ class Telling:
 @dataclass(frozen=True)
 class TypicalRow:
     name: str
-    values: tuple[str, ...]  # of the telling columns
+    words: tuple[str, ...]  # of the telling columns
+    values: Array
 
 
 @dataclass(frozen=True)
@@ -116,10 +121,17 @@ class Clusters:
     columns: tuple[str, ...]
     n_rows: float
     n_outside: float
+    center: Array  # of all rows, as that of a cluster
     idle: tuple[str, ...]  # columns in which no group differs
     odd: tuple[OddRow, ...]
     outside: tuple[TypicalRow, ...]
     missing: tuple[tuple[str, float], ...]  # columns with gaps, and the share of rows
+
+    @property
+    def limit(self) -> float:
+        """By how much a cluster differs at most, for the colours of pictures."""
+        off = [np.abs(np.nan_to_num(c.center - self.center)) for c in self.clusters]
+        return max((float(values.max(initial=0.0)) for values in off), default=0.0)
 
     @property
     def sureness(self) -> float:
@@ -168,7 +180,9 @@ def gather(
                 size=float(portrait.sizes[k]),
                 share=float(portrait.sizes[k] / portrait.n_rows),
                 sureness=_finite(portrait.sureness[k]),
-                apart=tuple(trait.words for trait in traits[k][:_N_TELLING]),
+                apart=tuple(
+                    shortened(trait.words, _LONGEST) for trait in traits[k][:_N_TELLING]
+                ),
                 telling=telling,
                 typical=() if table is None else table.typical(k, telling),
                 nearest=near,
@@ -180,10 +194,11 @@ def gather(
     outside = portrait.n_rows - float(portrait.sizes.sum())
     return Clusters(
         clusters=tuple(clusters),
-        probable=hasattr(model, "predict_proba"),
+        probable=not hasattr(model, "cluster_centers_"),
         columns=tuple(names),
         n_rows=portrait.n_rows,
         n_outside=outside if outside > 1e-9 * portrait.n_rows else 0.0,
+        center=told.means[-1],
         idle=tuple(name for name in names if name not in best),
         odd=() if table is None else table.odd(),
         outside=() if table is None else table.outside(),
@@ -212,7 +227,10 @@ def _telling(
 ) -> Telling:
     j = list(names).index(str(trait.feature))
     picture = kept.picture(j, k) if table is None else table.picture(j, k, kept)
-    return Telling(j, names[j], trait.words, trait.here, trait.overall, picture)
+    here, overall = (
+        shortened(words, _LONGEST) for words in (trait.here, trait.overall)
+    )
+    return Telling(j, names[j], here, overall, picture)
 
 
 class _Kept:
@@ -283,7 +301,7 @@ class _Table:
         self.portrait, self.values, self.labels = portrait, values, labels
         self.drawn, self.coding, self.names = drawn, coding, names
         self.edges: dict[int, tuple[Array, bool]] = {}
-        self.costs, self.oddest = self._costs()
+        self.costs, self.oddest, self.most = self._costs()
 
     def picture(self, j: int, k: int, kept: _Kept) -> Any:
         if j not in kept.place:
@@ -294,7 +312,7 @@ class _Table:
         edges, beyond = self.edges[j]
         return histogram(edges, self.values[self.labels == k, j], fair, beyond)
 
-    def _costs(self) -> tuple[Array, IntArray]:
+    def _costs(self) -> tuple[Array, IntArray, Array]:
         """How unlike its group each row is, and in which column most of all.
 
         The mean over columns of squared distances to the mean of the group in its
@@ -328,7 +346,7 @@ class _Table:
             cost = -2.0 * np.log(floor)
             mean = (np.nan_to_num(shares) * cost).sum(axis=1)
             add(j, np.where(known, cost[owner, code], mean[owner]))
-        return total / max(len(of.numbers) + len(of.coded), 1), oddest
+        return total / max(len(of.numbers) + len(of.coded), 1), oddest, most
 
     def typical(self, k: int, telling: Sequence[Telling]) -> tuple[TypicalRow, ...]:
         rows = np.flatnonzero(self.labels == k)
@@ -344,7 +362,8 @@ class _Table:
 
     def odd(self) -> tuple[OddRow, ...]:
         """The rows that are least like their groups."""
-        costs = np.where(self.labels >= 0, self.costs, -np.inf)
+        unusual = (self.labels >= 0) & (self.most >= _UNUSUAL)
+        costs = np.where(unusual, self.costs, -np.inf)
         order = np.argsort(-costs, kind="stable")[:_N_ODD]
         rows = order[np.isfinite(costs[order])]
         called = self.drawn.called(rows.tolist())
@@ -352,7 +371,8 @@ class _Table:
         for name, i in zip(called, rows.tolist(), strict=True):
             k, j = int(self.labels[i]), int(self.oddest[i])
             words = f"{self.names[j]} {self.say(i, j)}"
-            out.append(OddRow(name, k, f"{words}; group {k} has {self._usual(k, j)}"))
+            words = f"{words}; group {k} has {self._usual(k, j)}"
+            out.append(OddRow(name, k, words))
         return tuple(out)
 
     def _usual(self, k: int, j: int) -> str:
@@ -360,7 +380,8 @@ class _Table:
         if j in of.coded:
             shares = of.shares[of.coded.index(j)][k]
             top = int(np.nanargmax(shares))
-            return f"mostly {self.coding.categories[j][top]} ({shares[top]:.0%})"
+            name = shortened(self.coding.categories[j][top])
+            return f"mostly {name} ({shares[top]:.0%})"
         p = int(np.flatnonzero(of.numbers == j)[0])
         scale = of.deviations[-1, p]
         mean, spread = (say_number(v[k, p], scale) for v in (of.means, of.deviations))
@@ -370,7 +391,9 @@ class _Table:
         rows = at.tolist()
         return tuple(
             TypicalRow(
-                name, tuple(f"{self.names[j]} {self.say(i, j)}" for j in columns)
+                name,
+                tuple(f"{self.names[j]} {self.say(i, j)}" for j in columns),
+                self.values[i],
             )
             for i, name in zip(rows, self.drawn.called(rows), strict=True)
         )
@@ -381,7 +404,7 @@ class _Table:
         if math.isnan(value):
             return "missing"
         if j in of.coded:
-            return str(self.coding.categories[j][int(value)])
+            return shortened(self.coding.categories[j][int(value)])
         return say_value(value, float(of.deviations[-1, list(of.numbers).index(j)]))
 
     def missing(self) -> tuple[tuple[str, float], ...]:

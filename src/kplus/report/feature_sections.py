@@ -41,9 +41,8 @@ def feature_name(feature: Feature) -> str:
 def apart(feature: Feature) -> str:
     """What a feature adds, in a line."""
     verb = "stands at" if feature.is_base else "adds"
-    words = [f"{added.words} {added.name}" for added in feature.added[:3]]
-    if feature.is_base:
-        words = [f"{added.name} {added.words}" for added in feature.added[:3]]
+    to = "in" if feature.is_base else "to"
+    words = [f"{added.words} {to} {added.name}" for added in feature.added[:3]]
     return f"{verb} {', '.join(words)}" if words else "adds hardly anything"
 
 
@@ -127,7 +126,7 @@ def table(of: Features, stability: Any) -> Section:
         if known is not None:
             value = known[k] if math.isfinite(known[k]) else None
             cells.append(number_cell("–" if value is None else f"{value:.2f}", value))
-        cells.append(tag("td", apart(feature), class_="words"))
+        cells.append(tag("td", tag("div", apart(feature)), class_="words"))
         rows.append(
             tag(
                 "tr", cells, class_=pictures.color_of(k), data_group=k, data_points=True
@@ -232,8 +231,8 @@ def filled(of: Features) -> Section | None:
             "tr",
             tag("td", shortened(gap.name)),
             number_cell(say_share(gap.share), gap.share),
-            number_cell(gap.filled, None),
-            number_cell(gap.seen, None),
+            number_cell(*gap.filled),
+            number_cell(*gap.seen),
         )
         for gap in of.filled
     ]

@@ -71,8 +71,8 @@ class Filled:
 
     name: str
     share: float
-    filled: str
-    seen: str
+    filled: tuple[str, float | None]  # in words, and as a number
+    seen: tuple[str, float | None]
 
 
 @dataclass(frozen=True)
@@ -249,10 +249,14 @@ class _Table:
             gaps = ~self.seen[:, j]
             expected = float(self.rebuilt[gaps, j].mean())
             known = self.values[~gaps, j]
-            there = say_number(float(known.mean()), spread[j]) if len(known) else "none"
+            there = float(known.mean()) if len(known) else None
+            said = "none" if there is None else say_number(there, spread[j])
             out.append(
                 Filled(
-                    names[j], float(shares[j]), say_number(expected, spread[j]), there
+                    names[j],
+                    float(shares[j]),
+                    (say_number(expected, spread[j]), expected),
+                    (said, there),
                 )
             )
         return tuple(out)

@@ -36,7 +36,9 @@ def say_share(share: float) -> str:
         return "–"
     if 0.0 < share < 0.001:
         return "< 0.1%"
-    return f"{share:.1%}" if share < 0.1 else f"{share:.0%}"
+    if 0.9995 <= share < 1.0:
+        return "over 99.9%"
+    return f"{share:.0%}" if 0.1 <= share <= 0.99 or share == 1.0 else f"{share:.1%}"
 
 
 def rows_words(size: float, share: float) -> str:

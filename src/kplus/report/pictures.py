@@ -33,6 +33,8 @@ __all__ = [
 _N_COLORS, _N_SHAPES = 7, 6
 _WIDE, _HIGH = 160, 52  # of a small picture
 _MAP = (720, 480)
+_FLAT = 1e-7
+_MANY_NAMES = 24
 
 
 def color_of(group: int) -> str:
@@ -268,8 +270,10 @@ def scatter(of: Scatter, words: Sequence[str]) -> Markup:
         )
         for e in of.ellipses
     ]  # fmt: skip
+    small = len(of.centers) > _MANY_NAMES
     names = [
-        _name(k, x * width, height - y * height) for k, (x, y) in of.centers.items()
+        _name(k, x * width, height - y * height, small)
+        for k, (x, y) in of.centers.items()
     ]
     return svg(
         width,
@@ -282,12 +286,12 @@ def scatter(of: Scatter, words: Sequence[str]) -> Markup:
     )
 
 
-def _name(k: int, x: float, y: float) -> Markup:
+def _name(k: int, x: float, y: float, small: bool) -> Markup:
     return tag(
         "g",
-        tag("circle", cx=_n(x), cy=_n(y), r=12),
+        tag("circle", cx=_n(x), cy=_n(y), r=9 if small else 12),
         tag("text", k, x=_n(x), y=_n(y)),
-        class_=f"name {color_of(k)}",
+        class_=f"name {'small ' * small}{color_of(k)}",
         data_group=k,
         data_pins=True,
     )
@@ -400,9 +404,9 @@ def trace(of: Trace) -> Markup:
     n = len(of.values)
     x = np.linspace(left, right, n) if n > 1 else np.array([0.5 * (left + right)])
     later = of.values[of.burn_in :] or of.values
-    y = _heights(of.values, later, 40, 190)
+    y = _heights(of.values, later, 48, 190)
     parts: list[Any] = [
-        tag("text", of.words, x=left, y=15, class_="quiet"),
+        tag("text", of.words, x=left, y=22, class_="quiet"),
         _line(x, y, "c0"),
     ]
     if of.burn_in:
@@ -426,9 +430,9 @@ def trace(of: Trace) -> Markup:
             )  # fmt: skip
     height = 200
     if of.groups:
-        g = _heights(of.groups, of.groups, 246, 300)
+        g = _heights(of.groups, of.groups, 252, 300)
         parts += [
-            tag("text", of.group_words, x=left, y=222, class_="quiet"),
+            tag("text", of.group_words, x=left, y=226, class_="quiet"),
             _line(x, g, "c3"),
             tag("text", of.groups[0], x=left, y=_n(g[0] - 8)),
             tag("text", of.groups[-1], x=right, y=_n(g[-1] - 8), text_anchor="end"),
@@ -443,7 +447,9 @@ def _heights(
 ) -> Array:
     """Where values go between two heights; those far from all later ones to the rim."""
     least, most = min(later), max(later)
-    span = (most - least) or 1.0
+    span = most - least
+    if span <= _FLAT * max(abs(least), abs(most)):  # rounding is no trend
+        return np.full(len(values), 0.5 * (top + low))
     share = (np.asarray(values, float) - least) / span
     out: Array = low - (low - top) * np.clip(share, 0.0, 1.0)
     return out

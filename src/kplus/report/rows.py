@@ -1,5 +1,6 @@
 """The rows that a report shows: all of a table that is small, else some of them."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from kplus.base.portrait import Portrait, portray
 from kplus.core.types import Array, IntArray
 from kplus.data.blocks import ArrayBlocks
 from kplus.data.categories import Coding
+from kplus.report.markup import shortened
 
 __all__ = ["Drawn", "RowNames", "Units", "column_names", "draw", "groups_of"]
 
@@ -52,14 +54,19 @@ class Units:
 
 
 def column_names(model: Any) -> list[str]:
-    """Names to print, also where the table has none."""
+    """Names to print, no two the same: also where the table has none, or long ones."""
     scaling = getattr(model, "scaling_", None)
     names = getattr(model, "feature_names_in_", None)
     if scaling is not None and scaling.get("columns") is not None:
         names = scaling["columns"]
     if names is None:
         return [f"column {j}" for j in range(model.n_features_in_)]
-    return [str(name) for name in names]
+    short = [shortened(name) for name in names]
+    times = Counter(short)
+    return [
+        f"{name} (column {j})" if times[name] > 1 or not name else name
+        for j, name in enumerate(short)
+    ]
 
 
 @dataclass(frozen=True)

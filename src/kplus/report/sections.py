@@ -35,7 +35,7 @@ def group_name(number: int) -> str:
 # ----------------------------------------------------------------------- cards
 
 
-def cards(of: Clusters, images: dict[int, Markup]) -> Section:
+def cards(of: Clusters, shape: tuple[int, int] | None) -> Section:
     tools = card_tools(len(of.clusters), "Find a group")
     lead = (
         "What sets each group apart from the whole table. In the small pictures the "
@@ -48,7 +48,7 @@ def cards(of: Clusters, images: dict[int, Markup]) -> Section:
             tools,
             tag(
                 "div",
-                [_card(c, of, images.get(c.number)) for c in of.clusters],
+                [_card(c, of, shape) for c in of.clusters],
                 class_="cards",
                 id="cards",
             ),
@@ -58,15 +58,18 @@ def cards(of: Clusters, images: dict[int, Markup]) -> Section:
     )
 
 
-def _card(cluster: Cluster, of: Clusters, picture: Markup | None) -> Markup:
+def _card(cluster: Cluster, of: Clusters, shape: tuple[int, int] | None) -> Markup:
     k = cluster.number
-    body = [
-        _apart(cluster),
-        None if picture is None else tag("figure", picture, class_="image"),
-        tag("div", map(_telling, cluster.telling), class_="columns"),
-        _typical(cluster),
-        _nearest(cluster),
-    ]
+    if shape is None:
+        told = sorted(cluster.telling, key=lambda t: isinstance(t.picture, tuple))
+        body: list[Any] = [
+            _apart(cluster),
+            tag("div", map(_telling, told), class_="columns"),
+            _typical(cluster),
+        ]
+    else:
+        body = [_images(cluster, of, shape)]
+    body.append(_nearest(cluster, shape is None))
     words = rows_words(cluster.size, cluster.share)
     return tag(
         "details",
@@ -138,16 +141,39 @@ def _typical(cluster: Cluster) -> list[Markup]:
             "li",
             tag("strong", shortened(row.name)),
             ": ",
-            ", ".join(map(shortened, row.values)),
+            ", ".join(map(shortened, row.words)),
         )
-        if row.values
+        if row.words
         else tag("li", shortened(row.name))
         for row in cluster.typical
     ]
     return [tag("h4", "Most typical rows"), tag("ul", items, class_="apart")]
 
 
-def _nearest(cluster: Cluster) -> Markup | None:
+def _images(cluster: Cluster, of: Clusters, shape: tuple[int, int]) -> list[Markup]:
+    """The mean of a group, how it differs from that of all rows, and typical rows."""
+    center, limit = cluster.center, of.limit
+    off = pictures.image((center - of.center).reshape(shape), "Less the mean", limit)
+    first = [
+        (pictures.image(center.reshape(shape), "The mean"), "mean"),
+        (off, "against all rows"),
+    ]
+    some = [
+        (pictures.image(row.values.reshape(shape), row.name), shortened(row.name))
+        for row in cluster.typical
+    ]
+    out = [tag("div", map(_captioned, first), class_="images")]
+    if some:
+        typical = tag("div", map(_captioned, some), class_="images")
+        out += [tag("h4", "Most typical rows"), typical]
+    return out
+
+
+def _captioned(of: tuple[Markup, str]) -> Markup:
+    return tag("figure", of[0], tag("figcaption", of[1]))
+
+
+def _nearest(cluster: Cluster, told: bool) -> Markup | None:
     if cluster.nearest is None:
         return None
     why = f", told apart most by {shortened(cluster.nearest_words)}"
@@ -155,7 +181,7 @@ def _nearest(cluster: Cluster) -> Markup | None:
         "p",
         "Nearest: ",
         tag("a", group_name(cluster.nearest).lower(), href=f"#group-{cluster.nearest}"),
-        why if cluster.nearest_words else "",
+        why if told and cluster.nearest_words else "",
         ".",
     )
 
@@ -168,17 +194,9 @@ def the_map(of: Scatter, clusters: Clusters) -> Section:
         f"{group_name(c.number)}: {rows_words(c.size, c.share)}"
         for c in clusters.clusters
     ]
-    chips = [
-        tag(
-            "li",
-            tag(
-                "button", pictures.badge(c.number, str(c.number)), type="button",
-                data_group=c.number, aria_pressed="false",
-                aria_label=f"{words[c.number]}: show alone",
-            ),
-        )
-        for c in clusters.clusters
-    ]  # fmt: skip
+    chips = [_chip(c.number, str(c.number), words[c.number]) for c in clusters.clusters]
+    if clusters.n_outside:
+        chips.append(_chip(-1, "none", "Rows that belong nowhere"))
     told = (
         "Point at a group, or press its button, to see it alone everywhere on the page."
     )
@@ -198,8 +216,20 @@ def the_map(of: Scatter, clusters: Clusters) -> Section:
     )
 
 
+def _chip(group: int, name: str, words: str) -> Markup:
+    button = tag(
+        "button",
+        pictures.badge(group, name),
+        type="button",
+        data_group=group,
+        aria_pressed="false",
+        aria_label=f"{words}: show alone",
+    )
+    return tag("li", button)
+
+
 def _axes(of: Scatter) -> str:
-    first, *others = of.axis_names
+    first, *others = (name.partition(": ")[2] or name for name in of.axis_names)
     axes = f"To the right: {first}. " + (
         f"Upwards: {others[0]}. "
         if others
@@ -262,7 +292,7 @@ def _line(
             number_cell(f"{value:.2f}" if known else "–", value if known else None)
         )
     words = "; ".join(cluster.apart)
-    cells.append(tag("td", words, class_="words"))
+    cells.append(tag("td", tag("div", words), class_="words"))
     return tag("tr", cells, class_=pictures.color_of(k), data_group=k, data_points=True)
 
 
@@ -293,7 +323,7 @@ def odd_rows(of: Clusters, whole: bool) -> Section | None:
                 "li",
                 tag("strong", shortened(row.name)),
                 ": ",
-                ", ".join(map(shortened, row.values)),
+                ", ".join(map(shortened, row.words)),
             )
             for row in of.outside
         ]

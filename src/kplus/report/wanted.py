@@ -67,7 +67,8 @@ def stability_fact(stability: Any) -> Fact:
         return Fact(label, "not tried", note)
     verdict, _, rest = stability.verdict.partition(":")
     tone = {"Stable": "good", "Not stable": "poor"}.get(verdict, "")
-    words = rest.strip().capitalize()
+    words = rest.strip()
+    words = words[:1].upper() + words[1:]
     if not math.isnan(stability.overall):
         words += f" On average {stability.overall:.2f} of 1."
     return Fact(label, verdict.lower(), words, tone)

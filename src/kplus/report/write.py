@@ -68,6 +68,8 @@ def _row_names(X: Any, given: Sequence[str] | None) -> RowNames | None:
 
 
 def _check_shape(model: Any, shape: tuple[int, int] | None) -> None:
+    if shape is not None and getattr(model, "_coding", None) is not None:
+        raise ValueError("image_shape is for columns of numbers; there are categories.")
     if shape is not None and math.prod(shape) != model.n_features_in_:
         raise ValueError(
             f"image_shape={shape} has {math.prod(shape)} pixels, but the model has "
