@@ -24,6 +24,9 @@ _HOMES = {
     "penalty_path": "kplus.dp_means.penalty",
     "resources": "kplus.engine.resources",
     "open_files": "kplus.data.files",
+    "read_table": "kplus.data.prepared",
+    "date_parts": "kplus.data.prepared",
+    "ColumnsWarning": "kplus.data.reading",
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
     "stability": "kplus.validation.stability",
@@ -48,6 +51,7 @@ __all__ = [
     "BPMeans",
     "Blocks",
     "CheckpointError",
+    "ColumnsWarning",
     "DPMeans",
     "DPMixture",
     "DataError",
@@ -59,6 +63,7 @@ __all__ = [
     "__version__",
     "convert",
     "datasets",
+    "date_parts",
     "describe",
     "inspect",
     "load",
@@ -67,6 +72,7 @@ __all__ = [
     "penalty_for",
     "penalty_path",
     "plots",
+    "read_table",
     "resources",
     "save",
     "stability",
@@ -88,6 +94,8 @@ if TYPE_CHECKING:
     from kplus.craft.estimator import CRAFT
     from kplus.data.convert import convert
     from kplus.data.files import open_files
+    from kplus.data.prepared import date_parts, read_table
+    from kplus.data.reading import ColumnsWarning
     from kplus.dp_means.estimator import DPMeans
     from kplus.dp_means.penalty import penalty_for, penalty_path
     from kplus.dp_mixture.estimator import DPMixture

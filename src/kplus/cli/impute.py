@@ -25,17 +25,20 @@ from kplus.cli.output import Ahead, check_file, needs_quotes, opened, write_tabl
 from kplus.cli.predict import read_for
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import scaling_of
-from kplus.cli.tables import Table
+from kplus.cli.tables import Table, skipped
 from kplus.core.reading import read_all
 from kplus.data.arrow import is_categorical, plain_type, replaced
 from kplus.data.files import open_files
 from kplus.data.open import has_columns
+from kplus.data.reading import Reading
 from kplus.persist.save import load
 
 __all__ = ["impute"]
 
 _DRAW = "draw"  # the column that tells tables apart
-_OF_A_FIT = ("index", "columns", "drop", "categorical", "weights")
+_OF_A_FIT = (
+    *("index", "columns", "drop", "categorical", "numbers", "keep", "weights"),
+)
 
 
 def impute(options: Options) -> None:
@@ -124,6 +127,8 @@ def _fitted(options: Options) -> "_Filling":
     with status(f"Reading {path}", options.quiet):
         table, _ = read_to_fit(of_fit, model)
     fit_model(of_fit, model, table, begun=False)
+    if table.reading:
+        model.reading_ = table.reading
     options.data = path
     return _Filling(model, table, table.data, options)
 
@@ -144,13 +149,21 @@ class _Filling:
 
     def __post_init__(self) -> None:
         self.n_filled = np.zeros(self.table.source.n_features, np.int64)
-        files = open_files(self.options.data)
+        skip_first, skip_last = skipped(self.options)
+        ends = {"skip_first": skip_first, "skip_last": skip_last}
+        files = open_files(self.options.data, **ends)
         self._files: Any = None
         if self.table.names is not None and has_columns(files):
             # Identifiers with leading zeros, dates and the like stay as written.
             numbers = {self.table.column_names[j] for j in self.table.numbers}
             others = sorted(set(files.schema.names) - numbers)
-            self._files = open_files(self.options.data, text=others)
+            self._files = open_files(self.options.data, text=others, **ends)
+            reading = self.table.reading
+            if reading is not None:  # numbers that are text are written as numbers
+                plain = {old: of for old, of in reading.made.items() if old in of}
+                self._files = Reading(made=plain).apply(
+                    self._files.select(self._files.schema.names)
+                )
         if self.options.draws is not None and _DRAW in self._names:
             raise CommandError(
                 f"--draws adds a column {_DRAW!r}, but {self.options.data} has one; "

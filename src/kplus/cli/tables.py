@@ -129,7 +129,7 @@ class Table:
 
 
 def told(table: Table, options: Options) -> list[str]:
-    """What a user should know of how a table is read, in a few lines."""
+    """What a user should know of how a table is read, in a few lines; [] if nothing."""
     rows = count(table.source.n_rows, "row")
     columns = count(table.source.n_features, "column")
     n_numbers = len(table.numbers)
@@ -141,9 +141,11 @@ def told(table: Table, options: Options) -> list[str]:
     written = _written(table, options)
     if written is not None:
         lines[0] = f"{lines[0][:-1]}, read with {written}."
-    if table.index is not None and not table.index_name:
+    unnamed = table.index is not None and not table.index_name
+    if unnamed:
         lines[0] += " The first column, which has no name, names the rows."
-    return lines + ([] if table.reading is None else reading_lines(table.reading))
+    more = [] if table.reading is None else reading_lines(table.reading)
+    return lines + more if more or unnamed or written is not None else []
 
 
 def reading_lines(reading: Reading) -> list[str]:

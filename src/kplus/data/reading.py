@@ -33,7 +33,7 @@ from kplus.data.text_numbers import NumberFormat, is_gap
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ColumnsWarning", "Reading", "YesNo", "recognise"]
+__all__ = ["ColumnsWarning", "Reading", "YesNo", "makers_of_dates", "recognise"]
 
 _YES = frozenset(("yes", "y", "true", "t", "ja", "j", "wahr", "oui", "si", "sí", "on"))
 _EXAMPLES = 3
@@ -192,6 +192,23 @@ class Reading:
 
     # --------------------------------------------------------------- words
 
+    def told(self) -> str:
+        """What a user should know, for a warning; "": nothing."""
+        told = []
+        if self.left_out:
+            told.append(
+                f"Columns left out: {self.left_out_words()}. kplus.read_table(X, "
+                f"keep=[...]) uses them all the same"
+                + (", dates='parts' their dates." if self.has_dates else ".")
+            )
+        if self.made:
+            told.append(f"Read {self.made_words()}.")
+        if self.notes:
+            told.append(f"Taken as categories: {self.notes_words()}.")
+        if self.end:
+            told.append(f"{self.end} Leave it out if it is no row.")
+        return " ".join(told)
+
     def left_out_words(self) -> str:
         """As in: ids: customer, nr; dates: signup."""
         parts = []
@@ -287,6 +304,16 @@ def recognise(table: Any, wishes: Wishes, exact: bool = True) -> Reading:
         left = {name: kind for name, kind in left.items() if kind != "constant"}
     reading = Reading(left, made, {}, notes, odd_end(columns))
     return replace(reading, odd=_odd_cells(columns, made)) if exact else reading
+
+
+def makers_of_dates(table: Any, wishes: Wishes) -> dict[str, dict[str, Any]]:
+    """What is made of the dates of a frame, by the names of their columns."""
+    columns = MemoryColumns(table.frame)
+    made = {}
+    for j, role in enumerate(roles_of(columns, wishes)):
+        if role.kind == "dates":
+            made[columns.names[j]] = _makers(columns, j, role, wishes)
+    return made
 
 
 def _makers(columns: Any, j: int, role: Role, wishes: Wishes) -> dict[str, Any]:
