@@ -23,7 +23,7 @@ from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
-from kplus.data.reading import Reading, recognise
+from kplus.data.reading import Reading, recognised
 from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
@@ -144,7 +144,7 @@ def as_read(
         return table
     if table.reading is not None or 0 in (table.n_rows, len(column_names(table))):
         return table
-    return (recognise(table, wishes) if reading is None else reading).apply(table)
+    return recognised(table, wishes) if reading is None else reading.apply(table)
 
 
 def open_numbers(
