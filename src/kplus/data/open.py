@@ -41,6 +41,7 @@ __all__ = [
     "number_blocks",
     "open_data",
     "open_numbers",
+    "read_as_fitted",
     "row_slices",
     "typed_columns",
 ]
@@ -145,6 +146,13 @@ def as_read(
     if table.reading is not None or 0 in (table.n_rows, len(column_names(table))):
         return table
     return recognised(table, wishes) if reading is None else reading.apply(table)
+
+
+def read_as_fitted(model: Any, X: Any) -> Any:
+    """A table as a fitted model reads it; what has no names of columns stays."""
+    if hasattr(model, "steps") or not (is_stored(X) or column_names(X)):
+        return X  # steps of a pipeline read it on their own
+    return as_read(open_data(X), getattr(model, "reading_", None) or Reading())
 
 
 def open_numbers(

@@ -81,7 +81,7 @@ class Wishes:
     numbers_only : bool
         Whether categories cannot be used.
     constants : bool
-        Whether columns of one value are of use.
+        Whether columns of one number are of use.
     """
 
     keep: Collection[str] = ()
@@ -237,7 +237,7 @@ class _Column:
         if rest:  # refused where categories are found
             return Role("other")
         distinct = set(text)
-        unused = self._columns.n_rows >= _FEW and not self._wishes.constants
+        unused = self._columns.n_rows >= _FEW
         if len(distinct) == 1 and unused and self._is_one_text():
             return Role("constant")
         if {value.strip().lower() for value in distinct} in _YES_NO:

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kplus.data.open import read_as_fitted
 from kplus.plots.coordinates import Rows, discriminant
 from kplus.plots.display import Display, cluster_style
 
@@ -112,7 +113,7 @@ class ClusterDisplay(Display):
         display : ClusterDisplay
         """
         return cls.from_predictions(
-            X,
+            read_as_fitted(estimator, X),
             estimator.predict(X),
             centers=getattr(estimator, "cluster_centers_", None),
             feature_names=getattr(estimator, "feature_names_in_", None),
