@@ -25,6 +25,9 @@ _HOMES = {
     "penalty_path": "kplus.dp_means.penalty",
     "resources": "kplus.engine.resources",
     "open_files": "kplus.data.files",
+    "read_table": "kplus.data.prepared",
+    "date_parts": "kplus.data.prepared",
+    "ColumnsWarning": "kplus.data.reading",
     "Blocks": "kplus.core.types",
     "convert": "kplus.data.convert",
     "compare": "kplus.validation.compare",
@@ -50,6 +53,7 @@ __all__ = [
     "BPMeans",
     "Blocks",
     "CheckpointError",
+    "ColumnsWarning",
     "DPMeans",
     "DPMixture",
     "DataError",
@@ -63,6 +67,7 @@ __all__ = [
     "compare",
     "convert",
     "datasets",
+    "date_parts",
     "describe",
     "inspect",
     "load",
@@ -71,6 +76,7 @@ __all__ = [
     "penalty_for",
     "penalty_path",
     "plots",
+    "read_table",
     "resources",
     "save",
     "stability",
@@ -93,6 +99,8 @@ if TYPE_CHECKING:
     from kplus.craft.estimator import CRAFT
     from kplus.data.convert import convert
     from kplus.data.files import open_files
+    from kplus.data.prepared import date_parts, read_table
+    from kplus.data.reading import ColumnsWarning
     from kplus.dp_means.estimator import DPMeans
     from kplus.dp_means.penalty import penalty_for, penalty_path
     from kplus.dp_mixture.estimator import DPMixture

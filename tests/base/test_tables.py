@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from kplus import ColumnsWarning
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError
 from kplus.data.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
@@ -258,10 +259,11 @@ def test_files_that_are_not_there(tmp_path):
         open_mixed_table(Mixed(), tmp_path / "none.csv", reset=False, coding=CODING)
 
 
-def test_dates_in_files_are_refused_by_name(tmp_path):
+def test_dates_in_files_are_left_out_by_name(tmp_path):
     (tmp_path / "dates.csv").write_text("day,x\n2024-01-01,1\n")
-    with pytest.raises(DataError, match="Column 'day' holds Date"):
-        fitted(tmp_path / "dates.csv")
+    with pytest.warns(ColumnsWarning, match="left out: dates: day"):
+        _, blocks, _ = fitted(tmp_path / "dates.csv")
+    assert blocks.feature_names == ["x"]
 
 
 # ---------------------------------------------------------------- arrays

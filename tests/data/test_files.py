@@ -100,9 +100,9 @@ class TestMissing:
             open_path(tmp_path / "x.parquet")
 
     def test_suffix(self, tmp_path):
-        (tmp_path / "x.xlsx").write_text("")
+        (tmp_path / "x.sav").write_text("")
         with pytest.raises(DataError, match=r"\.npy, \.parquet, .* \.csv"):
-            open_path(tmp_path / "x.xlsx")
+            open_path(tmp_path / "x.sav")
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
     def test_pipe_does_not_hang(self, tmp_path):

@@ -60,26 +60,8 @@ def _wishes(estimator: Any, *, numbers_only: bool) -> Wishes:
 
 def _tell(before: Any, read: Any) -> None:
     """Say which columns of a table are not used in a fit, or not as they seem."""
-    if read is not before and (words := _told(read.reading)):
+    if read is not before and (words := read.reading.told()):
         warn(words, ColumnsWarning)
-
-
-def _told(reading: Reading) -> str:
-    """What a user should know of how a table is read."""
-    told = []
-    if reading.left_out:
-        told.append(
-            f"Columns left out: {reading.left_out_words()}. kplus.read_table(X, "
-            f"keep=[...]) uses them all the same"
-            + (", dates='parts' their dates." if reading.has_dates else ".")
-        )
-    if reading.made:
-        told.append(f"Read {reading.made_words()}.")
-    if reading.notes:
-        told.append(f"Taken as categories: {reading.notes_words()}.")
-    if reading.end:
-        told.append(f"{reading.end} Leave it out if it is no row.")
-    return " ".join(told)
 
 
 def _array_check(

@@ -1,11 +1,14 @@
 """``kplus convert``: write a table so that fits read it quickly."""
 
+import warnings
+from warnings import catch_warnings
+
 from kplus.cli.console import CommandError, count, report, status
 from kplus.cli.options import Options, column_options
 from kplus.cli.tables import open_with_categories, reading_lines, reading_options
 from kplus.data.convert import convert as write
 from kplus.data.open import has_columns
-from kplus.data.reading import Reading
+from kplus.data.reading import ColumnsWarning, Reading
 
 __all__ = ["convert"]
 
@@ -16,12 +19,13 @@ def convert(options: Options) -> None:
         raise CommandError("Say where to write the folder: -o DIR.")
     if options.dtype not in (None, "float32", "float64"):
         raise CommandError(f"--dtype is float32 or float64, not {options.dtype!r}.")
-    with status(f"Converting {options.data}", options.quiet):
+    with status(f"Converting {options.data}", options.quiet), catch_warnings():
         how = reading_options(options)
         table = open_with_categories(
             options.data, options.index, options.categorical or (), how.pop("skip")
         )
         try:
+            warnings.simplefilter("ignore", ColumnsWarning)  # said below
             manifest = write(
                 table if has_columns(table) else options.data,
                 options.outdir,

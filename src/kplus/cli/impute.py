@@ -33,7 +33,9 @@ from kplus.persist.save import load
 __all__ = ["impute"]
 
 _DRAW = "draw"  # the column that tells tables apart
-_OF_A_FIT = ("index", "columns", "drop", "categorical", "weights")
+_OF_A_FIT = (
+    *("index", "columns", "drop", "categorical", "numbers", "keep", "weights"),
+)
 
 
 def impute(options: Options) -> None:
@@ -122,6 +124,8 @@ def _fitted(options: Options) -> "_Filling":
     with status(f"Reading {path}", options.quiet):
         table, _ = read_to_fit(of_fit, model)
     fit_model(of_fit, model, table, begun=False)
+    if table.reading:
+        model.reading_ = table.reading
     options.data = path
     return _Filling(model, table, table.data, options)
 
@@ -142,7 +146,7 @@ class _Filling:
 
     def __post_init__(self) -> None:
         self.n_filled = np.zeros(self.table.source.n_features, np.int64)
-        self._original = Original(self.options.data, self.table)
+        self._original = Original(self.options.data, self.table, as_read=True)
         if self.options.draws is not None and _DRAW in self._original.names:
             raise CommandError(
                 f"--draws adds a column {_DRAW!r}, but {self.options.data} has one; "

@@ -15,6 +15,7 @@ from kplus.data.arrow import is_categorical, plain_type
 from kplus.data.converted import ConvertedRows
 from kplus.data.files import open_files
 from kplus.data.open import has_columns, number_blocks
+from kplus.data.reading import Reading
 
 __all__ = ["Ahead", "Original", "needs_quotes", "without_views"]
 
@@ -40,17 +41,23 @@ class Ahead:
 class Original:
     """All columns of the files of a `table`; of an array there is none by name.
 
-    Identifiers with leading zeros, dates and the like stay as written.
+    Identifiers with leading zeros, dates and the like stay as written; numbers that are
+    text, such as "12 %", as well, unless they are to be `as_read`.
     """
 
-    def __init__(self, path: Path, table: Table) -> None:
-        self.table, self._data = table, open_files(path)
+    def __init__(self, path: Path, table: Table, *, as_read: bool = False) -> None:
+        ends = {"skip_first": table.skip[0], "skip_last": table.skip[1]}
+        self.table, self._data = table, open_files(path, **ends)
         self.files: Any = None
         if table.names is None or not has_columns(self._data):
             return
         numbers = {table.column_names[j] for j in table.numbers}
         text = sorted(set(self._data.schema.names) - numbers)
-        self.files = open_files(path, text=text)
+        self.files = open_files(path, text=text, **ends)
+        if as_read and table.reading is not None:
+            made = table.reading.made
+            plain = Reading(made={old: of for old, of in made.items() if old in of})
+            self.files = plain.apply(self.files.select(self.files.schema.names))
 
     @property
     def names(self) -> list[str]:

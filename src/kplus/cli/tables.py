@@ -101,6 +101,7 @@ class Table:
     """Gives the names of rows, piece by piece, as Arrow arrays; None: row numbers."""
     weights: Array | None = None  # how much rows count; None: all the same
     reading: Reading | None = None  # what was recognised; None: there are no names
+    skip: tuple[int, int] = (0, 0)  # lines left out at the start and the end
 
     @property
     def column_names(self) -> list[str]:
@@ -129,7 +130,7 @@ class Table:
 
 
 def told(table: Table, options: Options) -> list[str]:
-    """What a user should know of how a table is read, in a few lines."""
+    """What a user should know of how a table is read, in a few lines; [] if nothing."""
     rows = count(table.source.n_rows, "row")
     columns = count(table.source.n_features, "column")
     n_numbers = len(table.numbers)
@@ -141,9 +142,11 @@ def told(table: Table, options: Options) -> list[str]:
     written = _written(table, options)
     if written is not None:
         lines[0] = f"{lines[0][:-1]}, read with {written}."
-    if table.index is not None and not table.index_name:
+    unnamed = table.index is not None and not table.index_name
+    if unnamed:
         lines[0] += " The first column, which has no name, names the rows."
-    return lines + ([] if table.reading is None else reading_lines(table.reading))
+    more = [] if table.reading is None else reading_lines(table.reading)
+    return lines + more if more or unnamed or written is not None else []
 
 
 def reading_lines(reading: Reading) -> list[str]:
@@ -322,7 +325,7 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
     source, coding = _coded(chosen, choice)
     table = Table(source, chosen, chosen.names, coding, reading=chosen.reading)
     weights = _row_weights(files, choice.weights)
-    return replace(table.indexed(files, index), weights=weights)
+    return replace(table.indexed(files, index), weights=weights, skip=choice.skip)
 
 
 def _row_weights(files: "Columns", name: str | None) -> Array | None:

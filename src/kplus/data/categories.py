@@ -85,7 +85,7 @@ class TypedColumns(ABC):
         column = part.column
         if not isinstance(column, np.ndarray):
             column = column.cast(nw.Float64()).to_numpy()
-        return np.asarray(column, np.float64)
+        return np.asarray(column, dtype=np.float64)
 
     def coders(self, coding: "Coding", unknown: str) -> list["ColumnCoder | None"]:
         """What turns each column into codes; None: a column of numbers."""

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from kplus.data.categories import Coding
 from kplus.data.converted import FORMAT, INDEX, MANIFEST, ROWS, VERSION
 from kplus.data.open import Coder, has_columns, is_stored, open_data
 from kplus.data.paths import find_files
-from kplus.data.reading import Reading
+from kplus.data.reading import ColumnsWarning, Reading
 from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, select_columns
 
@@ -115,6 +116,8 @@ def convert(
     chosen = [*(columns or ()), *getattr(table, "kept", ()), *keep]
     wishes = Wishes(keep=chosen, numbers=numbers, dates=dates)
     read, coder = Coder(categorical=categorical).read(table.select(names), wishes)
+    if words := read.reading.told():
+        warnings.warn(words, ColumnsWarning, stacklevel=2)
     blocks, coding = coder.coded(read)
     if coding is None:
         coding = Coding(tuple(read.names), (None,) * len(read.names))

@@ -23,7 +23,7 @@ from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
-from kplus.data.reading import Reading, recognise
+from kplus.data.reading import Reading, recognised
 from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
@@ -41,6 +41,7 @@ __all__ = [
     "number_blocks",
     "open_data",
     "open_numbers",
+    "read_as_fitted",
     "row_slices",
     "typed_columns",
 ]
@@ -144,7 +145,14 @@ def as_read(
         return table
     if table.reading is not None or 0 in (table.n_rows, len(column_names(table))):
         return table
-    return (recognise(table, wishes) if reading is None else reading).apply(table)
+    return recognised(table, wishes) if reading is None else reading.apply(table)
+
+
+def read_as_fitted(model: Any, X: Any) -> Any:
+    """A table as a fitted model reads it; what has no names of columns stays."""
+    if hasattr(model, "steps") or not (is_stored(X) or column_names(X)):
+        return X  # steps of a pipeline read it on their own
+    return as_read(open_data(X), getattr(model, "reading_", None) or Reading())
 
 
 def open_numbers(

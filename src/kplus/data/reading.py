@@ -33,7 +33,15 @@ from kplus.data.text_numbers import NumberFormat, is_gap
 if TYPE_CHECKING:
     pass
 
-__all__ = ["ColumnsWarning", "Reading", "YesNo", "recognise"]
+__all__ = [
+    "ColumnsWarning",
+    "Odd",
+    "Reading",
+    "YesNo",
+    "made_of",
+    "makers_of_dates",
+    "recognised",
+]
 
 _YES = frozenset(("yes", "y", "true", "t", "ja", "j", "wahr", "oui", "si", "sí", "on"))
 _EXAMPLES = 3
@@ -71,6 +79,12 @@ class Odd:
     numbers: int
     odd: int
     examples: tuple[str, ...]
+
+    @classmethod
+    def of(cls, numbers: int, odd: dict[str, int]) -> "Odd":
+        """How many numbers there are, and how often each odd cell comes."""
+        most = sorted(odd, key=lambda cell: (-odd[cell], cell))[:_EXAMPLES]
+        return cls(numbers, sum(odd.values()), tuple(cell[:40] for cell in most))
 
     @property
     def words(self) -> str:
@@ -192,6 +206,23 @@ class Reading:
 
     # --------------------------------------------------------------- words
 
+    def told(self) -> str:
+        """What a user should know, for a warning; "": nothing."""
+        told = []
+        if self.left_out:
+            told.append(
+                f"Columns left out: {self.left_out_words()}. kplus.read_table(X, "
+                f"keep=[...]) uses them all the same"
+                + (", dates='parts' their dates." if self.has_dates else ".")
+            )
+        if self.made:
+            told.append(f"Read {self.made_words()}.")
+        if self.notes:
+            told.append(f"Taken as categories: {self.notes_words()}.")
+        if self.end:
+            told.append(f"{self.end} Leave it out if it is no row.")
+        return " ".join(told)
+
     def left_out_words(self) -> str:
         """As in: ids: customer, nr; dates: signup."""
         parts = []
@@ -254,15 +285,13 @@ def _frame_of(frame: Any, columns: Sequence[Any]) -> Any:
 # ------------------------------------------------------------------- recognise
 
 
-def recognise(table: Any, wishes: Wishes, exact: bool = True) -> Reading:
-    """How a table should be read.
+def recognised(table: Any, wishes: Wishes) -> Any:
+    """A table as it should be read; its `reading` says how that is.
 
     Parameters
     ----------
     table : FrameBlocks or Columns
     wishes : Wishes
-    exact : bool
-        Whether to count odd cells, for which columns are read whole.
     """
     columns: Any = (
         MemoryColumns(table.frame)
@@ -286,7 +315,22 @@ def recognise(table: Any, wishes: Wishes, exact: bool = True) -> Reading:
     if len(left) == len(names):  # rather constants than nothing
         left = {name: kind for name, kind in left.items() if kind != "constant"}
     reading = Reading(left, made, {}, notes, odd_end(columns))
-    return replace(reading, odd=_odd_cells(columns, made)) if exact else reading
+    read = reading.apply(table)
+    if made:
+        frame = isinstance(table, FrameBlocks)
+        odd = _odd_cells(columns, made) if frame else read.odd_cells()
+        read.reading = replace(reading, odd=odd)
+    return read
+
+
+def makers_of_dates(table: Any, wishes: Wishes) -> dict[str, dict[str, Any]]:
+    """What is made of the dates of a frame, by the names of their columns."""
+    columns = MemoryColumns(table.frame)
+    made = {}
+    for j, role in enumerate(roles_of(columns, wishes)):
+        if role.kind == "dates":
+            made[columns.names[j]] = _makers(columns, j, role, wishes)
+    return made
 
 
 def _makers(columns: Any, j: int, role: Role, wishes: Wishes) -> dict[str, Any]:
@@ -350,9 +394,7 @@ def _odd_cells(columns: Any, made: Mapping[str, Mapping[str, Any]]) -> dict[str,
             for cell, count in bad.items():
                 odd[cell] = odd.get(cell, 0) + count
         if odd:
-            most = sorted(odd, key=lambda cell: (-odd[cell], cell))[:_EXAMPLES]
-            shown = tuple(cell[:40] for cell in most)
-            out[name] = Odd(numbers, sum(odd.values()), shown)
+            out[name] = Odd.of(numbers, odd)
     return out
 
 

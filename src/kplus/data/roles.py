@@ -24,7 +24,7 @@ __all__ = ["Role", "Wishes", "roles_of"]
 
 _ROWS = 10_000  # that are looked at first, ...
 _MORE_ROWS = 2**20  # ... and at most, to see whether values come again
-_FEW = 10  # rows of which nobody can tell whether values come again
+_FEW = 10  # rows of which nobody can tell whether values come again, or differ
 _SEQUENCE = 20  # rows from which on 1, 2, 3, ... are no accident
 _DISTINCT = 0.9  # different values per row, where they name it, ...
 _DISTINCT_TEXT = 0.5  # ... or are long
@@ -81,7 +81,7 @@ class Wishes:
     numbers_only : bool
         Whether categories cannot be used.
     constants : bool
-        Whether columns of one value are of use.
+        Whether columns of one number are of use.
     """
 
     keep: Collection[str] = ()
@@ -187,7 +187,7 @@ class _Column:
             return Role("empty")
         if values.min() == values.max():
             unused = not (self._together or self._wishes.constants)
-            if unused and self._columns.n_rows > 1 and self._is_constant(values[0]):
+            if unused and self._columns.n_rows >= _FEW and self._is_constant(values[0]):
                 return Role("constant")
         if values.dtype.kind in "iu" and self._numbers_rows(values):
             return Role("ids")
@@ -237,7 +237,7 @@ class _Column:
         if rest:  # refused where categories are found
             return Role("other")
         distinct = set(text)
-        unused = self._columns.n_rows > 1 and not self._wishes.constants
+        unused = self._columns.n_rows >= _FEW
         if len(distinct) == 1 and unused and self._is_one_text():
             return Role("constant")
         if {value.strip().lower() for value in distinct} in _YES_NO:

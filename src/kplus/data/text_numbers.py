@@ -159,8 +159,14 @@ class NumberFormat:
         return re.compile(self._shape, re.ASCII)
 
     @cached_property
+    def _noise(self) -> dict[int, str | None]:
+        """What is between digits, to be left out."""
+        between = "'’" + _SPACES + ("," if self.decimal == "." else ".")
+        return dict.fromkeys(map(ord, between)) | {ord("−"): "-"}
+
+    @cached_property
     def _steps(self) -> list[tuple[str, str]]:
-        """What makes of a cell a number as programs write it, one after the other."""
+        """The same for Arrow: what is replaced, one after the other."""
         noise = f"['’{_SPACES}{',' if self.decimal == '.' else '.'}]"
         return [
             *([(re.escape(self.unit), "")] if self.unit else []),
@@ -181,9 +187,10 @@ class NumberFormat:
         text = cell.strip()
         if not self._pattern.fullmatch(text):
             return np.nan
-        for old, new in self._steps:
-            text = re.sub(old, new, text)
-        return float(text)
+        text = text.replace(self.unit, "").translate(self._noise).replace(",", ".")
+        if text[0] == "(":
+            text = f"-{text[1:-1]}"
+        return -float(text[:-1]) if text[-1] == "-" else float(text)
 
     def of_arrow(self, column: Any) -> Any:
         """The same of an Arrow column of text; null where a cell is missing or odd."""

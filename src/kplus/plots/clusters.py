@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kplus.data.open import read_as_fitted
 from kplus.data.rows import drawn
 from kplus.plots.coordinates import Points, discriminant
 from kplus.plots.display import Display, final_step
@@ -127,7 +128,7 @@ class ClusterDisplay(Display):
         display : ClusterDisplay
         """
         return cls.from_predictions(
-            X,
+            read_as_fitted(estimator, X),
             estimator.predict(X),
             centers=getattr(estimator, "cluster_centers_", None),
             components=_components(estimator, X) if ellipses else None,

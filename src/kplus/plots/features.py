@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from kplus.core.reading import read_blocks
-from kplus.data.open import open_numbers
+from kplus.data.open import open_numbers, read_as_fitted
 from kplus.plots.display import Display
 from kplus.plots.style import (
     DIVERGING,
@@ -298,7 +298,7 @@ def _describe(
     Z = estimator.transform(X)
     Z = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z)
     moments, seen = StandardScaler(), []
-    for _, rows in read_blocks(open_numbers(X)):
+    for _, rows in read_blocks(open_numbers(read_as_fitted(estimator, X))):
         moments.partial_fit(rows)
         seen.append(~np.isnan(rows).all(axis=1))
     # A row without any value has no feature, and says nothing of a base.
