@@ -162,3 +162,18 @@ def outliers():
         ax.scatter(
             *(centre + rng.normal(0, 0.9, (120, 2))).T, s=7, color=colour, linewidths=0
         )
+
+
+def gaps():
+    """A picture with missing pixels, and the same filled in."""
+    axes = plt.subplots(1, 2, figsize=(3.2, 2.0), layout="constrained")[1]
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[0:12, 0:12]
+    face = (np.abs(np.hypot(y - 5.5, x - 5.5) - 4.8) < 0.6).astype(float)
+    face[4, [4, 7]] = face[8, 4:8] = 1
+    seen = np.where(rng.random(face.shape) < 0.3, np.nan, face)
+    blue = plt.get_cmap("Blues").with_extremes(bad="#FBC15E")
+    for ax, picture, words in zip(axes, (seen, face), ("seen", "filled"), strict=True):
+        ax.imshow(picture, cmap=blue, vmax=1.3)
+        ax.set(xticks=[], yticks=[])
+        ax.set_title(words, size=13)

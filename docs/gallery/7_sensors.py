@@ -78,4 +78,5 @@ for mean, spread, share in zip(
 
 # %%
 # Where the states themselves drift, ``DPMeans(half_life=...)`` lets earlier rows fade:
-# see :doc:`/guide/dp-means`. All models but the Gibbs sampler have ``partial_fit``.
+# see :doc:`/guide/dp-means`. ``CRAFT``, ``BPMeans`` and ``KFeatures`` have
+# ``partial_fit``, too.
