@@ -22,7 +22,8 @@ class Passes(logging.Handler):
         self.seconds: list[float] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        assert isinstance(record.args, tuple)
+        if record.levelno != logging.DEBUG or not isinstance(record.args, tuple):
+            return  # the report at the end of a fit
         _, _, K, *_, bound = record.args
         self.components.append(int(str(K)))
         self.bounds.append(float(str(bound)))
@@ -50,7 +51,12 @@ def fit_patches(X: None, arguments: Arguments) -> Facts:
         log.removeHandler(passes)
         log.setLevel(level)
     if model is not None:
-        np.savez(model, weights=mixture.weights_, covariances=mixture.covariances_)
+        np.savez(
+            model,
+            weights=mixture.weights_,
+            covariances=mixture.covariances_,
+            seconds=passes.seconds,
+        )
     return {
         "n_components": int(mixture.n_components_),
         "bound": float(mixture.lower_bound_),
@@ -74,7 +80,6 @@ def split_patches(X: None, arguments: Arguments) -> Facts:
     return {
         "n_components": found.n_components,
         "bound": found.bound,
-        "n_iter": found.n_iter,
         "history": found.history,
     }
 

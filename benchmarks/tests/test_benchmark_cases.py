@@ -35,6 +35,7 @@ QUICK = {
     ),
     "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
+    "denoising": (["denoising"], "race denoise large"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "dp_means_default": ([], "battery cost"),
     "imputation": (["craft_runs"], "numbers categories"),
