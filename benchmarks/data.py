@@ -63,8 +63,8 @@ class Store:
             ),
         )
 
-    def tiny(self) -> Path:
-        return self.path("tiny", load_tiny)
+    def tiny(self, n_samples: int) -> Path:
+        return self.path(f"tiny-{n_samples}", lambda: load_tiny()[:n_samples])
 
     def tabletop(self) -> Path:
         return self.path("tabletop", load_tabletop)
@@ -145,10 +145,10 @@ def load_tiny() -> np.ndarray:
         return leading_axes(file["X"].reshape(len(file["X"]), -1) / 255.0)
 
 
-def load_kinds() -> np.ndarray:
-    """Which of ten kinds of things each picture of `load_tiny` shows."""
+def load_kinds(n_samples: int) -> np.ndarray:
+    """Which of ten kinds of things each of the first pictures of `load_tiny` shows."""
     with np.load(shared_data("cifar10_subset2500.npz"), allow_pickle=False) as file:
-        return np.asarray(file["y"], np.int64)
+        return np.asarray(file["y"][:n_samples], np.int64)
 
 
 def load_tabletop() -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.linalg import helmert
 
 BETAS = (1.0, 4.0, 8.0, 16.0, 32.0)  # in units of 1/σ²
-SMALLEST = 0.01  # share of the noise; a direction with less variance counts as none
+SMALLEST = 0.1  # share of the noise; directions with less variance count as none
 BLOCK = 4096  # patches at a time, which stay in the processor's cache
 
 
@@ -41,8 +41,12 @@ class PatchPrior:
     def side(self) -> int:
         return round(self.axes.shape[-1] ** 0.5)
 
-    def filters(self, noise: float, smallest: float = SMALLEST) -> "list[Filter]":
-        """What each component needs at this variance of the noise."""
+    def filters(self, noise: float, smallest: float) -> "list[Filter]":
+        """What each component needs at this variance of the noise.
+
+        Directions with less than `smallest` times that count as without variance, in
+        the density as in the filter.
+        """
         out = []
         for log_weight, values, axes in zip(
             self.log_weights, self.variances, self.axes, strict=True
@@ -121,7 +125,11 @@ def averaged(patches: np.ndarray, shape: tuple[int, int], side: int) -> np.ndarr
 
 
 def denoise(
-    noisy: np.ndarray, prior: PatchPrior, sigma: float, betas: Sequence[float] = BETAS
+    noisy: np.ndarray,
+    prior: PatchPrior,
+    sigma: float,
+    betas: Sequence[float] = BETAS,
+    smallest: float = SMALLEST,
 ) -> np.ndarray:
     """A picture with values from 0 to 1, without its noise of deviation `sigma`.
 
@@ -131,7 +139,7 @@ def denoise(
     picture, side = noisy, prior.side
     for beta in betas:
         patches = patches_of(picture, side)
-        clean = restored(patches, prior.filters(sigma**2 / beta))
+        clean = restored(patches, prior.filters(sigma**2 / beta, smallest))
         likely = averaged(clean, noisy.shape, side)
         picture = (noisy + beta * likely) / (1.0 + beta)
     return np.clip(picture, 0.0, 1.0)

@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 QUICK = {
     "dp_mixture": (
         ["dp_mixture", "mixtures"],
-        "edge blobs cost growth precision greedy births fixed small",
+        "edge blobs cost growth precision greedy births fixed splits tiny small",
     ),
     "features": (
         ["features", "feature_fits", "feature_claims", "feature_faces"],
