@@ -116,6 +116,8 @@ def moments_above_0(
 def fit_bits(q: Posterior, X: np.ndarray, noise: float, alpha: float) -> None:
     """q(z), bit by bit, each given all others."""
     squares = q.covariances + q.means[:, :, None] * q.means[:, None, :]
+    count, unsure = q.Z.sum(axis=0), np.sum(q.Z * (1.0 - q.Z), axis=0)
+    share = alpha / q.Z.shape[1]
     for rows, columns in same_rows(~np.isnan(X)):
         gram = squares[columns].sum(axis=0) / noise
         own = 0.5 * np.diag(gram)
@@ -124,17 +126,20 @@ def fit_bits(q: Posterior, X: np.ndarray, noise: float, alpha: float) -> None:
         for n, score in zip(rows, scores, strict=True):
             z = q.Z[n]
             for k in range(len(z)):
-                others = np.delete(q.Z[:, k], n)
-                odds = score[k] - off[k] @ z + log_odds(others, alpha / len(z))
+                count[k] -= z[k]
+                unsure[k] -= z[k] * (1.0 - z[k])
+                odds = score[k] - off[k] @ z
+                odds += log_odds(count[k], unsure[k], len(q.Z), share)
                 z[k] = np.clip(expit(odds), EDGE, 1.0 - EDGE)
+                count[k] += z[k]
+                unsure[k] += z[k] * (1.0 - z[k])
 
 
-def log_odds(others: np.ndarray, share: float) -> float:
-    """E[log m - log(N - m)] of a bit, to second order in what other rows are unsure of.
+def log_odds(count: float, unsure: float, n_rows: int, share: float) -> float:
+    """E[log (m + α/K) - log(N - m)] of a bit, to second order.
 
-    m is the number of other rows with the feature, plus α/K.
+    m is the number of other rows with the feature; `count` and `unsure` are its mean
+    and variance.
     """
-    mean, spread = others.sum(), float(others @ (1.0 - others))
-    ones, zeros = mean + share, len(others) + 1.0 - mean
-    out = np.log(ones / zeros) - 0.5 * spread * (ones**-2 - zeros**-2)
-    return float(out)
+    ones, zeros = count + share, n_rows - count
+    return float(np.log(ones / zeros) - 0.5 * unsure * (ones**-2 - zeros**-2))

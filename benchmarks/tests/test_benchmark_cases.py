@@ -29,9 +29,9 @@ QUICK = {
     "ibp": (
         [
             *("ibp_runs", "ibp_synthetic", "ibp_tabletop", "ibp_solver", "ibp_cost"),
-            "feature_fits",
+            *("ibp_slow", "feature_fits"),
         ],
-        "synthetic curves large row_solver flips cost plain",
+        "synthetic curves large row_solver flips cost plain slow",
     ),
     "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),

@@ -272,10 +272,10 @@ def test_odds_of_a_bit_are_near_their_mean_over_all_other_bits():
     for bits in product((0, 1), repeat=len(others)):
         chance = np.prod(np.where(bits, others, 1 - others))
         exact += chance * np.log((sum(bits) + share) / (len(others) + 1 - sum(bits)))
-    assert log_odds(others, share) == pytest.approx(exact, abs=0.02)
-    sure = np.round(others)
-    m = sure.sum()
-    assert log_odds(sure, share) == pytest.approx(np.log((m + share) / (9 - m)))
+    unsure = np.sum(others * (1 - others))
+    found = log_odds(others.sum(), unsure, len(others) + 1, share)
+    assert found == pytest.approx(exact, abs=0.02)
+    assert log_odds(4.0, 0.0, 9, share) == pytest.approx(np.log((4 + share) / 5))
 
 
 @pytest.fixture
@@ -318,7 +318,9 @@ def test_inmf_never_looks_at_missing_entries_and_bits_are_at_rest(parts):
         seen = ~np.isnan(X[n])
         means = q.means[seen]
         for k in range(3):
-            z, odds = q.Z[n].copy(), log_odds(np.delete(q.Z[:, k], n), 1.0)
+            z, others = q.Z[n].copy(), np.delete(q.Z[:, k], n)
+            unsure = np.sum(others * (1 - others))
+            odds = log_odds(others.sum(), unsure, 60, 1.0)
             scores = []
             for bit in (0.0, 1.0):
                 z[k] = bit
