@@ -75,7 +75,7 @@ FULL = Sizes(
     slow=(200, 100, 8),
     slow_large=(1_000, 100, 50),
     slow_beam_rows=100,
-    slow_components=(6, 8, 10, 12),
+    slow_components=(8, 10, 12, 14),
 )
 QUICK = Sizes(
     synthetic=((60, 40, 3),),

@@ -131,13 +131,19 @@ def inmf_seconds(X: None, arguments: Arguments) -> Facts:
 
 
 def beam_row_seconds(X: None, arguments: Arguments) -> Facts:
-    """CPU seconds of the next row of beam search, after rows with the true features."""
+    """CPU seconds of the next row of beam search, after rows with the true features.
+
+    The least of several.
+    """
     _, rows, Z, _ = synthetic(*arguments["shape"], 0)
     Z = Z[:, Z[:-1].any(axis=0)].astype(float)
     kept = Kept(Z[:-1], Z[:-1].T @ Z[:-1], Z[:-1].T @ rows[:-1], 0.0)
-    started = time.process_time()
-    continued(kept, rows[-1], Scales(1.0, 1.0, 3.0), beam=10, most_new=3)
-    return {"row_s": time.process_time() - started}
+    seconds = []
+    for _ in range(5):
+        started = time.process_time()
+        continued(kept, rows[-1], Scales(1.0, 1.0, 3.0), beam=10, most_new=3)
+        seconds.append(time.process_time() - started)
+    return {"row_s": min(seconds)}
 
 
 def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:
