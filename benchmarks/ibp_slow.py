@@ -82,8 +82,8 @@ def case_slow(store: Store, sizes: Sizes) -> CaseResult:
                 f"in {HOURS:g} hours beam search ends no iteration on the small data "
                 "and INMF none on the large",
                 f"extrapolated, an iteration of INMF on {shown(LARGE)} takes "
-                f"{inmf_hours:.2g} h, one of beam search on {shown(SMALL)} "
-                f"{beam_hours:.2g} h for each matrix kept",
+                f"{60 * inmf_hours:.2g} min, one of beam search on {shown(SMALL)} "
+                f"{60 * beam_hours:.2g} min for each matrix kept",
                 inmf_hours > HOURS,
                 beam_hours > HOURS,
             ),
