@@ -54,6 +54,18 @@ class Store:
     def mnist(self, n_samples: int) -> Path:
         return self.path(f"mnist-{n_samples}", lambda: load_mnist()[:n_samples])
 
+    def patches(self, stride: int, side: int = 8) -> Path:
+        """Patches of the training pictures, less their mean, in float32."""
+        return self.path(
+            f"patches-{stride}",
+            lambda: np.concatenate(
+                [regular_patches(one, stride, side) for one in load_pictures()]
+            ),
+        )
+
+    def tiny(self, n_samples: int) -> Path:
+        return self.path(f"tiny-{n_samples}", lambda: load_tiny()[:n_samples])
+
     def tabletop(self) -> Path:
         return self.path("tabletop", load_tabletop)
 
@@ -90,16 +102,52 @@ def shared_data(name: str) -> Path:
 def load_mnist() -> np.ndarray:
     """The 60,000 training digits: pixels / 255, centred, on 50 principal axes."""
     with np.load(shared_data("mnist_train.npz"), allow_pickle=False) as file:
-        pixels = file["X"].reshape(len(file["X"]), -1) / 255.0
+        return leading_axes(file["X"].reshape(len(file["X"]), -1) / 255.0)
+
+
+def leading_axes(pixels: np.ndarray, n_axes: int = 50) -> np.ndarray:
+    """Centred, on the principal axes; `pixels` are overwritten.
+
+    Not whitened: the scale of the pixels is what penalties and priors refer to.
+    """
     pixels -= pixels.mean(axis=0)
-    # Not whitened: the scale of the pixels is what the penalties refer to.
     _, axes = np.linalg.eigh(pixels.T @ pixels)
-    return np.asarray(pixels @ axes[:, ::-1][:, :50])
+    return np.asarray(pixels @ axes[:, ::-1][:, :n_axes])
 
 
 def load_digits(n_samples: int) -> np.ndarray:
     """Which digit each of the first rows of `load_mnist` shows."""
     with np.load(shared_data("mnist_train.npz"), allow_pickle=False) as file:
+        return np.asarray(file["y"][:n_samples], np.int64)
+
+
+def load_pictures() -> np.ndarray:
+    """The 200 training pictures of BSDS in grey, 321 × 481 bytes each."""
+    parts = ("bsds_train_part1of2.npz", "bsds_train_part2of2.npz")
+    return np.concatenate([np.load(shared_data(part))["X"] for part in parts])
+
+
+def load_test_pictures() -> np.ndarray:
+    """30 of the test pictures of BSDS, as `load_pictures` has those for training."""
+    return np.asarray(np.load(shared_data("bsds_test30.npz"))["X"])
+
+
+def regular_patches(picture: np.ndarray, stride: int, side: int) -> np.ndarray:
+    """Every patch at rows and columns 0, stride, ..., pixels / 255, less its mean."""
+    windows = np.lib.stride_tricks.sliding_window_view(picture, (side, side))
+    rows = windows[::stride, ::stride].reshape(-1, side * side) / np.float32(255)
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True))
+
+
+def load_tiny() -> np.ndarray:
+    """2,500 small pictures in colour: pixels / 255, centred, on 50 principal axes."""
+    with np.load(shared_data("cifar10_subset2500.npz"), allow_pickle=False) as file:
+        return leading_axes(file["X"].reshape(len(file["X"]), -1) / 255.0)
+
+
+def load_kinds(n_samples: int) -> np.ndarray:
+    """Which of ten kinds of things each of the first pictures of `load_tiny` shows."""
+    with np.load(shared_data("cifar10_subset2500.npz"), allow_pickle=False) as file:
         return np.asarray(file["y"][:n_samples], np.int64)
 
 

@@ -15,6 +15,7 @@ from data import Store, edge_truth, load_digits
 from kplus.datasets import make_gaussian_blobs
 from mixture_claims import case_births, case_fixed, case_fixed_mnist, case_greedy
 from mixture_cost import case_cost, case_growth, case_precision, case_threads
+from mixture_splits import case_splits, case_tiny
 from mixtures import (
     EDGE_PRIOR,
     FULL,
@@ -253,6 +254,8 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "births": case_births,
     "fixed": case_fixed,
     "fixed-mnist": case_fixed_mnist,
+    "splits": case_splits,
+    "tiny": case_tiny,
     "small": case_small,
 }
 

@@ -12,6 +12,7 @@ from ibp_cost import case_cost, case_plain
 from ibp_curves import case_curves
 from ibp_real import case_real, case_yale_full
 from ibp_sizes import FULL, QUICK, Sizes
+from ibp_slow import case_slow
 from ibp_solver import case_flips, case_row_solver
 from ibp_synthetic import case_large, case_scales, case_synthetic
 from ibp_tabletop import case_histogram, case_tabletop
@@ -31,6 +32,7 @@ CASES: dict[str, Callable[[Store, Sizes], CaseResult]] = {
     "flips": case_flips,
     "cost": case_cost,
     "plain": case_plain,
+    "slow": case_slow,
     "variational": case_variational,
 }
 

@@ -110,7 +110,7 @@ def case_cost(store: Store, sizes: Sizes) -> CaseResult:
             f"between fits of {sizes.cost_passes[0]} and of {sizes.cost_passes[1]}, "
             "the least of three; of MEIBP the least of its passes from the true Z. "
             "Exponents are fitted; overhead makes them smaller on "
-            "small data. Beam search and INMF were not implemented."
+            "small data. Beam search and INMF: see the case `slow`."
         ],
         versions,
         [

@@ -37,6 +37,10 @@ class Sizes:
     cost_passes: tuple[int, int]
     cost_repeats: int
     plain: Shape
+    slow: Shape  # of INMF, and its largest
+    slow_large: Shape
+    slow_beam_rows: int
+    slow_components: tuple[int, ...]
 
 
 FULL = Sizes(
@@ -68,6 +72,10 @@ FULL = Sizes(
     cost_passes=(3, 9),
     cost_repeats=3,
     plain=(500, 500, 20),
+    slow=(200, 100, 8),
+    slow_large=(1_000, 100, 50),
+    slow_beam_rows=100,
+    slow_components=(8, 10, 12, 14),
 )
 QUICK = Sizes(
     synthetic=((60, 40, 3),),
@@ -98,4 +106,8 @@ QUICK = Sizes(
     cost_passes=(1, 3),
     cost_repeats=1,
     plain=(60, 40, 3),
+    slow=(40, 20, 3),
+    slow_large=(60, 20, 5),
+    slow_beam_rows=20,
+    slow_components=(2, 4),
 )

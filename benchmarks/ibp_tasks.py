@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from baselines import PlainAccelerated
+from baselines import PlainAccelerated, Scales, inmf
+from baselines.beam_ibp import Kept, continued
 from ibp_data import synthetic
 from ibp_fits import PEERS, Outcome, fit, timed
 from ibp_methods import Method, from_json
@@ -117,6 +118,32 @@ def step_seconds(X: None, arguments: Arguments) -> Facts:
         "slope": made > 0,
         "K": len(pairs[0][1].components),
     }
+
+
+def inmf_seconds(X: None, arguments: Arguments) -> Facts:
+    """CPU seconds of an iteration of INMF, with the true scales."""
+    steps, (*shape, k) = arguments["iterations"], arguments["shape"]
+    rows = synthetic(*shape, k, 0)[0]
+    settings = {"noise_scale": 1.0, "factor_scale": 1.0, "tol": 0.0}
+    started = time.process_time()
+    inmf(rows, k, max_iter=steps, **settings)
+    return {"step_s": (time.process_time() - started) / steps}
+
+
+def beam_row_seconds(X: None, arguments: Arguments) -> Facts:
+    """CPU seconds of the next row of beam search, after rows with the true features.
+
+    The least of several.
+    """
+    _, rows, Z, _ = synthetic(*arguments["shape"], 0)
+    Z = Z[:, Z[:-1].any(axis=0)].astype(float)
+    kept = Kept(Z[:-1], Z[:-1].T @ Z[:-1], Z[:-1].T @ rows[:-1], 0.0)
+    seconds = []
+    for _ in range(5):
+        started = time.process_time()
+        continued(kept, rows[-1], Scales(1.0, 1.0, 3.0), beam=10, most_new=3)
+        seconds.append(time.process_time() - started)
+    return {"row_s": min(seconds)}
 
 
 def meibp_pass_seconds(X: None, arguments: Arguments) -> Facts:

@@ -50,6 +50,11 @@ class Sizes:
     mnist_moves: int
     mnist_passes: int
     mnist_fixed: int
+    splits_rows: int  # of digits
+    tiny_rows: int  # of small pictures
+    tiny_components: int
+    tiny_passes: int
+    tiny_seeds: int
     blobs: tuple[int, int, int]
     blob_seeds: int
     growth: tuple[int, ...]
@@ -74,6 +79,11 @@ FULL = Sizes(
     mnist_moves=3,
     mnist_passes=40,
     mnist_fixed=1,
+    splits_rows=20_000,
+    tiny_rows=2_500,
+    tiny_components=100,
+    tiny_passes=60,
+    tiny_seeds=3,
     blobs=(200_000, 50, 50),
     blob_seeds=3,
     growth=(25, 50, 100, 200, 400),
@@ -97,6 +107,11 @@ QUICK = Sizes(
     mnist_moves=1,
     mnist_passes=4,
     mnist_fixed=1,
+    splits_rows=500,
+    tiny_rows=300,
+    tiny_components=5,
+    tiny_passes=3,
+    tiny_seeds=1,
     blobs=(4_000, 10, 5),
     blob_seeds=1,
     growth=(5, 15),

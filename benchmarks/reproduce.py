@@ -24,7 +24,7 @@ RACE_RESULTS = REPOSITORY / "build" / "race"
 PARTS = (
     "dp_means", "dp_mixture", "real_data", "dp_means_default", "imputation",
     "wide_tables", "skewed_tables", "sparse_counts", "how_sure", "features", "craft",
-    "ibp", "meibp_gaps", "profiles", "scale", "soak", "versions",
+    "ibp", "meibp_gaps", "denoising", "profiles", "scale", "soak", "versions",
 )  # fmt: skip
 # Cases in which other libraries run, the quicker of each kind: some 23 minutes by the
 # seconds in the results. None is begun after RACE_MINUTES.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from command import main
-from data import Store, shared_data
+from data import Store, load_pictures
 from report import CaseResult, Check, Row
 from runner import Job, Run, run_job
 from scale_crashes import killed_fits, killed_workers
@@ -54,14 +54,9 @@ QUICK = Sizes(20_000, 20_000, 8, 2, 120_000, 6, 5, 2, 10**5, 1, 1)
 # ------------------------------------------------------------------- patches
 
 
-def images() -> np.ndarray:
-    parts = ("bsds_train_part1of2.npz", "bsds_train_part2of2.npz")
-    return np.concatenate([np.load(shared_data(part))["X"] for part in parts])
-
-
 def write_patches(path: Path, n_patches: int) -> None:
     """Patches from all over each picture, less their mean, in float32."""
-    pictures, rng = images(), np.random.default_rng(0)
+    pictures, rng = load_pictures(), np.random.default_rng(0)
     each = n_patches // len(pictures)
     out = np.lib.format.open_memmap(
         path, mode="w+", dtype=np.float32, shape=(each * len(pictures), SIDE**2)

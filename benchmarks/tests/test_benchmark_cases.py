@@ -15,7 +15,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 QUICK = {
     "dp_mixture": (
         ["dp_mixture", "mixtures"],
-        "edge blobs cost growth precision greedy births fixed small",
+        "edge blobs cost growth precision greedy births fixed splits tiny small",
     ),
     "features": (
         ["features", "feature_fits", "feature_claims", "feature_faces"],
@@ -29,12 +29,13 @@ QUICK = {
     "ibp": (
         [
             *("ibp_runs", "ibp_synthetic", "ibp_tabletop", "ibp_solver", "ibp_cost"),
-            "feature_fits",
+            *("ibp_slow", "feature_fits"),
         ],
-        "synthetic curves large row_solver flips cost plain",
+        "synthetic curves large row_solver flips cost plain slow",
     ),
     "meibp_gaps": ([], "cost number tables"),
     "scale": (["scale"], "patches"),
+    "denoising": (["denoising"], "race denoise large"),
     "real_data": (["craft_runs"], "battery columns large mixed model"),
     "dp_means_default": ([], "battery cost"),
     "imputation": (["craft_runs"], "numbers categories"),
