@@ -46,14 +46,15 @@ class Original:
     """
 
     def __init__(self, path: Path, table: Table, *, as_read: bool = False) -> None:
-        ends = {"skip_first": table.skip[0], "skip_last": table.skip[1]}
-        self.table, self._data = table, open_files(path, **ends)
+        first, last = table.skip
+        self._data = open_files(path, skip_first=first, skip_last=last)
+        self.table = table
         self.files: Any = None
         if table.names is None or not has_columns(self._data):
             return
         numbers = {table.column_names[j] for j in table.numbers}
         text = sorted(set(self._data.schema.names) - numbers)
-        self.files = open_files(path, text=text, **ends)
+        self.files = open_files(path, text=text, skip_first=first, skip_last=last)
         if as_read and table.reading is not None:
             made = table.reading.made
             plain = Reading(made={old: of for old, of in made.items() if old in of})
