@@ -86,7 +86,9 @@ def read_table(
     table = open_data(X)
     if not (has_columns(table) or isinstance(table, FrameBlocks)):
         raise DataError("read_table takes tables with names of columns.")
-    names = table.names if has_columns(table) else table.feature_names
+    names = (
+        table.feature_names if isinstance(table, FrameBlocks) else list(table.names)
+    )
     for name in (*keep, *drop, *categorical, *numbers):
         if name not in names:
             raise unknown_column("The table", name, names)

@@ -326,10 +326,11 @@ def recognised(table: Any, wishes: Wishes) -> Any:
 def makers_of_dates(table: Any, wishes: Wishes) -> dict[str, dict[str, Any]]:
     """What is made of the dates of a frame, by the names of their columns."""
     columns = MemoryColumns(table.frame)
+    frame_names = table.frame.columns
     made = {}
     for j, role in enumerate(roles_of(columns, wishes)):
         if role.kind == "dates":
-            made[columns.names[j]] = _makers(columns, j, role, wishes)
+            made[frame_names[j]] = _makers(columns, j, role, wishes)
     return made
 
 
