@@ -150,3 +150,21 @@ def test_one_wide_group_stays_one(likelihood, seed):
     model = DPMixtureModel(family_of(likelihood, X))
     rng = np.random.default_rng(seed)
     assert create(model, X, np.ones(800), 5.0, 10, 8, rng).K == 1
+
+
+def test_fewer_rows_than_columns_twice_in_any_order():
+    # Whitened they are a simplex, whose axes only rounding could tell.
+    rng = np.random.default_rng(42)
+    X, w = rng.random((15, 30)), rng.integers(1, 5, 15)
+    order = rng.permutation(15)
+    repeated, weights = np.repeat(X[order], w[order], axis=0), np.ones(w.sum())
+
+    def sides(Z, weights, first):
+        splits = directional_splits(standardised(Z, weights), weights)
+        return {tuple(split.side(standardised(Z, weights))[first]) for split in splits}
+
+    once = sides(X, w.astype(float), np.arange(15))
+    first = np.concatenate([[0], np.cumsum(w[order])[:-1]])[np.argsort(order)]
+    twice = sides(repeated, weights, first)
+    flipped = {tuple(1 - np.array(side)) for side in twice}
+    assert once <= twice | flipped

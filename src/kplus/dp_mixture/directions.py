@@ -74,7 +74,7 @@ def directional_splits(Z: Array, weights: Array) -> list[Split]:
         if kind.shape[1]:
             splits += _best_cuts(Z @ kind, weights, kind)
     splits += [Split(_unit(Z.shape[1], j), 0.0) for j in _telling(Z, weights)]
-    return _distinct(splits, Z)
+    return _distinct(splits, Z, weights)
 
 
 def as_standardised(family: Family, X: Rows, weights: Array) -> Array:
@@ -179,7 +179,7 @@ def _axes(Z: Array, weights: Array) -> _Axes:
     share = (weights / weights.sum())[:, None]
     whiten = _whitening(Z, share)
     Y = Z @ whiten
-    if Y.shape[1] < 2:
+    if Y.shape[1] < 2 or _is_simplex(Y):
         return _Axes(whiten, whiten[:, :0])
     far = share * np.sum(Y**2, axis=1, keepdims=True)
     _, extreme = np.linalg.eigh(Y.T @ (far * Y))
@@ -203,6 +203,17 @@ def _whitening(Z: Array, share: Array) -> Array:
         vectors = scaled.T @ vectors / np.sqrt(values)
     out: Array = (vectors / np.sqrt(values))[:, ::-1]
     return out
+
+
+def _is_simplex(Y: Array) -> bool:
+    """Whether whitened rows are n different ones in n - 1 dimensions.
+
+    Their corners are all alike then, so that rounding would choose the axes.
+    """
+    most = Y.shape[1] + 1
+    if len(np.unique(Y.sum(axis=1).round(6))) > most:
+        return False
+    return len(np.unique(Y.round(6), axis=0)) <= most
 
 
 def _unit(D: int, j: int) -> Array:
@@ -303,19 +314,20 @@ def _telling(Z: Array, weights: Array) -> IntArray:
     return marks[np.argsort(-related, kind="stable")[:_EACH]]
 
 
-def _distinct(splits: list[Split], Z: Array) -> list[Split]:
+def _distinct(splits: list[Split], Z: Array, weights: Array) -> list[Split]:
     """Splits with rows on both sides that differ from those before them."""
     kept: list[Split] = []
     sides: list[IntArray] = []
+    mass = weights.sum()
     for split in splits:
         side = split.side(Z)
-        beyond = np.count_nonzero(side)
-        if not 0 < beyond < len(side):
+        if side.all() or not side.any():
             continue
         # Where few rows are on one side, many agree by chance.
-        few = _ALIKE * min(beyond, len(side) - beyond)
-        unlike = (np.count_nonzero(side != other) for other in sides)
-        if all(few < n < len(side) - few for n in unlike):
+        beyond = weights @ side
+        few = _ALIKE * min(beyond, mass - beyond)
+        unlike = (weights @ (side != other) for other in sides)
+        if all(few < n < mass - few for n in unlike):
             kept.append(split)
             sides.append(side)
     return kept
