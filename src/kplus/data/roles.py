@@ -294,8 +294,9 @@ class _Column:
         """Cells that are there, of parts that have more than gaps."""
         for _, part in self._columns.parts([self._j]):
             cells = [v for v in part.column.to_list() if not is_missing(v)]
-            if not all(map(is_gap, cells)):
-                yield cells[:_ROWS]
+            first = next((i for i, v in enumerate(cells) if not is_gap(v)), None)
+            if first is not None:
+                yield cells[first : first + _ROWS]
 
     # ----------------------------------------------------------------- both
 
