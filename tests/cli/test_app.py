@@ -46,14 +46,33 @@ def test_help_names_no_value_where_none_follows(words):
     assert "--help" in done.stdout
 
 
-def test_help_imports_nothing_slow():
-    code = (
-        "import sys; from kplus.cli.app import run; run(['fit', '--help']);"
-        "slow = {'numpy', 'sklearn', 'scipy', 'pyarrow', 'matplotlib', 'narwhals'};"
-        "sys.exit(str(slow & set(sys.modules)) if slow & set(sys.modules) else 0)"
+SLOW = (
+    "slow = {'numpy', 'sklearn', 'scipy', 'pyarrow', 'matplotlib', 'narwhals', 'dask', "
+    "'pandas', 'polars'} & set(sys.modules); sys.exit(str(slow) if slow else 0)"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import kplus",
+        "from kplus.cli.app import run; run(['--help'])",
+        "from kplus.cli.app import run; run(['fit', '--help'])",
+    ],
+)
+def test_nothing_slow_is_imported(code):
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; {code}; {SLOW}"],
+        capture_output=True,
+        text=True,
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_python_runs_it_by_the_name_of_the_package():
+    words = [sys.executable, "-m", "kplus", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.stdout == f"kplus {__version__}\n"
 
 
 def test_fit_then_predict(data, out):

@@ -114,7 +114,7 @@ def test_what_names_rows_is_left_out(kplus, mixed, tmp_path):
     pl.read_parquet(mixed).rename({"id": "row's id"}).write_parquet(mixed)
     done = kplus("convert", mixed, "-o", tmp_path / "rows")
     assert done.code == 0
-    assert done.err.count("Left out: ids: row's id. --keep COL uses one") == 1
+    assert done.err.count("Left out: ids: row's id. --keep COL uses a column") == 1
     words = ["--keep", "row's id", "-o", tmp_path / "all"]
     assert "Left out" not in kplus("convert", mixed, *words).err
 

@@ -161,7 +161,7 @@ def test_a_european_spreadsheet(kplus, tmp_path, out):
     path.write_bytes("größe;wert\n1,5;2\n1,6;2\n9,5;-\n9,6;8\n".encode("cp1252"))
     done = kplus("fit", path, "-o", out, "--clusters", 2)
     assert done.code == 0, done.err
-    assert "umsatz.csv: 4 rows, 2 columns of numbers used, read with semic" in done.err
+    assert "umsatz.csv: 4 rows, 2 columns of numbers used. The file has" in done.err
     assert done.err.count("CP1252") == 1
     quiet = kplus("fit", path, "-o", out, "--clusters", 2, "--quiet", "--force")
     assert (quiet.code, quiet.err) == (0, "")

@@ -48,13 +48,13 @@ def test_titles_are_left_out(tmp_path):
     for above in ["Sales\n", "Sales 2026\n\n", "\nSales\nby region\n\n"]:
         table, dialect = read(tmp_path, (above + rows).encode())
         assert table["a"] == [1.5, 2.5, 3.5, 4.5]
-        assert "left out, above the names" in dialect.words
+        assert "above the names of columns (left out)" in dialect.words
 
 
 def test_a_line_of_numbers_is_no_line_of_names(tmp_path):
     table, dialect = read(tmp_path, b"1,2\n3,4\n")
     assert table == {"column 0": [1, 3], "column 1": [2, 4]}
-    assert dialect.words == "names column 0 to 1, as it has none"
+    assert dialect.words == "no names of columns (called column 0 to column 1)"
 
 
 def test_letters_of_windows(tmp_path):
@@ -67,10 +67,10 @@ def test_letters_of_windows(tmp_path):
 def test_marks_for_nothing_in_a_column_of_numbers(tmp_path, monkeypatch, small):
     if not small:
         monkeypatch.setattr("kplus.data.csv._SMALL_BYTES", 0)
-    content = b"a,b\n1.5,-\n-,x\nunknown,?\nn/a,y\n"
-    table, _ = read(tmp_path, content)
+    table, _ = read(tmp_path, b"a,b,c\n1.5,NA,1\nNaN,x,2\nnull,?,n/a\nNA,y,3\n")
     assert np.isnan(np.array(table["a"][1:], float)).all()
-    assert table["b"] == ["-", "x", "?", "y"]  # in text they may mean something
+    assert table["b"] == ["NA", "x", "?", "y"]  # in text they may mean something
+    assert table["c"] == ["1", "2", "n/a", "3"]  # a word of people's, to be counted
 
 
 @pytest.mark.parametrize(

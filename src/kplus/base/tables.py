@@ -16,8 +16,15 @@ from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Blocks
 from kplus.data.blocks import FrameBlocks
 from kplus.data.categories import Coding
-from kplus.data.open import Coder, as_read, no_names, open_data, open_numbers
-from kplus.data.reading import ColumnsWarning, Reading
+from kplus.data.open import (
+    Coder,
+    as_read,
+    column_names,
+    no_names,
+    open_data,
+    open_numbers,
+)
+from kplus.data.reading import ColumnsWarning, Reading, odd_words
 from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec
 
@@ -38,13 +45,13 @@ def open_table(
     """
     check = _array_check(estimator, reset, "numeric")
     table = open_data(X, as_matrix=check)
-    reading = getattr(estimator, "reading_", None)
     if reset:
         read = as_read(table, None, _wishes(estimator, numbers_only=True))
-        _tell(table, read)
-        table = read
-    elif reading is not None:
-        table = as_read(table, reading)
+    else:
+        reading = getattr(estimator, "reading_", None) or Reading()
+        read = as_read(table, reading, numbers=column_names(table))
+    _tell(table, read, reset)
+    table = read
     _check_names_of_frame(estimator, table, reset)
     blocks = open_numbers(table, block_rows)
     _note_columns(estimator, table, blocks, reset)
@@ -58,9 +65,12 @@ def _wishes(estimator: Any, *, numbers_only: bool) -> Wishes:
     return Wishes(numbers_only=numbers_only, constants=parts)
 
 
-def _tell(before: Any, read: Any) -> None:
+def _tell(before: Any, read: Any, reset: bool) -> None:
     """Say which columns of a table are not used in a fit, or not as they seem."""
-    if read is not before and (words := read.reading.told()):
+    if read is before:
+        return
+    words = read.reading.told() if reset else odd_words(read.odd_cells())
+    if words:
         warn(words, ColumnsWarning)
 
 
@@ -143,8 +153,7 @@ def open_mixed_table(
 
     table = coder.open_data(X, as_matrix=as_matrix)
     read, coder = coder.read(table, _wishes(estimator, numbers_only=False))
-    if reset:
-        _tell(table, read)
+    _tell(table, read, reset)
     _check_names_of_frame(estimator, read, reset)
     blocks, coding = coder.coded(read)
     _note_columns(estimator, read, blocks, reset)

@@ -9,7 +9,8 @@ from kplus.cli.options import Options, column_options
 from kplus.cli.output import check_folder, staged_folder, write_table
 from kplus.cli.resources import allowed
 from kplus.cli.results import finite, print_table
-from kplus.cli.tables import Choice, from_stdin, read_table, reading_options, told
+from kplus.cli.tables import Choice, from_stdin, read_table, reading_options
+from kplus.cli.told import told
 
 __all__ = ["compare"]
 

@@ -5,7 +5,8 @@ from warnings import catch_warnings
 
 from kplus.cli.console import CommandError, count, report, status
 from kplus.cli.options import Options, column_options
-from kplus.cli.tables import open_with_categories, reading_lines, reading_options
+from kplus.cli.tables import open_with_categories, reading_options
+from kplus.cli.told import reading_lines
 from kplus.data.convert import convert as write
 from kplus.data.open import has_columns
 from kplus.data.reading import ColumnsWarning, Reading

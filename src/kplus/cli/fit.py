@@ -41,14 +41,8 @@ from kplus.cli.resources import allowed
 from kplus.cli.results import Results
 from kplus.cli.scaling import Profile, profile_columns, scale_hint, scaled_table
 from kplus.cli.stability import check_stability, stability_of, stability_record
-from kplus.cli.tables import (
-    Choice,
-    Table,
-    from_stdin,
-    read_table,
-    reading_options,
-    told,
-)
+from kplus.cli.tables import Choice, Table, from_stdin, read_table, reading_options
+from kplus.cli.told import told
 
 __all__ = ["fit", "fit_model", "read_to_fit", "resume"]
 

@@ -13,6 +13,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
@@ -25,9 +26,10 @@ from kplus.cli.output import check_file, opened, write_tables
 from kplus.cli.predict import read_for
 from kplus.cli.resources import allowed
 from kplus.cli.scaling import scaling_of
-from kplus.cli.tables import Table
+from kplus.cli.tables import Table, from_stdin
 from kplus.core.reading import read_all
-from kplus.data.arrow import plain_type, replaced
+from kplus.data.arrow import is_categorical, plain_type, replaced
+from kplus.data.text_numbers import BLANKS
 from kplus.persist.save import load
 
 __all__ = ["impute"]
@@ -43,7 +45,8 @@ def impute(options: Options) -> None:
     check_file(options.output, options.force)
     if options.draws is not None and options.draws < 1:
         raise CommandError(f"--draws must be at least 1, not {options.draws}.")
-    with allowed(options):
+    options.data = options.table or options.model_or_data
+    with allowed(options), from_stdin(options):
         job = _fitted(options) if options.table is None else _loaded(options)
         with status("Filling gaps", options.quiet), notes_for_warnings(options.quiet):
             if options.output is None and options.json:
@@ -92,7 +95,7 @@ def _loaded(options: Options) -> "_Filling":
                 f"--{name} is for a table that a model is fitted to; "
                 f"{options.model_or_data} knows its columns. Leave one of them out."
             )
-    path, options.data = options.model_or_data, options.table
+    path = options.model_or_data
     model = load(path)
     if not hasattr(model, "impute"):
         raise CommandError(
@@ -112,21 +115,20 @@ def _loaded(options: Options) -> "_Filling":
 
 def _fitted(options: Options) -> "_Filling":
     """By the default mixture, fitted to the table itself."""
-    path = options.model_or_data
+    path = options.data
     if path.suffix == ".kplus":
         raise CommandError(
             f"{path} is a model; name the table, too: kplus impute MODEL DATA."
         )
     names = COMMANDS["fit"].options.split()
     given = {name: OPTIONS[name].default for name in names} | vars(options)
-    of_fit = Options(**given | {"data": path, "seed": options.draw_seed})
+    of_fit = Options(**given | {"seed": options.draw_seed})
     model = make_model(of_fit)
     with status(f"Reading {path}", options.quiet):
         table, _ = read_to_fit(of_fit, model)
     fit_model(of_fit, model, table, begun=False)
     if table.reading:
         model.reading_ = table.reading
-    options.data = path
     return _Filling(model, table, table.data, options)
 
 
@@ -197,7 +199,7 @@ class _Filling:
                 columns[name] = pa.array(answer.column(j))
                 continue
             if answer.is_category(j):  # else one that the fit has not seen
-                gaps[:, j] &= columns[name].is_null().to_numpy()
+                gaps[:, j] &= _is_missing(columns[name])
             rows = np.flatnonzero(gaps[:, j])
             if len(rows):
                 columns[name] = replaced(columns[name], rows, answer.column(j)[rows])
@@ -240,6 +242,17 @@ class _Answer:
         if self._scaling is None or self.is_category(j):
             return values
         return np.asarray(values * self._scaling["scale"][j] + self._scaling["mean"][j])
+
+
+def _is_missing(column: Any) -> NDArray[np.bool_]:
+    """Where a column of categories has no value, or what stands for none."""
+    plain = column.cast(plain_type(column.type))
+    missing = plain.is_null()
+    if is_categorical(plain.type) and not pa.types.is_boolean(plain.type):
+        blanks = pa.array(BLANKS, plain.type)
+        missing = pc.or_(missing, pc.is_in(pc.utf8_trim_whitespace(plain), blanks))
+    where: NDArray[np.bool_] = missing.to_numpy()
+    return where
 
 
 def _plain(table: Any) -> Any:

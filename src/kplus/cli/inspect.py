@@ -9,6 +9,7 @@ from kplus.cli.console import count, note
 from kplus.cli.options import Options
 from kplus.cli.results import print_summary
 from kplus.cli.scaling import summary_in_units
+from kplus.data.reading import Reading
 from kplus.persist import inspect as read
 
 __all__ = ["inspect"]
@@ -23,9 +24,10 @@ def inspect(options: Options) -> None:
     info, model = read(options.model_file), kplus.load(options.model_file)
     prior = _prior(model)
     summary = summary_in_units(model) if hasattr(model, "portrait_") else None
+    reading = getattr(model, "reading_", None) or Reading()
     if options.json:
         told = dataclasses.asdict(info) | ({"prior": prior} if prior else {})
-        told |= {"summary": summary or []}
+        told |= {"summary": summary or [], "left_out": reading.left_out}
         print(json.dumps(_plain(told), indent=2, allow_nan=False))
         return
     from rich.console import Console
@@ -42,6 +44,7 @@ def inspect(options: Options) -> None:
     table.add_row("size", f"{info.file_size:,} bytes")
     sections = {
         "parameters that were set": _changed(model),
+        "columns": _of_columns(reading),
         "found": _shown(info.attributes),
         "prior": {k: _by_column(v) for k, v in prior.items()},
     }
@@ -57,6 +60,12 @@ def inspect(options: Options) -> None:
         print_summary(summary)
     hidden = len(info.attributes) - len(sections["found"])
     note(f"--json also lists {count(hidden, 'attribute')} that hold more than a value.")
+
+
+def _of_columns(reading: Reading) -> dict[str, str]:
+    """How tables are read, where that is not as they are."""
+    told = {"left out": reading.left_out_words(), "read": reading.made_words()}
+    return {name: words for name, words in told.items() if words}
 
 
 def _changed(model: Any) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from kplus.cli.options import Options, column_options
 from kplus.cli.output import check_folder, staged_folder, write_table
 from kplus.cli.resources import allowed
 from kplus.cli.results import finite, print_table
-from kplus.cli.tables import Choice, from_stdin, read_table, reading_options, told
+from kplus.cli.scaling import profile_columns
+from kplus.cli.tables import Choice, from_stdin, read_table, reading_options
+from kplus.cli.told import told
 
 __all__ = ["path"]
 
@@ -38,6 +40,7 @@ def path(options: Options) -> None:
     with allowed(options), from_stdin(options):
         with status(f"Reading {options.data}", options.quiet):
             table = read_table(options.data, choice)
+            profile_columns(table, DPMeans())  # refuses gaps
         for words in [] if options.quiet else told(table, options):
             note(words)
         with status("Following the penalty", options.quiet):

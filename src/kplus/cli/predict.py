@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kplus.base.answers import parts_of
-from kplus.cli.console import CommandError, notes_for_warnings, report, status
+from kplus.cli.console import CommandError, note, notes_for_warnings, report, status
 from kplus.cli.models import model_of
 from kplus.cli.options import Options
 from kplus.cli.output import check_file, check_index_name, opened, write_rows
@@ -24,8 +24,9 @@ from kplus.cli.scaling import (
 from kplus.cli.tables import Choice, Table, from_stdin, read_table, skipped
 from kplus.core.errors import ColumnChoiceError
 from kplus.data.categories import Coding
+from kplus.data.open import has_columns
 from kplus.data.paths import find_files
-from kplus.data.reading import Reading
+from kplus.data.reading import Reading, odd_words
 from kplus.persist.save import load
 
 __all__ = ["feature_answers", "predict", "read_for", "take_unknown"]
@@ -133,6 +134,9 @@ def read_for(model: Any, options: Options, index: str | None) -> tuple[Table, An
                 f"fitted on {model.n_features_in_}."
             )
         profile_columns(table, model)  # before anything is printed
+    odd = table.data.odd_cells() if has_columns(table.data) else {}
+    if odd and not options.quiet:
+        note(odd_words(odd))
     if scaling is None:
         return table, table.data
     return table, scaled_table(table, scaling["mean"], scaling["scale"]).data

@@ -168,8 +168,8 @@ def _refuse(
     ]
     more = f", and {len(bad) - 5} more columns have some" if len(bad) > 5 else ""
     raise DataError(
-        f"Column {', '.join(listed)}{more}. Remove those rows or fill the gaps first."
-        f"{remedy}"
+        f"Column {', '.join(listed)}{more}. Leave out those rows or columns, or fill "
+        f"the gaps first (kplus impute).{remedy}"
     )
 
 
@@ -188,7 +188,7 @@ def scale_hint(model: Any, profile: Profile, names: Sequence[str]) -> str | None
     return (
         f"Hint: column {names[high]!r} varies {ratio:,.0f} times as much as "
         f"{names[low]!r} and outweighs it; --scale gives all columns the same say."
-    ) + " Say --negative shift with it." * nonnegative
+    ) + " Use --negative shift with it." * nonnegative
 
 
 class ScaledBlocks(WrappedBlocks):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kplus.cli.console import CommandError, count
+from kplus.cli.console import CommandError
 from kplus.cli.options import Options
 from kplus.core.errors import DataError
 from kplus.core.reading import read_blocks
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kplus.data.arrow import Columns
 
 __all__ = [
+    "STDIN",
     "Choice",
     "Table",
     "from_stdin",
@@ -37,10 +38,8 @@ __all__ = [
     "open_with_categories",
     "read_once",
     "read_table",
-    "reading_lines",
     "reading_options",
     "skipped",
-    "told",
 ]
 
 STDIN = "standard-input.csv"
@@ -73,6 +72,16 @@ class Choice:
         other = [name for name in (self.index, self.weights) if name is not None]
         as_what = (*self.categorical, *self.numbers, *self.keep)
         return [*other, *(self.columns or ()), *self.drop, *as_what]
+
+    @property
+    def known_numbers(self) -> Sequence[str]:
+        """The columns that held numbers in the fit, if there was one."""
+        if self.reading is None:
+            return ()
+        if self.coding is None:
+            return self.columns or ()
+        both = zip(self.coding.names, self.coding.categories, strict=True)
+        return [name for name, categories in both if categories is None]
 
     @property
     def wishes(self) -> Wishes:
@@ -127,59 +136,6 @@ class Table:
         # How pandas stores an index without a name.
         name = "" if column.startswith("__index_level_") else column
         return replace(self, index_name=name, index=partial(files.plain_parts, column))
-
-
-def told(table: Table, options: Options) -> list[str]:
-    """What a user should know of how a table is read, in a few lines; [] if nothing."""
-    rows = count(table.source.n_rows, "row")
-    columns = count(table.source.n_features, "column")
-    n_numbers = len(table.numbers)
-    what = "numbers" if n_numbers else "categories"
-    if 0 < n_numbers < table.source.n_features:
-        what = f"numbers ({n_numbers}) and categories"
-    name = "standard input" if options.data.name == STDIN else options.data.name
-    lines = [f"{name}: {rows}, {columns} of {what} used."]
-    written = _written(table, options)
-    if written is not None:
-        lines[0] = f"{lines[0][:-1]}, read with {written}."
-    unnamed = table.index is not None and not table.index_name
-    if unnamed:
-        lines[0] += " The first column, which has no name, names the rows."
-    more = [] if table.reading is None else reading_lines(table.reading)
-    return lines + more if more or unnamed or written is not None else []
-
-
-def reading_lines(reading: Reading) -> list[str]:
-    """Which columns are left out or read in another way, and how to change it."""
-    lines = []
-    if reading.left_out:
-        dates = ", --dates parts (or age) the dates" if reading.has_dates else ""
-        lines.append(
-            f"Left out: {reading.left_out_words()}. --keep COL uses one all the "
-            f"same{dates}."
-        )
-    if reading.made:
-        lines.append(
-            f"Read {reading.made_words()}. --categorical COL takes one as categories."
-        )
-    if reading.notes:
-        lines.append(
-            f"Taken as categories: {reading.notes_words()}. --numbers COL reads one as "
-            f"numbers."
-        )
-    if reading.end:
-        lines.append(f"{reading.end} --skip-last 1 leaves it out.")
-    return lines
-
-
-def _written(table: Table, options: Options) -> str | None:
-    """How a file of text is written, where that is not as usual."""
-    paths = getattr(table.data, "paths", ())
-    if not (paths and ".csv" in [suffix.lower() for suffix in paths[0].suffixes]):
-        return None
-    from kplus.data.dialect import Dialect
-
-    return Dialect.of(paths[0], (options.skip_first, options.skip_last)).words
 
 
 def reading_options(options: Options) -> dict[str, Any]:
@@ -318,7 +274,9 @@ def _pick(path: Path, files: "Columns", choice: Choice) -> Table:
     for name in (*choice.keep, *choice.numbers):
         if name not in features:
             raise unknown_column(str(path), name, features)
-    chosen = as_read(files.select(features), choice.reading, choice.wishes)
+    chosen = as_read(
+        files.select(features), choice.reading, choice.wishes, choice.known_numbers
+    )
     empty = _refuse_unfit(chosen, choice)
     if choice.coding is None:  # which else knows what to make of them
         chosen = as_missing(chosen, empty)

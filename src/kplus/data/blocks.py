@@ -17,9 +17,10 @@ import scipy.sparse as sp
 from narwhals import Series
 from numpy.typing import NDArray
 
-from kplus.core.errors import NotNumbersError
+from kplus.core.errors import DataError, NotNumbersError
 from kplus.core.types import Array, IntArray
 from kplus.data.paths import Stamps
+from kplus.data.selection import refuse_twice
 
 __all__ = [
     "ArrayBlocks",
@@ -186,9 +187,19 @@ class FrameBlocks(Cut):
     """Blocks of a pandas, polars or Arrow table; only numbers can be read."""
 
     def __init__(self, frame: Any, block_rows: int | None = None) -> None:
-        self.frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        try:
+            self.frame: nw.DataFrame[Any] = nw.from_native(frame, eager_only=True)
+        except nw.exceptions.DuplicateError as error:
+            names = getattr(frame, "column_names", frame.columns)  # of Arrow, pandas
+            refuse_twice("The table", list(map(str, names)))
+            raise DataError(f"Names of columns must differ ({error}).") from error
         super().__init__(*self.frame.shape, block_rows)
         self.reading: Any = None  # how it is read, if that is settled
+        self.odd: dict[str, Any] = {}
+
+    def odd_cells(self) -> dict[str, Any]:
+        """The cells that are missing now, as they were no numbers."""
+        return self.odd
 
     def refuse_non_numbers(self) -> None:
         """Refuse columns that hold anything else."""

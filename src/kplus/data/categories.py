@@ -27,6 +27,7 @@ from kplus.data.factors import (
     kind_of,
 )
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
+from kplus.data.text_numbers import is_blank
 
 __all__ = [
     "Category",
@@ -38,6 +39,7 @@ __all__ = [
     "count_levels",
 ]
 
+_LISTED = 8  # columns in an error
 _UNKNOWN = MISSING - 1  # code of a value that is none of the categories
 
 
@@ -158,7 +160,9 @@ class Coding:
         for j, part in table.parts(unclear):
             finders[j].add(part)
         names = map(str, range(len(finders))) if table.names is None else table.names
-        return cls(tuple(names), tuple(finder.categories() for finder in finders))
+        found = [finder.categories() for finder in finders]
+        _refuse_all([finder.error for finder in finders if finder.error is not None])
+        return cls(tuple(names), tuple(found))
 
     @property
     def levels(self) -> tuple[int | None, ...]:
@@ -215,6 +219,7 @@ class CategoryFinder:
         self._values: dict[Any, None] = {}  # in the order in which values are met
         self._kinds: set[str] = set()
         self._n_rows, self._declared = 0, False
+        self.error: DataError | None = None  # why there are none
 
     @property
     def is_unclear(self) -> bool:
@@ -222,6 +227,14 @@ class CategoryFinder:
         return self._kind != "booleans" and (self._kind != "numbers" or self._is_chosen)
 
     def add(self, part: Values) -> None:
+        """Look at a part; what is wrong with it is noted."""
+        try:
+            if self.error is None:
+                self._add(part)
+        except DataError as error:
+            self.error = error
+
+    def _add(self, part: Values) -> None:
         self._n_rows += len(part)
         if self._kind == "values" and not self._is_chosen:
             self._kinds |= part.kinds
@@ -232,13 +245,20 @@ class CategoryFinder:
         self._declared = values is not None
         if values is None:
             self._kinds |= part.kinds
-            values = part.factors.occurring()
+            values = [v for v in part.factors.occurring() if not is_blank(v)]
         self._values.update(dict.fromkeys(values))
 
     def categories(self) -> tuple[Category, ...] | None:
-        """The categories in the order of their codes, or None for numbers."""
+        """The categories in the order of their codes; None for numbers, or an error."""
         if not self.is_unclear:
             return (False, True) if self._kind == "booleans" else None
+        try:
+            return self._categories() if self.error is None else None
+        except DataError as error:
+            self.error = error
+            return None
+
+    def _categories(self) -> tuple[Category, ...] | None:
         if self._n_rows and not (self._values or self._kinds):
             raise DataError(
                 f"Column {self._label} holds no values, all are missing; drop it."
@@ -292,7 +312,7 @@ class ColumnCoder:
         """
         codes = [self._code_of.get(value, _UNKNOWN) for value in factors.values]
         for place, value in enumerate(factors.values):
-            if codes[place] == _UNKNOWN and is_missing(value):
+            if codes[place] == _UNKNOWN and (is_missing(value) or is_blank(value)):
                 codes[place] = MISSING
         narrow = np.min_scalar_type(-len(self.categories) - 2)
         coded: IntArray = np.array([*codes, MISSING], dtype=narrow)[factors.places]
@@ -319,6 +339,17 @@ class ColumnCoder:
             f"handle_unknown='missing' it counts as missing; or fit again with rows "
             f"that have it."
         )
+
+
+def _refuse_all(errors: Sequence[DataError]) -> None:
+    """Raise what is wrong with some columns, all at once."""
+    if len(errors) > 1:
+        listed = " ".join(map(str, errors[:_LISTED]))
+        more = len(errors) - _LISTED
+        left = f" And so on in {more} more columns." if more > 0 else ""
+        raise type(errors[0])(listed + left) from errors[0]
+    if errors:
+        raise errors[0]
 
 
 def codes_to_floats(codes: IntArray) -> Array:

@@ -17,7 +17,7 @@ from typing import Any
 from kplus.core.errors import DataError, MissingPackageError
 from kplus.data.arrow import UNNAMED
 from kplus.data.dialect import Dialect, HeldBack
-from kplus.data.text_numbers import GAPS
+from kplus.data.text_numbers import BLANKS
 from kplus.data.zeros import zero_led
 from kplus.engine.resources import resources_now
 
@@ -292,7 +292,7 @@ def _options(dialect: Dialect, types: dict[str, Any], **convert: Any) -> dict[st
         "convert_options": ConvertOptions(
             column_types=types,
             decimal_point=dialect.decimal,
-            null_values=list(GAPS),  # in columns of numbers; in text they stay
+            null_values=list(BLANKS),  # but not in columns of text
             **convert,
         ),
     }

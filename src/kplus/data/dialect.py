@@ -46,7 +46,7 @@ class Dialect:
     notes : int
         Lines at the end that are no rows.
     n_unnamed : int
-        Number of columns of a file whose first line holds numbers already; 0 if there
+        Number of columns of a file whose first line holds values already; 0 if there
         is a line with names.
     """
 
@@ -75,7 +75,7 @@ class Dialect:
                 best, delimiter, lines, titles = score, separator, found, skipped
         below = [fields for _, fields in lines[titles:]]
         n_unnamed = 0
-        if titles == 0 and len(below) > 1 and _holds_numbers(below[0]):
+        if titles == 0 and len(below) > 1 and _holds_values(below[0], below[1:]):
             n_unnamed = len(below[0])
         above = lines[titles - 1][0] if titles else skip[0]
         decimal = _decimal(below, delimiter)
@@ -114,14 +114,17 @@ class Dialect:
         if self.encoding != "utf-8":
             told.append(f"{self.encoding.upper()} letters")
         if self.titles:
-            above = "line" if self.titles == 1 else f"{self.titles} lines"
-            told.append(f"the first {above} left out, above the names of the columns")
+            told.append(f"{_lines(self.titles)} above the names of columns (left out)")
         if self.notes:
-            last = "line" if self.notes == 1 else f"{self.notes} lines"
-            told.append(f"the last {last} left out")
+            told.append(f"{_lines(self.notes)} below the table (left out)")
         if self.n_unnamed:
-            told.append(f"names column 0 to {self.n_unnamed - 1}, as it has none")
+            last = self.n_unnamed - 1
+            told.append(f"no names of columns (called column 0 to column {last})")
         return ", ".join(told) or None
+
+
+def _lines(number: int) -> str:
+    return "a line" if number == 1 else f"{number} lines"
 
 
 class HeldBack(io.RawIOBase):
@@ -145,11 +148,11 @@ class HeldBack(io.RawIOBase):
         part = self._file.read(_PART_BYTES)
         text = self._ahead + part
         self._ended = not part
-        kept = text.rstrip() if self._ended else text
+        kept = text.rstrip()  # what follows may be blank, too
         end = len(kept)
         for _ in range(self._n_lines):
             end = max(kept.rfind("\n", 0, end), 0)
-        end = min(end + 1, len(text)) if end else 0  # with the line break before them
+        end = end + 1 if end else 0  # with the line break before them
         self._ready, self._ahead = text[:end].encode(), text[end:]
 
     def close(self) -> None:
@@ -212,15 +215,25 @@ def shape(
     body = lengths[1:] or lengths
     width = Counter(body).most_common(1)[0][0]
     share = body.count(width) / len(body)
-    if lengths[0] == width or width == 1 or not look:
-        return 0, (lengths[0] == width > 1, share, width)
-    titles = next((i for i, n in enumerate(lengths) if n == width), 0)
+    titles = _titles(records, width) if look and width > 2 else 0
     below = lengths[titles:]
-    named = titles <= _MOST_TITLES and _are_names(records[titles])
-    short = all(n < width and n <= 2 for n in lengths[:titles])
-    if width > 2 and named and short and below.count(width) > _FEWEST_BELOW:
+    if titles and below.count(width) > _FEWEST_BELOW:
         return titles, (True, below.count(width) / len(below), width)
-    return 0, (False, share, width)
+    return 0, (lengths[0] == width > 1, share, width)
+
+
+def _titles(records: Sequence[Sequence[str]], width: int) -> int:
+    """The number of records before the names of so many columns; 0 if unsure.
+
+    Sheets fill titles up with empty fields.
+    """
+    for i, fields in enumerate(records[: _MOST_TITLES + 1]):
+        there = sum(map(bool, map(str.strip, fields)))
+        if there == len(fields) == width:
+            return i if _are_names(fields) else 0
+        if there > (2 if len(fields) < width else 1):
+            return 0
+    return 0
 
 
 def _are_names(fields: Sequence[str]) -> bool:
@@ -229,8 +242,14 @@ def _are_names(fields: Sequence[str]) -> bool:
     return plain and len(set(names)) == len(names)
 
 
-def _holds_numbers(fields: Sequence[str]) -> bool:
-    return all(is_number(field.replace(",", ".")) for field in fields)
+def _holds_values(fields: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether a first record has no names: numbers, and text that comes again."""
+    text = [
+        j for j, field in enumerate(fields) if not is_number(field.replace(",", "."))
+    ]
+    rows = [row for row in body if len(row) == len(fields)]
+    again = all(any(row[j] == fields[j] for row in rows) for j in text)
+    return again and len(text) < len(fields)
 
 
 def _decimal(records: Sequence[Sequence[str]], delimiter: str) -> str:

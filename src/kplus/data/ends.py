@@ -58,7 +58,7 @@ def _summed(columns: TypedColumns, last: list[Any]) -> list[int]:
     """The columns whose last value is the sum of all others, if these are most."""
     numbers = [
         j for j, value in enumerate(last)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value
+        if columns.kinds[j] == "numbers" and isinstance(value, (int, float)) and value
     ]  # fmt: skip
     sums = dict.fromkeys(numbers, 0.0)
     for j, part in columns.parts(numbers):

@@ -7,7 +7,7 @@ also where some columns hold categories.
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
@@ -23,7 +23,8 @@ from kplus.data.coded_blocks import FileColumns, MemoryColumns, NumberBlocks
 from kplus.data.converted import RecodedBlocks, refuse_categories
 from kplus.data.factors import holds_objects
 from kplus.data.files import open_files
-from kplus.data.reading import Reading, recognised
+from kplus.data.reading import Reading
+from kplus.data.recognise import recognised
 from kplus.data.roles import Wishes
 from kplus.data.selection import FROM_DTYPE, CategoricalSpec, categorical_mask
 from kplus.data.wrapped import UserBlocks, looks_like_blocks, read_if_small
@@ -129,6 +130,7 @@ def as_read(
     table: Any,
     reading: Reading | None,
     wishes: Wishes = Wishes(),  # noqa: B008
+    numbers: Collection[str] = (),
 ) -> Any:
     """An open table with the columns to use, and as what they are to be read.
 
@@ -140,12 +142,16 @@ def as_read(
         That of a fit; None: what the columns are is recognised.
     wishes : Wishes
         What a user said of them.
+    numbers : collection of str
+        Columns that held numbers in that fit.
     """
     if not (isinstance(table, FrameBlocks) or has_columns(table)):
         return table
     if table.reading is not None or 0 in (table.n_rows, len(column_names(table))):
         return table
-    return recognised(table, wishes) if reading is None else reading.apply(table)
+    if reading is None:
+        return recognised(table, wishes)
+    return reading.apply(table, numbers)
 
 
 def read_as_fitted(model: Any, X: Any) -> Any:
@@ -265,7 +271,8 @@ class Coder:
         if not names:
             return table, self
         if not self.reset:
-            return table if self.reading is None else as_read(table, self.reading), self
+            reading = self.reading or Reading()
+            return as_read(table, reading, numbers=self._numbers(names)), self
         mask = categorical_mask(self.categorical, len(names), names)
         chosen = [name for name, is_one in zip(names, mask, strict=True) if is_one]
         wishes = replace(
@@ -275,6 +282,14 @@ class Coder:
         if self.every:
             chosen = list(column_names(read))
         return read, replace(self, categorical=chosen)
+
+    def _numbers(self, names: Sequence[str]) -> list[str]:
+        """The columns that held numbers in the fit."""
+        if self.coding is None:
+            return list(names)
+        coding = self.coding.named(names)
+        both = zip(coding.names, coding.categories, strict=True)
+        return [name for name, categories in both if categories is None]
 
     def open(self, X: Any) -> Opened:
         """Blocks of a table, and its coding; None where all columns are numbers."""

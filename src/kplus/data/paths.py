@@ -20,14 +20,14 @@ __all__ = [
     "list_paths",
 ]
 
+_TEXT = (".csv", ".tsv", ".tab", ".txt")
 SUFFIXES = {
     ".npy": "npy",
     ".parquet": "parquet",
     ".pq": "parquet",
     ".arrow": "arrow",
     ".feather": "arrow",
-    ".csv": "csv",
-    ".csv.gz": "csv",
+    **{f"{end}{gz}": "csv" for end in _TEXT for gz in ("", ".gz")},
     ".xlsx": "excel",
     ".xlsm": "excel",
     ".jsonl": "json",
@@ -152,9 +152,11 @@ def _kind(path: Path) -> str:
     for suffix, kind in SUFFIXES.items():
         if path.name.lower().endswith(suffix):
             return kind
+    if path.suffix.lower() in (".xls", ".xlsb", ".ods"):
+        raise DataError(f"{path}: save the sheet as .xlsx or .csv first.")
     raise DataError(
-        f"{path}: the kind of a file is told by the end of its name, which must be one "
-        f"of {', '.join(SUFFIXES)}."
+        f"{path}: the end of its name must say what kind of file it is; known are "
+        f"{', '.join(SUFFIXES)}."
     )
 
 

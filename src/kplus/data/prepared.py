@@ -12,8 +12,9 @@ from kplus.core.errors import DataError
 from kplus.data.blocks import FrameBlocks
 from kplus.data.dates import DateNumbers
 from kplus.data.files import open_files
-from kplus.data.open import as_read, has_columns, open_data
-from kplus.data.reading import Reading, makers_of_dates
+from kplus.data.open import as_read, column_names, has_columns, open_data
+from kplus.data.reading import Reading
+from kplus.data.recognise import makers_of_dates
 from kplus.data.roles import Wishes
 from kplus.data.selection import unknown_column
 
@@ -86,9 +87,7 @@ def read_table(
     table = open_data(X)
     if not (has_columns(table) or isinstance(table, FrameBlocks)):
         raise DataError("read_table takes tables with names of columns.")
-    names = (
-        table.feature_names if isinstance(table, FrameBlocks) else list(table.names)
-    )
+    names = column_names(table)
     for name in (*keep, *drop, *categorical, *numbers):
         if name not in names:
             raise unknown_column("The table", name, names)

@@ -1,5 +1,6 @@
 """Columns in files of which some are read as something else: text as numbers."""
 
+from collections import Counter
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -7,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kplus.data.arrow import Columns, is_number, plain_type
+from kplus.data.arrow import Columns, is_categorical, is_number, plain_type
 from kplus.data.dates import DateNumbers
 from kplus.data.reading import Odd, Reading, made_of
-from kplus.data.text_numbers import NumberFormat, is_gap
+from kplus.data.text_numbers import NumberFormat, is_blank
 from kplus.data.wrapped import CACHE_BYTES
 from kplus.engine.resources import resources_now
 
@@ -58,22 +59,22 @@ class ReadColumns(Columns):
         return self._table.remote
 
     def odd_cells(self) -> dict[str, Odd]:
-        """The cells of columns of numbers that are none, counted in all pieces."""
+        """The cells of text of which no value is made, counted in all pieces."""
         out = {}
-        for new, (name, maker) in self._makers.items():
-            if not isinstance(maker, NumberFormat):
+        first = {old: new for new, (old, _) in reversed(self._makers.items())}
+        for name, new in first.items():
+            if not is_categorical(self._table.schema.field(name).type):
                 continue
-            numbers, odd = 0, dict[str, int]()
+            there, odd = 0, Counter[str]()
             for piece in range(len(self.counts)):
                 made = self.column(piece, new)
-                numbers += len(made) - made.null_count
+                there += len(made) - made.null_count
                 text = _plain(self._table, piece, name).filter(pc.is_null(made))
                 for found in pc.value_counts(text.drop_null()).to_pylist():
-                    cell, count = found["values"], found["counts"]
-                    if not is_gap(cell):
-                        odd[cell] = odd.get(cell, 0) + count
+                    if not is_blank(found["values"]):
+                        odd[found["values"]] += found["counts"]
             if odd:
-                out[new] = Odd.of(numbers, odd)
+                out[name] = Odd.of(there, odd)
         return out
 
     def _column(self, piece: int, name: str, as_dictionary: bool) -> Any:

@@ -1,13 +1,14 @@
 """How a table is read: which of its columns are used, and as what.
 
-What `roles` recognises becomes a `Reading`, which is applied to the table of a fit, and
+What `recognise` finds becomes a `Reading`, which is applied to the table of a fit, and
 later to those of predictions, so that they are read alike. A model keeps it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -18,43 +19,28 @@ from kplus.core.errors import ColumnChoiceError
 from kplus.core.storable import RECORDS
 from kplus.data.blocks import FrameBlocks
 from kplus.data.coded_blocks import FileColumns, MemoryColumns
-from kplus.data.dates import (
-    DateFormat,
-    DateNumbers,
-    as_dates,
-    latest_of,
-    parts_of_interest,
-)
-from kplus.data.ends import odd_end
-from kplus.data.factors import MISSING, Values
-from kplus.data.roles import Role, Wishes, roles_of
-from kplus.data.text_numbers import NumberFormat, is_gap
-
-if TYPE_CHECKING:
-    pass
+from kplus.data.dates import DateNumbers
+from kplus.data.factors import MISSING, Values, is_missing
+from kplus.data.text_numbers import NumberFormat, is_blank, is_gap
 
 __all__ = [
+    "LEFT_OUT",
     "ColumnsWarning",
     "Odd",
     "Reading",
     "YesNo",
     "made_of",
-    "makers_of_dates",
-    "recognised",
+    "odd_words",
 ]
 
 _YES = frozenset(("yes", "y", "true", "t", "ja", "j", "wahr", "oui", "si", "sí", "on"))
+_NO = frozenset(("no", "n", "false", "f", "nein", "falsch", "non", "off"))
 _EXAMPLES = 3
-_MOST_NAMED = 8  # columns of each kind
+_MOST_NAMED = 8  # columns of a kind whose loss is none: empty ones, say
+_HALF = 0.5  # share of numbers in a column that held numbers in the fit
+_LOOKED_AT = 10_000  # cells of such a column
 LEFT_OUT = ("ids", "dates", "free text", "constant", "empty")
 """Kinds of columns that are no features."""
-_WHY = {
-    "ids": "another value in nearly each row",
-    "dates": "dates",
-    "free text": "free text",
-    "constant": "one value only",
-    "empty": "no values",
-}
 
 
 class ColumnsWarning(UserWarning):
@@ -63,25 +49,27 @@ class ColumnsWarning(UserWarning):
 
 @dataclass(frozen=True)
 class YesNo:
-    """Reads yes and no as 1 and 0."""
+    """Reads yes and no as 1 and 0; other cells are missing."""
 
     def floats(self, cells: Any) -> Any:
-        low = (
-            cell.strip().lower() if isinstance(cell, str) else None for cell in cells
-        )
-        return np.array([np.nan if c is None else float(c in _YES) for c in low])
+        return np.array([_yes_or_no(cell) for cell in cells], dtype=np.float64)
+
+
+def _yes_or_no(cell: Any) -> float:
+    low = cell.strip().lower() if isinstance(cell, str) else None
+    return float(low in _YES) if low in _YES or low in _NO else np.nan
 
 
 @dataclass(frozen=True)
 class Odd:
-    """The cells of a column of numbers that are none."""
+    """The cells of a column of numbers or dates that are none."""
 
     numbers: int
     odd: int
     examples: tuple[str, ...]
 
     @classmethod
-    def of(cls, numbers: int, odd: dict[str, int]) -> "Odd":
+    def of(cls, numbers: int, odd: Mapping[str, int]) -> "Odd":
         """How many numbers there are, and how often each odd cell comes."""
         most = sorted(odd, key=lambda cell: (-odd[cell], cell))[:_EXAMPLES]
         return cls(numbers, sum(odd.values()), tuple(cell[:40] for cell in most))
@@ -90,9 +78,10 @@ class Odd:
     def words(self) -> str:
         """As in: 1,198 of 1,200 cells, the others are missing, such as 'see note'."""
         shown = ", ".join(map(repr, self.examples))
+        others = "the other counts" if self.odd == 1 else "the others count"
         return (
-            f"{self.numbers:,} of {self.numbers + self.odd:,} cells, the others count "
-            f"as missing: {shown}"
+            f"{self.numbers:,} of {self.numbers + self.odd:,} cells, {others} as "
+            f"missing: {shown}"
         )
 
 
@@ -115,6 +104,9 @@ class Reading:
         For other columns what a user should know.
     end : str
         What is odd about the last row of the fit: totals, or a note.
+    blanks : dict
+        For columns of categories a word among them, such as "NA", that counts as
+        missing.
     """
 
     left_out: dict[str, str] = field(default_factory=dict)
@@ -122,6 +114,7 @@ class Reading:
     odd: dict[str, Odd] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     end: str = ""
+    blanks: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         makers = [each for of in self.made.values() for each in of.values()]
@@ -164,44 +157,71 @@ class Reading:
         source = {new: old for old, made in self.made.items() for new in made}
         return list(dict.fromkeys(source.get(name, name) for name in names))
 
-    def apply(self, table: Any) -> Any:
-        """A frame, or the columns of files, as they are to be read."""
-        if isinstance(table, FrameBlocks):
-            return self._frame(table)
+    def apply(self, table: Any, numbers: Collection[str] = ()) -> Any:
+        """A frame, or the columns of files, as they are to be read.
+
+        Of `numbers`, columns that held numbers in a fit, those that are text here are
+        read as numbers, if most of their cells are some.
+        """
+        frame = isinstance(table, FrameBlocks)
+        made = self.made
+        if numbers:
+            columns: Any = MemoryColumns(table.frame) if frame else FileColumns(table)
+            made = made | self._numbers_in_text(columns, numbers)
+        reading = self if made is self.made else replace(self, made=made)
+        read = reading._frame(table) if frame else reading._files(table)
+        read.reading = self
+        return read
+
+    def _numbers_in_text(
+        self, columns: Any, numbers: Collection[str]
+    ) -> dict[str, dict[str, Any]]:
+        found = {}
+        for j, name in enumerate(columns.names):
+            settled = name in self.made or name in self.left_out
+            if settled or name not in numbers or not _is_text(columns.kinds[j]):
+                continue
+            head = columns.head(j, _LOOKED_AT).column.to_list()
+            cells = [cell for cell in head if not (is_missing(cell) or is_gap(cell))]
+            text = [cell for cell in cells if isinstance(cell, str)]
+            decimal = getattr(columns, "decimal", ".")
+            form = NumberFormat.of(text, decimal, _HALF)
+            if form is not None or len(text) <= _HALF * len(cells):
+                found[name] = {name: form or NumberFormat(decimal)}
+        return found
+
+    def _files(self, table: Any) -> Any:
         from kplus.data.read_columns import ReadColumns
 
         names = self.names(table.names)
         if not names:
             raise _nothing_left(self)
-        if set(self.made).isdisjoint(table.names):
-            chosen = copy(table) if names == table.names else table.select(names)
-        else:
-            chosen = ReadColumns(table, self)
-        chosen.reading = self
-        return chosen
+        if not set(self.made).isdisjoint(table.names):
+            return ReadColumns(table, self)
+        return copy(table) if names == table.names else table.select(names)
 
     def _frame(self, table: FrameBlocks) -> FrameBlocks:
-        frame, columns = table.frame, []
-        for name in frame.columns:
+        frame, columns, odd = table.frame, [], dict[str, Odd]()
+        names = list(map(str, frame.columns))
+        if self.names(names) == names and set(self.made).isdisjoint(names):
+            return FrameBlocks(frame.to_native(), table.block_rows)
+        for name, column in zip(names, frame.iter_columns(), strict=True):
+            makers = self.made.get(name)
             if name in self.left_out:
                 continue
-            makers = self.made.get(str(name))
-            if makers is None or frame[name].dtype.is_numeric():
-                columns.append(frame[name])
+            if makers is None or column.dtype.is_numeric():
+                columns.append(column)
                 continue
             for new, maker in makers.items():
-                values = made_of(frame[name], maker)
-                series = nw.new_series(new, values, backend=frame.implementation)
-                columns.append(series)
+                values = made_of(column, maker)
+                made = nw.new_series(new, values, backend=frame.implementation)
+                columns.append(made)
+            if found := _odd_cells(column, values):
+                odd[name] = found
         if not columns:
             raise _nothing_left(self)
-        out = frame.select()
-        if list(self.names(frame.columns)) == list(frame.columns) and not self.made:
-            out = frame
-        else:
-            out = _frame_of(frame, columns)
-        read = FrameBlocks(out.to_native(), table.block_rows)
-        read.reading = self
+        read = FrameBlocks(_frame_of(frame, columns).to_native(), table.block_rows)
+        read.odd = odd
         return read
 
     # --------------------------------------------------------------- words
@@ -210,15 +230,20 @@ class Reading:
         """What a user should know, for a warning; "": nothing."""
         told = []
         if self.left_out:
+            dates = ", dates='parts' makes columns of dates" if self.has_dates else ""
             told.append(
-                f"Columns left out: {self.left_out_words()}. kplus.read_table(X, "
-                f"keep=[...]) uses them all the same"
-                + (", dates='parts' their dates." if self.has_dates else ".")
+                f"Columns left out: {self.left_out_words()}. To use one, fit "
+                f"kplus.read_table(X, keep=[NAME]){dates}."
             )
         if self.made:
             told.append(f"Read {self.made_words()}.")
+        if self.blanks:
+            told.append(f"{self.blanks_words()}.")
         if self.notes:
-            told.append(f"Taken as categories: {self.notes_words()}.")
+            told.append(
+                f"Taken as categories: {self.notes_words()}; "
+                f"kplus.read_table(X, numbers=[NAME]) reads numbers."
+            )
         if self.end:
             told.append(f"{self.end} Leave it out if it is no row.")
         return " ".join(told)
@@ -228,8 +253,9 @@ class Reading:
         parts = []
         for kind in LEFT_OUT:
             names = [name for name, why in self.left_out.items() if why == kind]
+            most = len(names) if kind in ("ids", "free text") else _MOST_NAMED
             if names:
-                parts.append(f"{kind}: {_listed(names)}")
+                parts.append(f"{kind}: {_listed(names, most)}")
         return "; ".join(parts)
 
     def made_words(self) -> str:
@@ -237,18 +263,26 @@ class Reading:
         groups: dict[str, list[str]] = {}
         for name, makers in self.made.items():
             maker = next(iter(makers.values()))
+            odd = self.odd.get(name)
+            told = ["" if odd is None else odd.words]
             if isinstance(maker, NumberFormat):
-                odd = self.odd.get(name)
-                told = [maker.words, "" if odd is None else odd.words]
-                words = "; ".join(filter(None, told))
-                named = f"{name} ({words})" if words else name
-                groups.setdefault("text as numbers", []).append(named)
+                what, told = "as numbers", [maker.words, *told]
             elif isinstance(maker, YesNo):
-                groups.setdefault("yes and no as 1 and 0", []).append(name)
+                what = "yes and no as 1 and 0"
             else:
-                of = "ages" if maker.what == "age" else "parts"
-                groups.setdefault(f"dates as {of}", []).append(name)
-        return "; ".join(f"{what}: {_listed(names)}" for what, names in groups.items())
+                what = "dates as " + ("ages" if maker.what == "age" else "parts")
+            words = "; ".join(filter(None, told))
+            groups.setdefault(what, []).append(f"{name} ({words})" if words else name)
+        return "; ".join(f"{what}: {', '.join(n)}" for what, n in groups.items())
+
+    def blanks_words(self) -> str:
+        """As in: 'NA' counts as missing: island, sex."""
+        words = dict.fromkeys(self.blanks.values())
+        return "; ".join(
+            f"{word!r} counts as missing: "
+            + _listed([name for name, own in self.blanks.items() if own == word])
+            for word in words
+        )
 
     def notes_words(self) -> str:
         """What else is to be told."""
@@ -259,9 +293,9 @@ def _no_array(name: Any) -> Any:
     raise ValueError(f"there is no array {name!r}")
 
 
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(str(name) for name in names[:_MOST_NAMED])
-    more = len(names) - _MOST_NAMED
+def _listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    shown = ", ".join(str(name) for name in names[:most])
+    more = len(names) - most
     return shown + (f" and {more} more" if more > 0 else "")
 
 
@@ -282,135 +316,34 @@ def _frame_of(frame: Any, columns: Sequence[Any]) -> Any:
     return nw.from_dict({series.name: series for series in columns})
 
 
-# ------------------------------------------------------------------- recognise
-
-
-def recognised(table: Any, wishes: Wishes) -> Any:
-    """A table as it should be read; its `reading` says how that is.
-
-    Parameters
-    ----------
-    table : FrameBlocks or Columns
-    wishes : Wishes
-    """
-    columns: Any = (
-        MemoryColumns(table.frame)
-        if isinstance(table, FrameBlocks)
-        else FileColumns(table)
-    )
-    kept = getattr(table, "kept", ())
-    roles = roles_of(columns, replace(wishes, keep=(*wishes.keep, *kept)))
-    names: list[str] = columns.names
-    left: dict[str, str] = {}
-    made: dict[str, dict[str, Any]] = {}
-    notes: dict[str, str] = {}
-    for j, (name, role) in enumerate(zip(names, roles, strict=True)):
-        if role.note:
-            notes[name] = role.note
-        makers = _makers(columns, j, role, wishes)
-        if makers:
-            made[name] = makers
-        elif role.kind in LEFT_OUT:
-            left[name] = role.kind
-    if len(left) == len(names):  # rather constants than nothing
-        left = {name: kind for name, kind in left.items() if kind != "constant"}
-    reading = Reading(left, made, {}, notes, odd_end(columns))
-    read = reading.apply(table)
-    if made:
-        frame = isinstance(table, FrameBlocks)
-        odd = _odd_cells(columns, made) if frame else read.odd_cells()
-        read.reading = replace(reading, odd=odd)
-    return read
-
-
-def makers_of_dates(table: Any, wishes: Wishes) -> dict[str, dict[str, Any]]:
-    """What is made of the dates of a frame, by the names of their columns."""
-    columns = MemoryColumns(table.frame)
-    frame_names = table.frame.columns
-    made = {}
-    for j, role in enumerate(roles_of(columns, wishes)):
-        if role.kind == "dates":
-            made[frame_names[j]] = _makers(columns, j, role, wishes)
-    return made
-
-
-def _makers(columns: Any, j: int, role: Role, wishes: Wishes) -> dict[str, Any]:
-    """What is made of a column, by the names of the new ones; {}: it stays."""
-    name = columns.names[j]
-    if role.kind == "written numbers":
-        return {name: role.form}
-    if role.kind == "yes or no" and wishes.numbers_only:
-        return {name: YesNo()}
-    if role.kind != "dates" or wishes.dates == "ignore":
-        return {}
-    column = columns.head(j, columns.n_rows).column
-    if column.dtype == nw.Duration:
-        makers = [DateNumbers("days")]
-    else:
-        dates = as_dates(column, role.form)
-        makers = _of_dates(dates, role.form, wishes)
-    return {f"{name} {maker.suffix}": maker for maker in makers}
-
-
-def _of_dates(dates: Any, form: DateFormat | None, wishes: Wishes) -> list[DateNumbers]:
-    if wishes.dates == "age":
-        return [DateNumbers("age", latest=latest_of(dates), text=form)]
-    makers = []
-    for part in parts_of_interest(dates):
-        hows = ["names"] if part in ("month", "weekday") else ["sin", "cos"]
-        if part == "year":
-            hows = [""]
-        elif wishes.numbers_only:
-            hows = ["sin", "cos"]
-        makers += [DateNumbers(part, how, text=form) for how in hows]
-    return makers
+# ----------------------------------------------------------------- what is made
 
 
 def made_of(column: Any, maker: Any) -> Any:
     """The values that are made of a column, a Series of narwhals."""
     if isinstance(maker, DateNumbers):
         return maker.of(column)
-    factors = Values(column, repr(column.name)).factors
-    cells = [None if _is_none(v) else v for v in factors.values]
+    factors = Values(column, repr(str(column.name))).factors
+    cells = [None if is_missing(v) else v for v in factors.values]
     floats = np.append(maker.floats(cells), np.nan)
     return np.where(factors.places == MISSING, np.nan, floats[factors.places])
 
 
-def _is_none(value: Any) -> bool:
-    return type(value).__name__ in ("NoneType", "NAType", "NaTType")
+def _odd_cells(column: Any, values: Any) -> Odd | None:
+    """The cells of a column of text of which no value is made, and are not blank."""
+    missing = values == None if values.dtype == object else np.isnan(values)  # noqa: E711
+    if not missing.any():
+        return None
+    cells = column.filter(missing.tolist()).to_list()
+    odd = Counter(c for c in cells if isinstance(c, str) and not is_blank(c))
+    return Odd.of(int(np.count_nonzero(~missing)), odd) if odd else None
 
 
-def _odd_cells(columns: Any, made: Mapping[str, Mapping[str, Any]]) -> dict[str, Odd]:
-    """The cells that are no numbers, counted in the whole of each such column."""
-    out = {}
-    for name, makers in made.items():
-        maker = next(iter(makers.values()))
-        if not isinstance(maker, NumberFormat):
-            continue
-        odd: dict[str, int] = {}
-        numbers = 0
-        for _, part in columns.parts([columns.names.index(name)]):
-            n_good, bad = _odd_of(part, maker)
-            numbers += n_good
-            for cell, count in bad.items():
-                odd[cell] = odd.get(cell, 0) + count
-        if odd:
-            out[name] = Odd.of(numbers, odd)
-    return out
+def _is_text(kind: str) -> bool:
+    return kind in ("text", "objects")
 
 
-def _odd_of(part: Values, maker: NumberFormat) -> tuple[int, dict[str, int]]:
-    """The number of numbers in a part, and its odd cells with their numbers."""
-    factors = part.factors
-    counts = np.bincount(factors.places + 1, minlength=len(factors.values) + 1)[1:]
-    bad: dict[str, int] = {}
-    numbers = 0
-    cells = [None if _is_none(v) else v for v in factors.values]
-    for value, good, count in zip(
-        cells, ~np.isnan(maker.floats(cells)), counts.tolist(), strict=True
-    ):
-        if good:
-            numbers += count
-        elif count and isinstance(value, str) and not is_gap(value):
-            bad[value] = count
-    return numbers, bad
+def odd_words(odd: Mapping[str, Odd]) -> str:
+    """What to say of cells of a table for predictions that are no numbers; or ""."""
+    named = "; ".join(f"{name} ({found.words})" for name, found in odd.items())
+    return f"Read as numbers: {named}." if named else ""

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, time, timedelta
+from decimal import Decimal
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,14 +20,15 @@ import numpy as np
 from kplus.data.categories import TypedColumns
 from kplus.data.dates import DateFormat, is_date
 from kplus.data.factors import is_missing
-from kplus.data.text_numbers import NumberFormat, is_gap
+from kplus.data.text_numbers import NumberFormat, is_blank, is_gap
 
 __all__ = ["Role", "Wishes", "roles_of"]
 
 _ROWS = 10_000  # that are looked at first, ...
 _MORE_ROWS = 2**20  # ... and at most, to see whether values come again
 _FEW = 10  # rows of which nobody can tell whether values come again, or differ
-_SEQUENCE = 20  # rows from which on 1, 2, 3, ... are no accident
+_SEQUENCE = 20  # rows from which on 1, 2, 3, ... are no accident, ...
+_LONG_SEQUENCE = 200  # ... or 10001, 10002, 10003, ...
 _DISTINCT = 0.9  # different values per row, where they name it, ...
 _DISTINCT_TEXT = 0.5  # ... or are long
 _LONG = 40  # letters of free text, on average
@@ -36,29 +39,12 @@ _YES_NO = (
     {"j", "n"}, {"wahr", "falsch"}, {"oui", "non"}, {"si", "no"}, {"sí", "no"},
     {"on", "off"},
 )  # fmt: skip
-_ID_WORDS = frozenset(
-    [
-        "id",
-        "ids",
-        "nr",
-        "no",
-        "num",
-        "number",
-        "nummer",
-        "numero",
-        "key",
-        "pk",
-        "uuid",
-        "guid",
-        "index",
-        "idx",
-        "row",
-        "rownum",
-        "rowid",
-        "rownumber",
-        "record",
-    ]
-)
+_ID_WORDS = {
+    "id", "ids", "nr", "no", "num", "number", "nummer", "numero", "key", "pk", "uuid",
+    "guid", "index", "idx", "row", "rownum", "rowid", "rownumber", "record", "zip",
+    "zipcode", "postcode", "plz", "phone", "telephone", "iban", "isbn", "ean",
+    "barcode", "sku",
+}  # fmt: skip
 _ID_ENDS = ("nummer", "nr", "_id", "-id", " id")
 
 
@@ -106,11 +92,14 @@ class Role:
         How numbers or dates are written that are text.
     note : str
         What a user should know of it.
+    blank : str
+        A word among its categories that counts as missing.
     """
 
     kind: str
     form: Any = None
     note: str = ""
+    blank: str = ""
 
 
 def roles_of(columns: TypedColumns, wishes: Wishes) -> list[Role]:
@@ -173,7 +162,7 @@ class _Column:
         if self._kind == "others" and self._dtype not in (nw.Categorical, nw.Enum):
             return Role("other") if self._has_values(head) else Role("empty")
         cells = [value for value in head.to_list() if not is_missing(value)]
-        if not cells:
+        if all(map(is_gap, cells)):
             cells = next(self._cells(), [])
         return self._of_cells(cells) if cells else Role("empty")
 
@@ -189,9 +178,7 @@ class _Column:
             unused = not (self._together or self._wishes.constants)
             if unused and self._columns.n_rows >= _FEW and self._is_constant(values[0]):
                 return Role("constant")
-        if values.dtype.kind in "iu" and self._numbers_rows(values):
-            return Role("ids")
-        return Role("numbers")
+        return Role("ids" if self._numbers_rows(values) else "numbers")
 
     def _is_constant(self, value: Any) -> bool:
         parts = self._arrays()
@@ -199,17 +186,23 @@ class _Column:
 
     def _numbers_rows(self, values: Any) -> bool:
         """Whether whole numbers are those of rows: 1, 2, 3, ..., or called so."""
-        n, first = len(values), int(values[0])
-        counted = np.array_equal(values, np.arange(first, first + n))
-        if counted and first in (0, 1) and n >= _SEQUENCE and not self._together:
+        n, first = len(values), values[0]
+        if values.dtype.kind not in "iuf" or not np.all(values == np.rint(values)):
+            return False
+        least = _SEQUENCE if first in (0, 1) else _LONG_SEQUENCE
+        counted = n >= least and np.all(np.diff(values) == 1)
+        if counted and not self._together:
             expected = first
             for part in self._arrays():
                 if not np.array_equal(part, np.arange(expected, expected + len(part))):
                     return False
                 expected += len(part)
             return bool(expected - first == self._columns.n_rows)
+        return self._is_called_id(len(np.unique(values)), n)
+
+    def _is_called_id(self, distinct: int, n: int) -> bool:
         called = n >= _FEW and _says_id(self._name)
-        return bool(called and self._is_distinct(len(np.unique(values)), n))
+        return called and self._is_distinct(distinct, n)
 
     def _arrays(self) -> Iterator[Any]:
         """The numbers that are there, part by part."""
@@ -222,8 +215,7 @@ class _Column:
         text = [cell for cell in cells if isinstance(cell, str)]
         rest = len(cells) - len(text)
         if rest and not text:
-            dated = all(isinstance(cell, (date, time, timedelta)) for cell in cells)
-            return Role("dates" if dated else "categories")
+            return self._of_objects(cells)
         declared = self._dtype in (nw.Categorical, nw.Enum)
         note = ""
         if not declared:
@@ -237,17 +229,33 @@ class _Column:
         if rest:  # refused where categories are found
             return Role("other")
         distinct = set(text)
-        unused = self._columns.n_rows >= _FEW
-        if len(distinct) == 1 and unused and self._is_one_text():
+        if len(distinct) == 1 and self._is_one_text():
             return Role("constant")
-        if {value.strip().lower() for value in distinct} in _YES_NO:
-            return Role("yes or no")
+        known = {value.strip().lower() for value in distinct if not is_gap(value)}
+        if known in _YES_NO:
+            return Role("yes or no", blank=self._blank(distinct))
         if len(text) >= _FEW:
             long = sum(map(len, text)) >= _LONG * len(text)
             least = _DISTINCT_TEXT if long else _DISTINCT
             if self._is_distinct(len(distinct), len(text), least):
                 return Role("free text" if long else "ids")
-        return Role("categories", note=note)
+        return Role("categories", note=note, blank=self._blank(distinct))
+
+    @staticmethod
+    def _of_objects(cells: Sequence[Any]) -> Role:
+        """Objects of which none is text."""
+        if all(isinstance(cell, (date, time, timedelta)) for cell in cells):
+            return Role("dates")
+        if any(isinstance(cell, (bool, np.bool_)) for cell in cells):
+            return Role("categories")
+        numbers = all(isinstance(cell, (Real, Decimal)) for cell in cells)
+        return Role("written numbers", NumberFormat()) if numbers else Role("other")
+
+    def _blank(self, distinct: set[str]) -> str:
+        """A word that counts as missing, unless it is among declared categories."""
+        if self._dtype in (nw.Categorical, nw.Enum):
+            return ""
+        return min(filter(None, filter(is_blank, distinct)), default="")
 
     def _written(self, text: Sequence[str], rest: int) -> Role | None:
         """Numbers among which some are text."""
@@ -256,11 +264,25 @@ class _Column:
             form = NumberFormat.of(text, decimal, 0.0)
             return Role("written numbers", form or NumberFormat(decimal))
         form = NumberFormat.of(text, decimal)
-        if form is None and rest >= 9 * sum(not is_gap(cell) for cell in text):
+        if form is None and rest and rest >= 9 * sum(not is_gap(c) for c in text):
             form = NumberFormat(decimal)  # numbers with a little text among them
-        return None if form is None else Role("written numbers", form)
+        if form is None:
+            return None
+        distinct = set(text)
+        varies = rest or len(distinct) > 1 or self._wishes.constants
+        if not varies and self._is_one_text():
+            return Role("constant")
+        values = form.floats(distinct)
+        whole = np.all(np.isnan(values) | (values == np.rint(values)))
+        rows = len(text) + rest
+        if whole and not form.unit and self._is_called_id(len(distinct) + rest, rows):
+            return Role("ids")
+        return Role("written numbers", form)
 
     def _is_one_text(self) -> bool:
+        """Whether all cells of a table that is not tiny have the same text."""
+        if self._columns.n_rows < _FEW:
+            return False
         seen: set[Any] = set()
         for _, part in self._columns.parts([self._j]):
             seen.update(part.factors.occurring())
@@ -269,11 +291,12 @@ class _Column:
         return True
 
     def _cells(self) -> Iterator[list[Any]]:
-        """Cells that are there, of parts that have some."""
+        """Cells that are there, of parts that have more than gaps."""
         for _, part in self._columns.parts([self._j]):
-            cells = [v for v in part.column[:].to_list() if not is_missing(v)]
-            if cells:
-                yield cells[:_ROWS]
+            cells = [v for v in part.column.to_list() if not is_missing(v)]
+            first = next((i for i, v in enumerate(cells) if not is_gap(v)), None)
+            if first is not None:
+                yield cells[first : first + _ROWS]
 
     # ----------------------------------------------------------------- both
 

@@ -144,7 +144,9 @@ def _listed(names: Sequence[str] | None) -> str:
 def refuse_twice(where: str, names: Sequence[str]) -> None:
     for name, count in Counter(names).items():
         if count > 1:
-            raise DataError(f"{where} has {count} columns called {name!r}.")
+            raise DataError(
+                f"{where} has {count} columns called {name!r}; rename them."
+            )
 
 
 def unknown_column(where: str, name: str, names: Sequence[str]) -> ColumnChoiceError:

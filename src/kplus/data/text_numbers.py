@@ -16,16 +16,20 @@ import numpy as np
 
 from kplus.core.types import Array
 
-__all__ = ["GAPS", "NumberFormat", "is_gap", "is_number"]
+__all__ = ["BLANKS", "NumberFormat", "is_blank", "is_gap", "is_number"]
 
-GAPS = (
-    *("-", "--", "?", ".", "n.a.", "na", "none", "None", "unknown", "Unknown"),
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"),
-    *("1.#QNAN", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+BLANKS = (
+    *("", "NA", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "<NA>", "#NA"),
+    *("#N/A N/A", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"),
 )
-"""What people write in a column of numbers where there is none."""
+"""What programs write where there is no value, of any kind."""
 
-_GAPS = frozenset(GAPS)
+_BLANKS = frozenset(BLANKS)
+_GAPS = _BLANKS | {
+    *("-", "--", "?", ".", "na", "n/a", "N/A", "n.a.", "N.A.", "k.A.", "none", "None"),
+    *("unknown", "Unknown", "missing", "Missing", "#N/A", "#DIV/0!", "#VALUE!"),
+    *("#REF!", "#NUM!", "#NAME?"),
+}  # what people, and sheets, write besides where a number should be
 _SPACES = " \u00a0\u202f\u2009"
 _CODES = (
     "EUR|USD|GBP|JPY|CHF|INR|CNY|RUB|BRL|AUD|CAD|SEK|NOK|DKK|PLN|CZK|HUF|TRY|MXN|ZAR|"
@@ -55,8 +59,13 @@ def is_number(text: str) -> bool:
     return True
 
 
+def is_blank(cell: Any) -> bool:
+    """Whether a cell of text is what programs write for no value of any kind."""
+    return isinstance(cell, str) and cell.strip() in _BLANKS
+
+
 def is_gap(cell: Any) -> bool:
-    """Whether a cell of text stands for no value."""
+    """Whether a cell of text among numbers or dates stands for no value."""
     return isinstance(cell, str) and cell.strip() in _GAPS
 
 

@@ -1,0 +1,5 @@
+"""``python -m kplus`` is ``kplus``."""
+
+from kplus.cli import main
+
+main()
