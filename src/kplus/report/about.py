@@ -1,6 +1,7 @@
 """How a fit went and how sure its answer is, as plain values, for any model."""
 
 import platform
+import re
 import reprlib
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from kplus import __version__
 from kplus.base.checkpointing import Fingerprint
 from kplus.core.types import Blocks
+from kplus.observations import __all__ as FAMILIES
 
 __all__ = [
     "Cleared",
@@ -281,7 +283,11 @@ def origin(model: Any, data: str, rows: str | None) -> Origin:
     short.maxother = short.maxstring = 200
     packages = ("numpy", "scipy", "scikit-learn")
     scaled = getattr(model, "scaling_", None) is not None
-    lines = ["import kplus", ""]
+    lines = ["import kplus"]
+    families = [one for one in FAMILIES if re.search(rf"\b{one}\(", words)]
+    if families:
+        lines.append(f"from kplus.observations import {', '.join(families)}")
+    lines.append("")
     if scaled:
         lines.append("# X has columns of mean 0 and standard deviation 1.")
     lines += [
