@@ -84,6 +84,33 @@ def test_the_best_start_wins_and_the_first_among_equals(threads):
     assert sum(callback is whole.callback for *_, callback in calls) == 1
 
 
+class Counts:
+    """A callback that keeps how many groups there were."""
+
+    def __init__(self):
+        self.groups = []
+
+    def __call__(self, info):
+        self.groups.append(info.params.K)
+        return False
+
+
+@pytest.mark.parametrize("best", range(3))
+def test_numbers_of_groups_are_those_of_the_best_start(best):
+    """Though passes of the first one only are told."""
+    passes = [[1, 2, 2], [1, 5, 5], [3]]
+
+    def fit(part, again):
+        start = int(part.rng.bit_generator.seed_seq.spawn_key[-1])
+        for K in passes[start]:
+            part.callback(SimpleNamespace(params=SimpleNamespace(K=K)))
+        return float(start != best)
+
+    callback = Counts()
+    best_of(3, job(rows(), n_threads=1, callback=callback), fit, float)
+    assert callback.groups == passes[best]
+
+
 def test_a_single_start_uses_all_threads():
     whole = job(rows(), n_threads=3)
     assert best_of(1, whole, lambda part, again: (part, again)) == (whole, False)

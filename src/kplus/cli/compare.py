@@ -7,6 +7,7 @@ import pyarrow as pa
 from kplus.cli.console import CommandError, count, note, report, status
 from kplus.cli.options import Options, column_options
 from kplus.cli.output import check_folder, staged_folder, write_table
+from kplus.cli.report import command_line
 from kplus.cli.resources import allowed
 from kplus.cli.results import finite, print_table
 from kplus.cli.tables import Choice, from_stdin, read_table, reading_options
@@ -80,7 +81,8 @@ def _write(options: Options, comparison: Any) -> dict[str, str]:
     with staged_folder(options.folder, _OUTPUTS) as folder:
         with open(folder / names["comparison"], "xb") as file:
             write_table(table, file, "csv")
-        report_comparison(comparison, folder / names["page"])
+        command = command_line("compare", options)
+        report_comparison(comparison, folder / names["page"], command=command)
     return {kind: str(options.folder / name) for kind, name in names.items()}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kplus.core.errors import NotFiniteError
 from kplus.core.journal import Journal, LoopCheckpoint, RngState, Stateful
-from kplus.core.types import Array, Blocks, Callback
+from kplus.core.types import Array, Blocks, Callback, PassInfo
 
 __all__ = ["Job", "Sample", "best_of", "draw"]
 
@@ -144,18 +144,23 @@ def best_of(
     have random numbers of their own. Starts run side by side, each in one thread and
     with its part of the memory, and only the first is reported; a single start uses
     all threads. Once the fit is ended, starts under way stop after their pass, and no
-    other begins.
+    other begins. Numbers of groups that the callback keeps, as `groups`, are at last
+    those of the start that is returned.
     """
     if n_init == 1:
         return fit(job, False)
     sharers = min(n_init, job.n_threads)
+    kept: list[int] | None = getattr(job.callback, "groups", None)
+    counted: list[list[int]] = [[] for _ in range(n_init)]
     jobs = [
         replace(
             job,
             rng=rng,
             n_threads=1,
             resources=replace(job.resources, sharers=sharers),
-            callback=job.callback if i == 0 else lambda info: job.ended(),
+            callback=_counting(
+                job.callback if i == 0 else lambda info: job.ended(), counted[i], kept
+            ),
             journal=None if job.journal is None else job.journal.part(i),
         )
         for i, rng in enumerate(job.rng.spawn(n_init))
@@ -171,4 +176,20 @@ def best_of(
     else:
         with ThreadPoolExecutor(sharers) as pool:
             results = list(pool.map(one, range(n_init)))
-    return min((each for each in results if each is not None), key=cost)
+    left = [i for i, each in enumerate(results) if each is not None]
+    best = min(left, key=lambda i: cost(results[i]))  # type: ignore[arg-type]
+    if kept is not None:
+        kept[:] = counted[best]
+    return results[best]  # type: ignore[return-value]
+
+
+def _counting(
+    callback: Callback | None, counted: list[int], kept: list[int] | None
+) -> Callback | None:
+    """A callback that notes how many groups there are, if somebody keeps that."""
+
+    def count(info: PassInfo) -> bool:
+        counted.append(int(info.params.K))
+        return callback is not None and callback(info)
+
+    return callback if kept is None else count

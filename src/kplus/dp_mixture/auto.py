@@ -246,4 +246,4 @@ def _share_around(N: Array, expected: Any) -> float:
 def _words(candidates: Sequence[Candidate], bounds: Sequence[float], n: int) -> str:
     told = zip(candidates, bounds, strict=True)
     listed = ", ".join(f"{one.name} {bound:.4g}" for one, bound in told)
-    return f", by the bound of {n:,} rows in nats per row ({listed})"
+    return f", by the bound of {n:,} rows (mean log density: {listed})"

@@ -59,11 +59,16 @@ class Points(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """An affine map to two coordinates, with their names."""
+    """An affine map to two coordinates, with their names.
+
+    `leading` has the columns that each axis is named by, and whether less of them is
+    further right.
+    """
 
     mean: NDArray[Any]
     directions: NDArray[Any]
     names: list[str]
+    leading: list[list[tuple[int, bool]]]
 
     def __call__(self, values: NDArray[Any]) -> NDArray[Any]:
         filled = np.where(np.isnan(values), self.mean, values)
@@ -83,8 +88,9 @@ def discriminant(rows: Points, labels: NDArray[Any]) -> Coordinates:
     Y /= scale
     basis = _leading(Y)
     axes = basis @ _axes(Y @ basis, labels)
-    called = [_called(i, axis, names) for i, axis in enumerate(axes.T)]
-    return Coordinates(mean, axes / scale[:, None], called)
+    leading = [_leading_columns(axis) for axis in axes.T]
+    called = [_called(i, columns, names) for i, columns in enumerate(leading)]
+    return Coordinates(mean, axes / scale[:, None], called, leading)
 
 
 def _leading(Y: NDArray[Any]) -> NDArray[Any]:
@@ -141,13 +147,15 @@ def _signed(axes: NDArray[Any]) -> NDArray[Any]:
     return axes * np.where(signs == 0.0, 1.0, signs)
 
 
-def _called(number: int, axis: NDArray[Any], names: Sequence[str]) -> str:
-    """As in "axis 1: flavanoids, proline"; a minus where less is further right."""
+def _leading_columns(axis: NDArray[Any]) -> list[tuple[int, bool]]:
     share = np.abs(axis) / max(float(np.abs(axis).max(initial=0.0)), 1e-300)
-    order = np.argsort(-share, kind="stable")[:_FEWEST_NAMED]
-    told = [
-        f"{'−' if axis[j] < 0.0 else ''}{plain(names[j])}"
-        for j in order
-        if share[j] >= _LEAST
-    ]
+    order = np.argsort(-share, kind="stable")[:_FEWEST_NAMED].tolist()
+    return [(j, bool(axis[j] < 0.0)) for j in order if share[j] >= _LEAST]
+
+
+def _called(
+    number: int, leading: Sequence[tuple[int, bool]], names: Sequence[str]
+) -> str:
+    """As in "axis 1: flavanoids, proline"; a minus where less is further right."""
+    told = [f"{'−' * less}{plain(names[j])}" for j, less in leading]
     return f"axis {number + 1}: {', '.join(told)}" if told else f"axis {number + 1}"

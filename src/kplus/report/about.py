@@ -1,6 +1,7 @@
 """How a fit went and how sure its answer is, as plain values, for any model."""
 
 import platform
+import re
 import reprlib
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import numpy as np
 from kplus import __version__
 from kplus.base.checkpointing import Fingerprint
 from kplus.core.types import Blocks
+from kplus.observations import __all__ as FAMILIES
 
 __all__ = [
     "Cleared",
@@ -30,7 +32,7 @@ __all__ = [
 _CLEAR = 0.65  # of a tree, as kplus fit says it
 _MOST_LEAVES = 60
 _MEASURES = {
-    "objective": "What groups leave unexplained, and cost",
+    "objective": "What is left unexplained, and the cost of more of them",
     "lower bound": "How well the model describes the rows",
     "log joint": "How well the chain describes the rows",
 }
@@ -64,9 +66,7 @@ def clearness(model: Any, n_groups: int, noun: str = "group") -> Cleared:
     if tree is not None and model._group_noun == "cluster":
         if tree.clearness >= _CLEAR:
             return Cleared("clear", f"Rows are few between {noun}s, as far as they go.")
-        return Cleared(
-            "unclear", f"Some {noun}s may be one, or fall into more of them."
-        )
+        return Cleared("unclear", f"Some {noun}s might be one, or fall apart further.")
     if isinstance(getattr(model, "penalty", None), (int, float)):
         return Cleared("given", f"It follows from the price of a {noun}, as given.")
     return Cleared("", f"As many {noun}s as lower the costs, or raise the likelihood.")
@@ -233,13 +233,10 @@ def trace(model: Any) -> Trace:
             (int(move["pass"]), str(move["kind"])) for move in moves[moves["accepted"]]
         )
         events = [Event(at, kind, n) for (at, kind), n in sorted(counted.items())]
-    pieces = (
-        "components" if hasattr(model, "n_components_") else f"{model._group_noun}s"
-    )
     return Trace(
         measure=model._measure,
         words=f"{_MEASURES.get(model._measure, 'Measure')} ({model._measure})",
-        group_words=f"Number of {pieces} in each pass",
+        group_words=f"Number of {_pieces(model)} in each pass",
         higher_is_better=model._measure != "objective",
         values=values,
         groups=tuple(groups) if len(groups) == len(values) else (),
@@ -247,6 +244,15 @@ def trace(model: Any) -> Trace:
         burn_in=int(getattr(model, "burn_in", 0)) if kept is not None else 0,
         converged=getattr(model, "converged_", None),
     )
+
+
+def _pieces(model: Any) -> str:
+    """What passes count, which clusters may be made of."""
+    if model._group_noun != "cluster":
+        return "features"
+    if hasattr(model, "cluster_of_cell_"):
+        return "cells, which groups are made of,"
+    return "components" if hasattr(model, "n_components_") else "groups"
 
 
 # ---------------------------------------------------------------------- origin
@@ -277,7 +283,11 @@ def origin(model: Any, data: str, rows: str | None) -> Origin:
     short.maxother = short.maxstring = 200
     packages = ("numpy", "scipy", "scikit-learn")
     scaled = getattr(model, "scaling_", None) is not None
-    lines = ["import kplus", ""]
+    lines = ["import kplus"]
+    families = [one for one in FAMILIES if re.search(rf"\b{one}\(", words)]
+    if families:
+        lines.append(f"from kplus.observations import {', '.join(families)}")
+    lines.append("")
     if scaled:
         lines.append("# X has columns of mean 0 and standard deviation 1.")
     lines += [

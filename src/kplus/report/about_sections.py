@@ -81,7 +81,10 @@ def stability(result: Any, names: Sequence[str]) -> Section | None:
 def trace(of: Trace) -> Section:
     better = "higher" if of.higher_is_better else "lower"
     passes = f"{len(of.values):,} pass{'es' if len(of.values) != 1 else ''}"
-    lead = f"{passes} over all rows. What is measured is better when it is {better}."
+    lead = (
+        f"{passes} over all rows; the {of.measure} went from {of.values[0]:,.6g} to "
+        f"{of.values[-1]:,.6g}, and {better} is better."
+    )
     if of.converged is False:
         lead += " The fit was ended before it came to rest: raise the number of passes."
     if of.burn_in:
@@ -103,7 +106,7 @@ def origin(of: Origin, command: str | None) -> Section:
     """Where the answer comes from, and how to get it again."""
     facts = [
         ("Model", of.model),
-        *[("Chosen by the table", of.choice)] * bool(of.choice),
+        *[("Kind of groups, chosen by the table", of.choice)] * bool(of.choice),
         ("Report written", of.when),
         *[("The fit took", of.took)] * bool(of.took),
         *[("Data", of.digest)] * bool(of.digest),

@@ -18,6 +18,7 @@ from kplus.report.wanted import (
     FOOTER,
     Wanted,
     about_rows,
+    in_short,
     labels_data,
     origin_of,
     stability_fact,
@@ -47,7 +48,7 @@ def clusters_page(model: Any, X: Any, wanted: Wanted) -> str:
     parts = [
         sections.cards(content, wanted.image_shape),
         None if where is None else sections.the_map(where, content),
-        sections.table(content, known, _sureness_words(content.probable)),
+        sections.table(content, known, wanted.image_shape is None),
         about_sections.tree(about.tree(model), portrait.K, cleared.kind == "given"),
         about_sections.stability(result, names),
         about_sections.trace(about.trace(model)),
@@ -62,7 +63,7 @@ def clusters_page(model: Any, X: Any, wanted: Wanted) -> str:
     ]
     return page(
         wanted.title or f"{type(model).__name__} report",
-        _headline(content, cleared),
+        _headline(content, cleared) + in_short(result),
         [part for part in parts if part is not None],
         facts=_facts(content, cleared, result),
         lines=about_rows(drawn),
@@ -81,15 +82,6 @@ def _sized(
         sizes = np.bincount(labels[labels >= 0], minlength=portrait.K).astype(float)
         n_rows = float(len(labels))
     return Portrait(**vars(portrait) | {"sizes": sizes, "n_rows": n_rows})
-
-
-def _sureness_words(probable: bool) -> str:
-    if probable:
-        return "Sure: how probable it is, on average, that its rows belong there."
-    return (
-        "Apart: how much closer rows are to the middle of their group than to that of "
-        "the next; 1 is far closer, 0 is no closer."
-    )
 
 
 def _headline(content: Clusters, cleared: about.Cleared) -> str:

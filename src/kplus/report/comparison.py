@@ -37,7 +37,7 @@ def report_comparison(comparison: Any, path: Any, *, command: str = "") -> Path:
         _headline(comparison),
         sections,
         facts=[
-            Fact("Start with", best.name, comparison.advice(best)),
+            Fact("Start with", best.name, _why(best)),
             Fact("Groups", f"{best.n_groups:,}", _kind(best)),
             Fact("Models", f"{n_fitted}", _left_out(comparison)),
             Fact("Rows", f"{len(comparison.rows):,}", _sampled(comparison)),
@@ -66,6 +66,18 @@ def _headline(comparison: Any) -> str:
         number = "another model finds" if len(same) == 1 else f"{len(same)} others find"
         agree = f"; {number} as many"
     return f"Start with {best.name}: {best.n_groups:,} {noun}{agree}."
+
+
+def _why(best: Any) -> str:
+    """What speaks for a model, in a line."""
+    said = []
+    if best.is_clear:
+        said.append("its number of groups is clear")
+    if not math.isnan(best.overall_stability):
+        said.append(f"its groups come back ({best.overall_stability:.2f} of 1)")
+    if not math.isnan(best.apart):
+        said.append(f"they are apart by {best.apart:.2f} of 1")
+    return "; ".join(said)
 
 
 def _kind(candidate: Any) -> str:
@@ -172,7 +184,7 @@ def _heat(comparison: Any) -> Markup:
                 tag("title", told),
                 tag(
                     "rect", x=x + 1, y=y + 1, width=_CELL - 2, height=_CELL - 2,
-                    class_="heat", fill_opacity=f"{0.75 * max(value, 0.0):.2f}",
+                    class_="heat", fill_opacity=f"{0.45 * max(value, 0.0):.2f}",
                 ),
                 tag("text", f"{value:.2f}", x=x + _CELL / 2, y=y + _CELL / 2 + 5,
                     text_anchor="middle"),
@@ -206,7 +218,9 @@ def _crossings(comparison: Any) -> Section:
     tables = [
         tag(
             "div",
-            tag("h3", f"{shortened(best.name)} and {shortened(other.name)}"),
+            tag(
+                "h3", shortened(best.name), " down, ", shortened(other.name), " across"
+            ),
             _crossing(best, other),
         )
         for other in comparison.clusterings
@@ -313,9 +327,7 @@ def _groups(comparison: Any) -> Section:
             for k, size, share, words in zip(*columns, strict=True)
         ]
         heads = ("Group", "Rows", "Share", "What sets it apart")
-        table = sortable(
-            f"Groups of {c.name}", heads, rows, numbers=("Group", "Rows", "Share")
-        )
+        table = sortable(f"Groups of {c.name}", heads, rows, numbers=("Rows", "Share"))
         count = f"{len(rows):,} group{'s' * (len(rows) != 1)}"
         parts.append(
             tag(
@@ -326,7 +338,8 @@ def _groups(comparison: Any) -> Section:
                 open=c is comparison.best,
             )
         )
-    return Section("groups", "What the groups are", tag("div", parts, id="cards"))
+    body = tag("div", parts, id="cards", class_="stack")
+    return Section("groups", "What the groups are", body)
 
 
 def _about(comparison: Any, command: str) -> Section:

@@ -370,8 +370,7 @@ class _Table:
         out = []
         for name, i in zip(called, rows.tolist(), strict=True):
             k, j = int(self.labels[i]), int(self.oddest[i])
-            words = f"{self.names[j]} {self.say(i, j)}"
-            words = f"{words}; group {k} has {self._usual(k, j)}"
+            words = f"{self._told(i, j)}; group {k} has {self._usual(k, j)}"
             out.append(OddRow(name, k, words))
         return tuple(out)
 
@@ -392,17 +391,20 @@ class _Table:
         return tuple(
             TypicalRow(
                 name,
-                tuple(f"{self.names[j]} {self.say(i, j)}" for j in columns),
+                tuple(self._told(i, j) for j in columns),
                 self.values[i],
             )
             for i, name in zip(rows, self.drawn.called(rows), strict=True)
         )
 
-    def say(self, i: int, j: int) -> str:
+    def _told(self, i: int, j: int) -> str:
+        """As in "age = 30"."""
+        missing = math.isnan(self.values[i, j])
+        return f"{self.names[j]} {'missing' if missing else f'= {self._say(i, j)}'}"
+
+    def _say(self, i: int, j: int) -> str:
         """A value as people write it."""
         of, value = self.portrait, self.values[i, j]
-        if math.isnan(value):
-            return "missing"
         if j in of.coded:
             return shortened(self.coding.categories[j][int(value)])
         return say_value(value, float(of.deviations[-1, list(of.numbers).index(j)]))

@@ -46,20 +46,23 @@ def apart(feature: Feature) -> str:
     return f"{verb} {', '.join(words)}" if words else "adds hardly anything"
 
 
+_BARS = (
+    "Bars tell what a feature adds to a column, in standard deviations of that column."
+)
+_PIXELS = "It adds to pixels that are orange, and takes from those that are blue."
+
+
 def cards(of: Features, shape: tuple[int, int] | None) -> Section:
-    lead = (
-        "A row is the sum of the features that it has. Bars tell what a feature adds, "
-        "in standard deviations of each column."
-    )
+    lead = "A row is the sum of the features that it has. "
+    lead += _BARS if shape is None else _PIXELS
     if any(feature.is_base for feature in of.features):
-        lead += (
-            " The one in all rows is what they begin from: its bars are from the mean."
-        )
+        lead += " The one in all rows is what they begin from"
+        lead += ": its bars are from the mean." if shape is None else ", in greys."
     if of.has_offset:
         lead += " To that comes what all rows have: the level of each column."
     body = tag(
         "div",
-        [_card(feature, of.limit, shape) for feature in of.features],
+        [_card(feature, of, shape) for feature in of.features],
         class_="cards",
         id="cards",
     )
@@ -67,19 +70,19 @@ def cards(of: Features, shape: tuple[int, int] | None) -> Section:
     return Section("groups", "The features", [tools, body], lead, short="Features")
 
 
-def _card(feature: Feature, limit: float, shape: tuple[int, int] | None) -> Markup:
+def _card(feature: Feature, of: Features, shape: tuple[int, int] | None) -> Markup:
     k = feature.number
     words = rows_words(feature.size, feature.share)
     picture = None
     if shape is not None:
         values, alt = feature.values.reshape(shape), f"Feature {k} as a picture"
-        scale = None if feature.is_base else limit
+        scale = None if feature.is_base else of.limit
         picture = tag("figure", pictures.image(values, alt, scale), class_="image")
     bars = [
         tag(
             "tr",
             tag("th", shortened(added.name, 40), scope="row"),
-            tag("td", pictures.signed(added.deviation, limit)),
+            tag("td", pictures.signed(added.deviation, of.longest)),
             tag("td", added.words),
         )
         for added in (() if shape is not None else feature.added)
@@ -100,6 +103,7 @@ def _card(feature: Feature, limit: float, shape: tuple[int, int] | None) -> Mark
             "summary",
             tag("h3", pictures.badge(k, feature_name(feature))),
             tag("p", words),
+            tag("p", apart(feature), class_="closed") if shape is None else None,
         ),
         tag("div", body),
         open=k < OPEN_CARDS,
@@ -110,7 +114,7 @@ def _card(feature: Feature, limit: float, shape: tuple[int, int] | None) -> Mark
     )
 
 
-def table(of: Features, stability: Any) -> Section:
+def table(of: Features, stability: Any, words: bool) -> Section:
     heads = ["Feature", "Rows", "Share", "Matters"]
     known = None if stability is None else stability.group_stability.tolist()
     heads += ["Comes back"] if known is not None else []
@@ -126,7 +130,8 @@ def table(of: Features, stability: Any) -> Section:
         if known is not None:
             value = known[k] if math.isfinite(known[k]) else None
             cells.append(number_cell("–" if value is None else f"{value:.2f}", value))
-        cells.append(tag("td", tag("div", apart(feature)), class_="words"))
+        if words:
+            cells.append(tag("td", tag("div", apart(feature)), class_="words"))
         rows.append(
             tag(
                 "tr", cells, class_=pictures.color_of(k), data_group=k, data_points=True
@@ -136,13 +141,8 @@ def table(of: Features, stability: Any) -> Section:
         "Matters: by how much a row that has the feature would be rebuilt worse "
         "without it; 1 is all that there is to rebuild."
     )
-    body = sortable(
-        "All features",
-        [*heads, "What it adds"],
-        rows,
-        numbers=heads[1:],
-        id="all-groups",
-    )
+    numbers, heads = heads[1:], heads + ["What it adds"] * words
+    body = sortable("All features", heads, rows, numbers=numbers, id="all-groups")
     return Section("table", "All features", body, lead, short="Table")
 
 
@@ -214,12 +214,12 @@ def rebuilt(of: Features, shape: tuple[int, int] | None) -> Section | None:
 
 def _pair(row: Any, shape: tuple[int, int]) -> Markup:
     made = " + ".join(map(str, row.features)) or "no feature"
-    return tag(
-        "figure",
+    both = (
         pictures.image(row.values.reshape(shape), f"{row.name} as it is"),
         pictures.image(row.rebuilt.reshape(shape), f"{row.name} as rebuilt"),
-        tag("figcaption", f"{shortened(row.name)}, and rebuilt of {made}"),
     )
+    words = tag("figcaption", f"{shortened(row.name)}, and rebuilt of {made}")
+    return tag("figure", tag("div", both), words, class_="pair")
 
 
 def filled(of: Features) -> Section | None:
@@ -236,7 +236,11 @@ def filled(of: Features) -> Section | None:
         )
         for gap in of.filled
     ]
-    lead = "What the features of a row expect where a value is missing, on average."
+    n = sum(gap.n for gap in of.filled)
+    lead = (
+        f"{n:,} value{'s are' if n != 1 else ' is'} missing. The features of a row "
+        "tell what is expected there, and impute fills it in; here are the means."
+    )
     body = sortable("Gaps", heads, rows, numbers=heads[1:])
     return Section("gaps", "Missing values", body, lead, short="Gaps")
 

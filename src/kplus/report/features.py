@@ -52,7 +52,7 @@ class Feature:
     is_base: bool
     added: tuple[Added, ...]
     n_more: int  # columns beside these
-    values: Array  # in standard deviations
+    values: Array  # in the units of the file
     typical: tuple[str, ...]
 
 
@@ -73,6 +73,7 @@ class Filled:
     share: float
     filled: tuple[str, float | None]  # in words, and as a number
     seen: tuple[str, float | None]
+    n: int  # gaps
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,17 @@ class Features:
     @property
     def limit(self) -> float:
         """The largest value beside that of a base, for the colours of pictures."""
-        values = [f.values for f in self.features if not f.is_base]
-        values = values or [f.values for f in self.features]
-        return (
-            max((float(np.abs(v).max(initial=0.0)) for v in values), default=1.0) or 1.0
-        )
+        return _largest([f.values for f in self.features if not f.is_base])
+
+    @property
+    def longest(self) -> float:
+        """The largest number of standard deviations, for the bars."""
+        added = [one.deviation for feature in self.features for one in feature.added]
+        return _largest([np.array(added)])
+
+
+def _largest(values: Sequence[Array]) -> float:
+    return max((float(np.abs(v).max(initial=0.0)) for v in values), default=0.0) or 1.0
 
 
 def bits(model: Any, X: Any) -> Array:
@@ -195,7 +202,7 @@ def _feature(
             for j in telling[:_N_ADDED]
         ),
         n_more=max(0, len(telling) - _N_ADDED),
-        values=deviations,
+        values=values,
         typical=() if table is None else table.typical(k),
     )
 
@@ -257,6 +264,7 @@ class _Table:
                     float(shares[j]),
                     (say_number(expected, spread[j]), expected),
                     (said, there),
+                    int(gaps.sum()),
                 )
             )
         return tuple(out)

@@ -16,6 +16,7 @@ from kplus.report.wanted import (
     FOOTER,
     Wanted,
     about_rows,
+    in_short,
     labels_data,
     origin_of,
     stability_fact,
@@ -39,7 +40,7 @@ def features_page(model: Any, X: Any, wanted: Wanted) -> str:
     names = [feature_sections.feature_name(f) for f in content.features]
     parts = [
         feature_sections.cards(content, shape),
-        feature_sections.table(content, result),
+        feature_sections.table(content, result, shape is None),
         feature_sections.combinations(content),
         feature_sections.rebuilt(content, shape),
         feature_sections.filled(content),
@@ -53,7 +54,7 @@ def features_page(model: Any, X: Any, wanted: Wanted) -> str:
     ]
     return page(
         wanted.title or f"{type(model).__name__} report",
-        _headline(content, cleared),
+        _headline(content, cleared) + in_short(result),
         [part for part in parts if part is not None],
         facts=_facts(content, cleared, result),
         lines=about_rows(drawn),

@@ -105,16 +105,33 @@
   }
 
   /* ---------------------------------------------------------------- filtering */
+  const textOf = (node) => {
+    const walker = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
+    const parts = [];
+    while (walker.nextNode()) parts.push(walker.currentNode.data);
+    return parts.join(" ").toLowerCase().replace(/\s+/g, " ");
+  };
+  /* Whether a text has some words; a number must not be a part of another one. */
+  const has = (text, words) => {
+    for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + 1)) {
+      const around = [text.slice(at - 1, at + 1), text.slice(at + words.length - 1).slice(0, 2)];
+      if (!around.some((pair) => /^\d\d$/.test(pair))) return true;
+    }
+    return false;
+  };
   for (const input of all(document, "input[data-filter]")) {
     const target = document.querySelector(input.dataset.filter);
     const items = target.tBodies ? Array.from(target.tBodies[0].rows) : Array.from(target.children);
     const count = document.getElementById(input.getAttribute("aria-describedby"));
-    const texts = items.map((item) => item.textContent.toLowerCase());
+    const texts = items.map(textOf);
     const filter = () => {
       const wanted = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      /* "group 17" is that group, if there is one; else whatever has both words. */
+      const whole = texts.some((text) => has(text, wanted.join(" ")));
+      const looked = whole ? [wanted.join(" ")] : wanted;
       let left = 0;
       items.forEach((item, i) => {
-        item.hidden = !wanted.every((word) => texts[i].includes(word));
+        item.hidden = !looked.every((words) => has(texts[i], words));
         left += item.hidden ? 0 : 1;
       });
       if (count) count.textContent = `${left} of ${items.length}`;

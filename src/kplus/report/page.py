@@ -10,7 +10,8 @@ particular page: it works on attributes.
 ``table[data-sort]``
     is sorted by the buttons in its headings; cells may have a ``data-value``.
 ``input[data-filter="#id"]``
-    hides those children of #id, or rows of the table, whose text lacks the words.
+    hides those children of #id, or rows of the table, whose text lacks what is typed:
+    these words in a row or, where nothing has them so, each of them somewhere.
 ``button[data-open="#id"]``
     opens or closes all details in #id.
 ``button[data-download="key"]``

@@ -12,7 +12,7 @@ from kplus.core.types import Array
 from kplus.report.about import Trace, Tree
 from kplus.report.content import Bar, Histogram, Interval
 from kplus.report.markup import Markup, shortened, tag
-from kplus.report.scatter import Scatter
+from kplus.report.scatter import MANY_NAMES, MAP, NAME_RADIUS, Scatter
 
 __all__ = [
     "badge",
@@ -32,9 +32,7 @@ __all__ = [
 
 _N_COLORS, _N_SHAPES = 7, 6
 _WIDE, _HIGH = 160, 52  # of a small picture
-_MAP = (720, 480)
 _FLAT = 1e-7
-_MANY_NAMES = 24
 
 
 def color_of(group: int) -> str:
@@ -242,7 +240,7 @@ def dots(on: Sequence[int], K: int) -> Markup:
 
 def scatter(of: Scatter, words: Sequence[str]) -> Markup:
     """Rows as dots in the colours and shapes of their groups."""
-    width, height = _MAP
+    width, height = MAP
     groups = sorted(set(of.labels.tolist()))
     radius = float(np.clip(90.0 / np.sqrt(max(len(of.dots), 1)), 1.6, 4.5))
     at = of.dots * [width, -height] + [0, height]
@@ -270,7 +268,7 @@ def scatter(of: Scatter, words: Sequence[str]) -> Markup:
         )
         for e in of.ellipses
     ]  # fmt: skip
-    small = len(of.centers) > _MANY_NAMES
+    small = len(of.centers) > MANY_NAMES
     names = [
         _name(k, x * width, height - y * height, small)
         for k, (x, y) in of.centers.items()
@@ -289,7 +287,7 @@ def scatter(of: Scatter, words: Sequence[str]) -> Markup:
 def _name(k: int, x: float, y: float, small: bool) -> Markup:
     return tag(
         "g",
-        tag("circle", cx=_n(x), cy=_n(y), r=9 if small else 12),
+        tag("circle", cx=_n(x), cy=_n(y), r=NAME_RADIUS[small]),
         tag("text", k, x=_n(x), y=_n(y)),
         class_=f"name {'small ' * small}{color_of(k)}",
         data_group=k,
@@ -346,21 +344,27 @@ def tree(of: Tree, words: str) -> Markup:
     branches = []
     for t, (i, j) in enumerate(of.children):
         up = of.n_leaves + t
-        k = of.groups[up]
-        branches.append(
-            tag(
-                "path",
-                d=f"M{_n(x[i])} {_n(y[i])}V{_n(y[up])}H{_n(x[j])}V{_n(y[j])}",
-                class_=f"path {color_of(k)}" if k >= 0 else "ink",
-                data_group=k if k >= 0 else None,
-                stroke_width=2 if k >= 0 else 1.2,
-            )
-        )
+        branches.append(_branch(of.groups[up], f"M{_n(x[i])} {_n(y[up])}H{_n(x[j])}"))
+        for below in (i, j):
+            line = f"M{_n(x[below])} {_n(y[below])}V{_n(y[up])}"
+            branches.append(_branch(of.groups[below], line))
     cut = None
     if of.cut is not None:
         at = _n(height - (height - 16) * of.cut)
         cut = tag("path", d=f"M0 {at}H{width}", class_="ink", stroke_dasharray="6 5")
     return svg(width, height + foot, branches, cut, _feet(of, x, height), title=words)
+
+
+def _branch(group: int, line: str) -> Markup:
+    """A line in the colour of its group, black above the groups."""
+    return tag(
+        "path",
+        d=line,
+        class_=f"path {color_of(group)}" if group >= 0 else "ink",
+        data_group=group if group >= 0 else None,
+        stroke_width=2 if group >= 0 else 1.2,
+        stroke_linecap="square",
+    )
 
 
 def _feet(of: Tree, x: Sequence[float], height: float) -> list[Markup]:

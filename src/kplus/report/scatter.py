@@ -1,5 +1,6 @@
 """The map of a report: rows in two coordinates that tell the groups apart."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,16 +8,22 @@ import numpy as np
 
 from kplus.core.types import Array, IntArray
 from kplus.plots.coordinates import Points, discriminant
+from kplus.report.markup import shortened
 from kplus.report.rows import Drawn
 
-__all__ = ["Ellipse", "Scatter", "scatter"]
+__all__ = ["MANY_NAMES", "MAP", "NAME_RADIUS", "Ellipse", "Scatter", "scatter"]
+
+MAP = (720, 480)  # units of the picture
+MANY_NAMES = 24  # more of them are written smaller
+NAME_RADIUS = (12, 9)
 
 _MOST_DOTS = 4_000
 _FEWEST = 20  # rows of each group, if it has so many
 _RIM = 0.06  # of the frame, around what nearly all rows fill
 _EDGE = 0.005  # rows on each side that may lie beyond
-_FEW = 5  # rows that an ellipse needs
+_FEW = 15  # rows that an ellipse needs
 _REACH = 2.0  # standard deviations
+_PUSHES = 30
 
 
 @dataclass(frozen=True)
@@ -37,7 +44,7 @@ class Scatter:
     labels: IntArray
     centers: dict[int, tuple[float, float]]
     ellipses: tuple[Ellipse, ...]
-    axis_names: tuple[str, ...]  # one or two
+    axes: tuple[tuple[str, ...], ...]  # one or two: columns that there are more of
     n_rows: int
     n_beyond: int  # dots that are drawn at the rim
 
@@ -53,7 +60,7 @@ def scatter(
     own = labels[at]
     place = discriminant(rows, own)
     points = place(rows.values)
-    axis_names = tuple(place.names)
+    axes = tuple(_said(columns, rows.names, names) for columns in place.leading)
     if points.shape[1] == 1:  # one column: the rest is there to see rows side by side
         up = np.random.default_rng(0).uniform(-1.0, 1.0, len(points))
         points = np.column_stack([points[:, 0], up])
@@ -64,14 +71,17 @@ def scatter(
     if hasattr(model, "predict_components"):
         components = np.asarray(model.predict_components(drawn.some(at)))
     ellipses: tuple[Ellipse, ...] = ()
-    if hasattr(model, "predict_components") and len(axis_names) == 2:
-        ellipses = tuple(_ellipses(placed, own, components))
+    if hasattr(model, "predict_components") and len(axes) == 2:
+        inside = np.all(placed == dots, axis=1)
+        ellipses = tuple(_ellipses(dots[inside], own[inside], components[inside]))
     return Scatter(
         dots=dots,
         labels=own,
-        centers={int(k): _center(dots[own == k]) for k in np.unique(own[own >= 0])},
+        centers=_apart(
+            {int(k): _middle(dots[own == k]) for k in np.unique(own) if k >= 0}
+        ),
         ellipses=ellipses,
-        axis_names=axis_names,
+        axes=axes,
         n_rows=drawn.n_rows,
         n_beyond=int(np.any(placed != dots, axis=1).sum()),
     )
@@ -105,9 +115,45 @@ def _frame(points: Array) -> tuple[Array, Array]:
     return low - _RIM * span - 0.5 * (high <= low), span * (1.0 + 2.0 * _RIM)
 
 
-def _center(dots: Array) -> tuple[float, float]:
-    middle = np.median(dots, axis=0)
-    return float(middle[0]), float(middle[1])
+def _said(
+    columns: Sequence[tuple[int, bool]], of: Sequence[str], names: Sequence[str]
+) -> tuple[str, ...]:
+    """What there is more of further along an axis; a category is there, or is not."""
+    numbers = set(names)
+    return tuple(
+        f"{'lower' if less else 'higher'} {shortened(of[j])}"
+        if of[j] in numbers
+        else f"{'not ' * less}{shortened(of[j])}"
+        for j, less in columns
+    )
+
+
+def _middle(dots: Array) -> Array:
+    """The dot nearest to the median: of a ring one of its dots, not the hole in it."""
+    far = np.square(dots - np.median(dots, axis=0)).sum(axis=1)
+    middle: Array = dots[int(np.argmin(far))]
+    return middle
+
+
+def _apart(centers: dict[int, Array]) -> dict[int, tuple[float, float]]:
+    """Names that would cover each other are pushed apart, a little."""
+    radius = NAME_RADIUS[len(centers) > MANY_NAMES]
+    least, low, high = 1.9 * radius, radius, np.subtract(MAP, radius)
+    at = np.clip(np.array(list(centers.values())).reshape(-1, 2) * MAP, low, high)
+    for _ in range(_PUSHES):
+        off = at[:, None] - at
+        far = np.sqrt(np.square(off).sum(axis=2))
+        if not np.any(np.triu(far < least, 1)):
+            break
+        i, j = np.nonzero((far == 0.0) & ~np.eye(len(at), dtype=bool))
+        off[i, j, 0] = np.sign(i - j)  # at the same place: side by side
+        length = np.maximum(np.sqrt(np.square(off).sum(axis=2)), 1e-9)
+        push = np.clip(least - far, 0.0, None) / length
+        at = at + 0.5 * (off * push[..., None]).sum(axis=1)
+        at = np.clip(at, low, high)
+    return {
+        k: (float(x), float(y)) for k, (x, y) in zip(centers, at / MAP, strict=True)
+    }
 
 
 def _ellipses(points: Array, labels: IntArray, components: IntArray) -> list[Ellipse]:

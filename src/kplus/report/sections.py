@@ -28,6 +28,17 @@ from kplus.report.scatter import Scatter
 __all__ = ["cards", "group_name", "idle", "odd_rows", "say_sure", "table", "the_map"]
 
 
+_SURE = "Sure: how probable it is, on average, that its rows belong there."
+_APART = (
+    "Apart: how much closer rows are to the middle of their group than to that of "
+    "the next; 1 is far closer, 0 is no closer."
+)
+_COMES_BACK = (
+    " Comes back: how far the group is found again in other fits; 1 is always, and "
+    "the same rows."
+)
+
+
 def group_name(number: int) -> str:
     return "Rows that belong nowhere" if number < 0 else f"Group {number}"
 
@@ -77,6 +88,9 @@ def _card(cluster: Cluster, of: Clusters, shape: tuple[int, int] | None) -> Mark
             "summary",
             tag("h3", pictures.badge(k, group_name(k))),
             tag("p", words, _sure(cluster, of.probable)),
+            tag("p", cluster.apart[0], class_="closed")
+            if cluster.apart and shape is None
+            else None,
         ),
         tag("div", body),
         open=k < OPEN_CARDS,
@@ -229,11 +243,13 @@ def _chip(group: int, name: str, words: str) -> Markup:
 
 
 def _axes(of: Scatter) -> str:
-    first, *others = (name.partition(": ")[2] or name for name in of.axis_names)
-    axes = f"To the right: {first}. " + (
-        f"Upwards: {others[0]}. "
-        if others
-        else "Upwards is at random, so that rows do not hide each other. "
+    right, *up = (
+        ", ".join(columns) or "no column in particular" for columns in of.axes
+    )
+    axes = f"Further to the right: {right}. " + (
+        f"Further up: {up[0]}. "
+        if up
+        else "Up and down is at random, so that rows do not hide each other. "
     )
     drawn = f"{len(of.dots):,} of {of.n_rows:,} rows are drawn. "
     rim = f"{of.n_beyond:,} lie farther out, and are drawn at the rim. "
@@ -251,12 +267,17 @@ def _axes(of: Scatter) -> str:
 # ----------------------------------------------------------------------- table
 
 
-def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Section:
+def table(of: Clusters, stability: Sequence[float] | None, words: bool) -> Section:
+    """All groups in lines; with `words`, also what sets each of them apart."""
     heads = ["Group", "Rows", "Share", "Sure" if of.probable else "Apart"]
     heads += ["Comes back"] if stability is not None else []
-    rows = [_line(cluster, stability, of.probable) for cluster in of.clusters]
+    numbers = heads[1:]
+    heads += ["What sets it apart"] if words else []
+    rows = [_line(cluster, stability, of.probable, words) for cluster in of.clusters]
     if of.n_outside:
-        rows.append(_outside_line(of, stability is not None))
+        rows.append(_outside_line(of, stability is not None, words))
+    lead = _SURE if of.probable else _APART
+    lead += _COMES_BACK if stability is not None else ""
     return Section(
         "table",
         "All groups",
@@ -264,19 +285,19 @@ def table(of: Clusters, stability: Sequence[float] | None, sureness: str) -> Sec
             tag("div", find("all-groups", "Find in the table"), class_="tools"),
             sortable(
                 "All groups",
-                [*heads, "What sets it apart"],
+                heads,
                 rows,
-                numbers=heads[1:],
+                numbers=numbers,
                 id="all-groups",
             ),
         ],
-        sureness,
+        lead,
         short="Table",
     )
 
 
 def _line(
-    cluster: Cluster, stability: Sequence[float] | None, probable: bool
+    cluster: Cluster, stability: Sequence[float] | None, probable: bool, words: bool
 ) -> Markup:
     k = cluster.number
     cells = [
@@ -291,12 +312,13 @@ def _line(
         cells.append(
             number_cell(f"{value:.2f}" if known else "–", value if known else None)
         )
-    words = "; ".join(cluster.apart)
-    cells.append(tag("td", tag("div", words), class_="words"))
+    if words:
+        told = "; ".join(cluster.apart) or "no column on its own"
+        cells.append(tag("td", tag("div", told), class_="words"))
     return tag("tr", cells, class_=pictures.color_of(k), data_group=k, data_points=True)
 
 
-def _outside_line(of: Clusters, judged: bool) -> Markup:
+def _outside_line(of: Clusters, judged: bool, words: bool) -> Markup:
     share = of.n_outside / of.n_rows
     return tag(
         "tr",
@@ -305,7 +327,7 @@ def _outside_line(of: Clusters, judged: bool) -> Markup:
         share_cell(share),
         number_cell("–", None),
         number_cell("–", None) if judged else None,
-        tag("td", "rows that belong nowhere", class_="words"),
+        tag("td", "rows that belong nowhere", class_="words") if words else None,
         class_="cn",
         data_group=-1,
         data_points=True,

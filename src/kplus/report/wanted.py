@@ -13,11 +13,13 @@ from kplus.core.types import IntArray
 from kplus.report import about, about_sections
 from kplus.report.page import Fact, Section
 from kplus.report.rows import Drawn, RowNames
+from kplus.validation.stability_result import STABLE, UNSTABLE
 
 __all__ = [
     "FOOTER",
     "Wanted",
     "about_rows",
+    "in_short",
     "labels_data",
     "origin_of",
     "stability_fact",
@@ -72,6 +74,18 @@ def stability_fact(stability: Any) -> Fact:
     if not math.isnan(stability.overall):
         words += f" On average {stability.overall:.2f} of 1."
     return Fact(label, verdict.lower(), words, tone)
+
+
+def in_short(stability: Any) -> str:
+    """The end of a headline: whether the answer comes back."""
+    if stability is None or stability.n_groups == 0:
+        return ""
+    known = np.asarray(stability.group_stability)
+    if np.all(known >= STABLE):
+        return ". They come back in other samples of the rows"
+    which = "None" if np.all(known < UNSTABLE) else "Not all"
+    comes = "comes" if which == "None" else "come"
+    return f". {which} of them {comes} back in other samples of the rows"
 
 
 def about_rows(drawn: Drawn | None) -> list[str]:
