@@ -23,6 +23,7 @@ The files in reading order; equations are those of MAD-Bayes.
   rows), `kernels_tiles` (many rows at once) and `kernels_nearest` (the exact decision).
 - `kernels_sequential`: passes row after row, for `sequential`.
 - `kernels_split`: the best split of a cluster, for `moves`.
+- `kernels_cells`: sums over cells and between them, and merges, for `cells` and `ward`.
 
 Things that are so for a reason:
 

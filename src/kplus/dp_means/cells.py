@@ -15,6 +15,12 @@ from scipy.special import expit
 from kplus.core.job import Job, Sample
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
+from kplus.dp_means.kernels_cells import (
+    count_between,
+    spread_along,
+    sum_cells,
+    two_nearest,
+)
 from kplus.dp_means.params import Scaling
 from kplus.dp_means.search import Fitted, JoinedCells, by_number, scaled
 from kplus.tree.borders import Axes, Borders
@@ -88,17 +94,11 @@ class Cells:
         D, plain = Y.shape[1], Scaling(np.zeros(Y.shape[1]), 1.0)
         ones = np.ones(len(centers))
         own = cls(plain, centers, ones, ones).nearest_one(Y)
-        counts: Array = np.bincount(own, weights, len(centers)).astype(np.float64)
-        full = np.flatnonzero(counts > 0.0)
-        if len(full) < len(counts):
-            return cls.around(Y, weights, centers[full])
-        means = np.empty_like(centers)
-        for d in range(D):
-            means[:, d] = np.bincount(own, weights * Y[:, d], len(centers)) / counts
-        apart = Y - means[own]
-        errors = np.bincount(
-            own, weights * np.einsum("nd,nd->n", apart, apart), len(centers)
-        )
+        filled = np.bincount(own, weights, len(centers)) > 0.0
+        if not filled.all():
+            return cls.around(Y, weights, centers[filled])
+        counts, errors, means = ones, np.empty(len(ones)), np.empty_like(centers)
+        sum_cells(Y, weights, own, counts, means, errors)
         least = _LEAST_VARIANCE * float(errors.sum() / (D * counts.sum()))
         variances = np.maximum(errors / (counts * D), max(least, 1e-300))
         return cls(plain, means, counts, variances), own
@@ -122,16 +122,11 @@ class Cells:
 
     def nearest(self, Y: Array) -> tuple[IntArray, Array]:
         """The two nearest cells of each row, and their squared distances, (n, 2)."""
-        cells, distances = np.empty((len(Y), 2), np.int64), np.empty((len(Y), 2))
+        cells, distances = np.empty((len(Y), 2), np.intp), np.empty((len(Y), 2))
         half = 0.5 * np.sum(self.centers**2, axis=1)
         for start in range(0, len(Y), _TILE):
             part = slice(start, start + _TILE)
-            scores = half - Y[part] @ self.centers.T
-            rows = np.arange(len(scores))
-            for which in (0, 1):
-                best = np.argmin(scores, axis=1)
-                cells[part, which] = best
-                scores[rows, best] = np.inf
+            two_nearest(half - Y[part] @ self.centers.T, cells[part])
         for which in (0, 1):
             apart = Y - self.centers[cells[:, which]]
             distances[:, which] = np.einsum("ij,ij->i", apart, apart)
@@ -175,14 +170,13 @@ class TouchingCells:
         lines /= np.maximum(np.linalg.norm(lines, axis=1, keepdims=True), 1e-300)
         centers = np.einsum("pij,pj->pi", cells.centers[pairs], lines)
         spreads = np.sqrt(cells.variances)[pairs]
-        own = np.argsort(nearest[:, 0], kind="stable")
-        ends = np.searchsorted(nearest[own, 0], np.arange(K + 1))
-        for k in np.unique(pairs):
-            rows = own[ends[k] : ends[k + 1]]
-            if weights[rows].sum() >= _FEWEST_ROWS:
-                of, side = np.nonzero(pairs == k)
-                along = _deviations(Y[rows] @ lines[of].T, weights[rows])
-                spreads[of, side] = np.maximum(along, 1e-300)
+        own = np.ascontiguousarray(nearest[:, 0])
+        starts, ends, side = _ends(pairs, K)
+        found = np.empty(len(ends))
+        spread_along(Y, weights, own, starts, ends, lines, centers[ends, side], found)
+        many = np.bincount(own, weights, K)[pairs[ends, side]] >= _FEWEST_ROWS
+        found = np.maximum(np.sqrt(found), 1e-300)
+        spreads[ends[many], side[many]] = found[many]
         return cls(Axes.spanning(pairs, centers, spreads), lines)
 
     def summarize(
@@ -207,17 +201,20 @@ class TouchingCells:
         for cell, part in ((own, 1.0 - share), (other, share)):
             added = np.bincount(cell * K + own, part * weights, K * K)
             out.overlap += added.reshape(K, K)
-        out.count(
-            self.axes, own, weights, lambda rows, of: Y[rows] @ self.directions[of].T
-        )
+        starts, ends, _ = _ends(self.axes.pairs, K)
+        count_between(
+            Y, weights, np.ascontiguousarray(own), starts, ends, self.directions,
+            self.axes.low, self.axes.high, out.counts,
+        )  # fmt: skip
         return out
 
 
-def _deviations(values: Array, weights: Array) -> Array:
-    """The standard deviation of each column."""
-    apart = values - np.average(values, axis=0, weights=weights)
-    out: Array = np.sqrt(np.average(apart * apart, axis=0, weights=weights))
-    return out
+def _ends(pairs: IntArray, K: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Which ends of pairs each cell is, by cells: where they start, pairs and sides."""
+    cells = pairs.T.ravel()
+    order = np.argsort(cells, kind="stable")
+    side, of = np.divmod(order, max(len(pairs), 1))
+    return np.searchsorted(cells[order], np.arange(K + 1)), of, side
 
 
 def fit_cells(

@@ -403,6 +403,8 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             if choice.cells is not None:
                 fitted = self._join_cells(job, len(choice.cells), choice.cells)
                 return replace(fitted, path=path.met_by(len(fitted.centers)))
+            if start is None and self.n_init == 1:
+                start = choice.centers
         if start is not None and len(start) != K:
             start = None
         by_number = sequential.collapsed_number if self.collapsed else search.by_number

@@ -43,6 +43,7 @@ _RUNNERS_UP = 3  # that are named
 _OBVIOUS = 1.5  # plateau of round clusters that few resolutions need confirm:
 _FACTORS = (1, 2, 4)  # so many times as many cells ...
 _SAME = 0.95  # ... with that adjusted Rand index
+_VERY_LONG = 2.3  # plateau, penalties ten times as high, that two of them do for
 _COMPARED = 1_500  # rows on which partitions are compared
 
 
@@ -50,12 +51,14 @@ _COMPARED = 1_500  # rows on which partitions are compared
 class Choice:
     """The answer: so many round clusters, or what is joined from some cells.
 
-    `cells` are centres in the units of the data, None for round clusters.
+    `cells` are centres in the units of the data, None for round clusters. So are
+    `centers`, of clusters so obvious that a search need not begin anew.
     """
 
     path: PenaltyPath
     n_clusters: int
-    cells: Array | None
+    cells: Array | None = None
+    centers: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,11 @@ def choose(job: Job, most: float = np.inf, any_shape: bool = True) -> Choice:
     start, tree, growth = _merged_cells(sample, furthest)
     path = trace(growth, n, job.source.n_features, scaling, 1.0 / sample.share)
     if len(path.n_clusters) < 3:
-        return Choice(path, int(path.n_clusters[path.chosen]), None)
-    if _obvious(sample, start, tree, path, n):
-        return Choice(_with_lengths(path), int(path.n_clusters[path.chosen]), None)
+        return Choice(path, int(path.n_clusters[path.chosen]))
+    obvious = _obvious(sample, start, tree, path, n)
+    if obvious is not None:
+        centers = scaling.inverse_transform(obvious.centers)
+        return Choice(_with_lengths(path), obvious.n_clusters, centers=centers)
     found = [
         _resolved(sample, _centers_at(start, tree, K))
         for K in _resolutions(path, n, furthest)
@@ -96,19 +101,20 @@ def choose(job: Job, most: float = np.inf, any_shape: bool = True) -> Choice:
 
 def _obvious(
     sample: Sample, cells: Cells, tree: WardTree, path: PenaltyPath, n: float
-) -> bool:
-    """Whether round clusters on a long plateau come again from more cells."""
-    K = int(path.n_clusters[path.chosen])
-    finer = [int(factor * K) for factor in _FACTORS if factor * K <= n / _PER_CELL]
-    if K == 1 or path.log_length[path.chosen] < _OBVIOUS or len(finer) < len(_FACTORS):
-        return False
+) -> _Partition | None:
+    """Round clusters on a long plateau, if they come again from more cells."""
+    K, length = int(path.n_clusters[path.chosen]), path.log_length[path.chosen]
+    factors = _FACTORS[:2] if length >= _VERY_LONG else _FACTORS
+    if K == 1 or length < _OBVIOUS or factors[-1] * K > n / _PER_CELL:
+        return None
     found: list[_Partition] = []
-    for number in finer:
-        found.append(_resolved(sample, _centers_at(cells, tree, number)))
-        agreement = _agreement(found, _as_rows(sample, n))
-        if found[-1].n_clusters != K or agreement[0, -1] < _SAME:
-            return False
-    return found[0].round
+    for factor in factors:
+        found.append(_resolved(sample, _centers_at(cells, tree, factor * K)))
+        if found[-1].n_clusters != K:
+            return None
+        if _alike(found[0], found[-1], _as_rows(sample, n)) < _SAME:
+            return None
+    return found[0] if found[0].round else None
 
 
 def _with_lengths(path: PenaltyPath) -> PenaltyPath:
@@ -205,13 +211,17 @@ def _as_rows(sample: Sample, n: float) -> Array:
 
 
 def _agreement(found: list[_Partition], counts: Array) -> Array:
-    n = len(found[0].labels)
-    some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(int))
     out = np.eye(len(found))
     for i, j in zip(*np.tril_indices(len(found), -1), strict=True):
-        a, b = found[i].labels[some], found[j].labels[some]
-        out[i, j] = out[j, i] = max(_rand(a, b, counts[some]), 0.0)
+        out[i, j] = out[j, i] = max(_alike(found[i], found[j], counts), 0.0)
     return out
+
+
+def _alike(one: _Partition, other: _Partition, counts: Array) -> float:
+    """The adjusted Rand index of two partitions, on some of the rows."""
+    n = len(counts)
+    some = np.unique(np.linspace(0, n - 1, min(n, _COMPARED)).astype(int))
+    return _rand(one.labels[some], other.labels[some], counts[some])
 
 
 def _rand(a: IntArray, b: IntArray, counts: Array) -> float:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kplus.core.types import Array, IntArray
+from kplus.dp_means.kernels_cells import chain
 
 __all__ = ["WardTree", "merge_costs", "ward"]
 
@@ -51,45 +52,19 @@ def merge_costs(
 def ward(centers: Array, counts: Array) -> WardTree:
     """Follow nearest neighbours until two are each other's (the chain algorithm)."""
     n = len(centers)
-    C, size = centers.astype(np.float64), counts.astype(np.float64)
-    alive, name = np.ones(n, np.bool_), np.arange(n)
-    merges: list[tuple[float, int, int]] = []
-    chain: list[int] = []
-    while len(merges) < n - 1:
-        if not chain:
-            chain.append(int(np.argmax(alive)))
-        a = chain[-1]
-        costs = _to_all(C, size, a)
-        costs[~alive] = np.inf
-        costs[a] = np.inf
-        b = int(np.argmin(costs))
-        if len(chain) > 1 and costs[chain[-2]] <= costs[b]:
-            b = chain[-2]
-        if len(chain) < 2 or b != chain[-2]:
-            chain.append(b)
-            continue
-        del chain[-2:]
-        merges.append((float(costs[b]), int(name[a]), int(name[b])))
-        both = size[a] + size[b]
-        C[b] = C[b] + (size[a] / max(both, 1e-300)) * (C[a] - C[b])
-        size[b], alive[a], name[b] = both, False, n + len(merges) - 1
-    return _sorted(merges, n)
+    pairs, costs = np.empty((n - 1, 2), np.intp), np.empty(n - 1)
+    C, size = np.array(centers, np.float64, order="C"), np.array(counts, np.float64)
+    chain(C, size, pairs, costs)
+    return _sorted(pairs, costs)
 
 
-def _to_all(C: Array, size: Array, a: int) -> Array:
-    apart = C - C[a]
-    costs: Array = np.einsum("kd,kd->k", apart, apart)
-    costs *= size * size[a] / np.maximum(size + size[a], 1e-300)
-    return costs
-
-
-def _sorted(merges: list[tuple[float, int, int]], n: int) -> WardTree:
+def _sorted(pairs: IntArray, costs: Array) -> WardTree:
     """Number merges by rising cost; those of what a merge joined come before it."""
-    costs = np.array([cost for cost, *_ in merges])
-    pairs = np.array([pair for _, *pair in merges], np.int64).reshape(-1, 2)
-    for t, pair in enumerate(pairs):  # rounding must not put a merge before its parts
-        inner = pair[pair >= n] - n
-        costs[t] = max(costs[t], costs[inner].max(initial=0.0))
+    n = len(costs) + 1
+    for t, (a, b) in enumerate(pairs.tolist()):
+        # Rounding must not put a merge before its parts.
+        inner = [costs[part - n] for part in (a, b) if part >= n]
+        costs[t] = max(costs[t], *inner) if inner else costs[t]
     order = np.argsort(costs, kind="stable")
     place = np.concatenate([np.arange(n), n + np.argsort(order)])
     return WardTree(np.sort(place[pairs[order]], axis=1), costs[order])
