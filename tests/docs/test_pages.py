@@ -1,11 +1,14 @@
 """Pages lead somewhere, say what people look for, and fetch nothing from elsewhere."""
 
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 
 import kplus
+import kplus.datasets
+import kplus.plots
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -56,6 +59,17 @@ def test_what_people_look_for_is_found():
     distance matrix"""
     for term in terms.split(","):
         assert term.strip().lower() in said.lower()
+
+
+@pytest.mark.parametrize("module", [kplus, kplus.plots, kplus.datasets], ids=str)
+def test_the_reference_lists_what_is_public(module):
+    listed = set(re.findall(r"^   (\w+)$", text(DOCS / "api" / "index.md"), re.M))
+    names = [name for name in module.__all__ if not name.startswith("_")]
+    assert [
+        name
+        for name in names
+        if name not in listed and not inspect.ismodule(getattr(module, name))
+    ] == []
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=place)

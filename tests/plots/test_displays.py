@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_hex
 
-from kplus import CRAFT, DPMeans, DPMixture
+from kplus import CRAFT, ColumnsWarning, DPMeans, DPMixture
 from kplus.plots import ClusterDisplay, PenaltyPathDisplay
 from kplus.plots.style import cluster_style
 
@@ -61,7 +61,8 @@ class TestClusters:
     def test_frames_with_categories_and_gaps(self, cls):
         frame, _ = mixed_rows(90)
         frame.insert(0, "id", np.arange(90))
-        model = cls(random_state=0).fit(frame)
+        with pytest.warns(ColumnsWarning, match="ids: id"):
+            model = cls(random_state=0).fit(frame)
         display = ClusterDisplay.from_estimator(model, frame)
         display.figure_.canvas.draw()
         assert np.isfinite(display.points).all()

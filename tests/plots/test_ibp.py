@@ -81,12 +81,14 @@ class TestTraces:
     def test_bound_of_a_fit(self, model):
         display = TraceDisplay.from_estimator(model)
         display.figure_.canvas.draw()
-        (panel,) = display.axes_
+        panel, numbers = display.axes_
         (line,) = panel.get_lines()
         np.testing.assert_array_equal(line.get_ydata(), model.lower_bound_history_)
         np.testing.assert_array_equal(line.get_xdata(), np.arange(model.n_iter_) + 1)
         assert panel.get_ylabel() == "lower bound"
-        assert panel.get_xlabel() == "pass"
+        assert numbers.get_ylabel() == "features"
+        assert numbers.get_lines()[0].get_ydata()[-1] == model.n_components_
+        assert numbers.get_xlabel() == "pass"
 
     def test_chain(self, X):
         model = IBPGibbs(n_samples=20, burn_in=5, random_state=0).fit(X)

@@ -112,7 +112,7 @@ class TestNumbers:
         display = NumberDisplay(np.arange(1, 61), 1.0 / np.arange(1, 61), chosen=chosen)
         display.plot().figure_.canvas.draw()
         (words,) = display.ax_.get_legend().get_texts()
-        assert words.get_text() == f"chosen: {chosen} clusters"
+        assert words.get_text() == f"chosen: {chosen} cluster{'s' * (chosen > 1)}"
 
     def test_mistakes(self):
         with pytest.raises(ValueError, match="This KFeatures keeps no path"):

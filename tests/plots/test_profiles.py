@@ -147,3 +147,14 @@ def test_mistakes():
         ProfileDisplay.from_predictions(np.eye(3), [0, 1, 1], kind="bars")
     with pytest.raises(ValueError, match="There is no cluster"):
         ProfileDisplay.from_predictions(np.eye(2), [-1, -1])
+
+
+@pytest.mark.parametrize("kind", ["map", "lines"])
+def test_rounding_is_no_difference(kind):
+    X = np.random.default_rng(0).normal(size=(500, 6))
+    display = ProfileDisplay.from_predictions(X, np.zeros(500, int), kind=kind)
+    assert np.abs(display.means).max() < 1e-9
+    if kind == "map":
+        assert display.ax_.get_images()[0].get_clim() == (-1.0, 1.0)
+    else:
+        assert display.ax_.get_ylim() == (-1.0, 1.0)

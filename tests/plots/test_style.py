@@ -84,6 +84,10 @@ def test_names():
     assert group_name(-1, 1, 1000) == "noise: 1 (<1%)"
     assert group_name(0, 0, 0) == "0: 0 (0%)"
     assert share_words(np.nan) == "-"
+    assert share_words(0.005) == "<1%"
+    assert plain("pet = cat") == "pet = cat"
+    assert plain("occupation of the father = a") == "occupation of…father = a"
+    assert plain("x" * 30 + " = " + "y" * 30).split(" = ")[1].startswith("yyyyyy")
 
 
 def test_cells_have_numbers_or_signs_and_gaps_a_dash():
@@ -93,7 +97,7 @@ def test_cells_have_numbers_or_signs_and_gaps_a_dash():
     write_cells(ax, image, values)
     assert [text.get_text() for text in ax.texts] == ["−1.0", "0", "–", "123"]
     _, ax = plt.subplots()
-    values = np.linspace(-1, 1, 400).reshape(20, 20)
+    values = np.linspace(-1, 1, 800).reshape(40, 20)
     write_cells(ax, ax.imshow(values, vmin=-1, vmax=1), values)
     signs = [text.get_text() for text in ax.texts]
     assert signs.count("−") == signs.count("+") == np.count_nonzero(values > 0.5)

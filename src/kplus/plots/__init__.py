@@ -4,7 +4,7 @@ They need matplotlib, which is imported when the first one is drawn.
 
 - `style`: colours, markers, names and cells, the same in all pictures.
 - `display`: the base class, and some rows of any table.
-- `coordinates`, `clusters`: a map of rows and their clusters.
+- `coordinates`, `labels`, `clusters`: a map of rows and their clusters.
 - `profiles`: clusters column by column beside the whole table.
 - `sizes`: how large groups are.
 - `tree`: how clusters are joined from pieces, and the cut.

@@ -10,7 +10,8 @@ from kplus.data.open import read_as_fitted
 from kplus.data.rows import drawn
 from kplus.plots.coordinates import Points, discriminant
 from kplus.plots.display import Display, final_step
-from kplus.plots.style import cluster_style, group_name, plain
+from kplus.plots.labels import apart
+from kplus.plots.style import INK, cluster_style, group_name, plain
 
 __all__ = ["ClusterDisplay"]
 
@@ -285,8 +286,7 @@ class ClusterDisplay(Display):
         self.ax_.update_datalim(self.centers[np.isfinite(self.centers).all(axis=1)])
         self.ax_.autoscale_view()
         self._draw_ellipses()
-        for k, (x, y) in enumerate(self._places()):
-            self._mark(k, x, y, self.ax_.transData)
+        self._number(self._places())
 
     def _places(self) -> NDArray[Any]:
         """Where the numbers stand: at centres, or, where others are there, nearby.
@@ -300,6 +300,17 @@ class ClusterDisplay(Display):
             if len(own) and self.labels[away.argmin()] != k:
                 places[k] = self.points[own[away[own].argmin()]]
         return places
+
+    def _number(self, places: NDArray[Any]) -> None:
+        """Mark the clusters; from numbers that had to move a line leads back."""
+        shown = places
+        if len(places) <= _MAX_NUMBERED:
+            shown = apart(self.ax_, places, 0.25 if len(places) <= _FEW else 0.165)
+        for k, (place, at) in enumerate(zip(places, shown, strict=True)):
+            if (place != at).any() and np.isfinite(place).all():
+                ends = np.column_stack([place, at])
+                self.ax_.plot(*ends, color=INK, lw=0.6, scalex=False, scaley=False)
+            self._mark(k, at[0], at[1], self.ax_.transData)
 
     def _draw_ellipses(self) -> None:
         """Where the rows of each component are: two standard deviations either way."""
@@ -339,7 +350,8 @@ class ClusterDisplay(Display):
         self.ax_.set_xlabel(plain(self.axis_names[0], _MAX_AXIS), parse_math=False)
         self.ax_.set_ylabel("rows")
         for k, x in enumerate(self.centers[:, 0]):
-            self.ax_.axvline(x, color=cluster_style(k)[0], linewidth=0.8, zorder=0)
+            wide = 0.8 if len(self.sizes) <= _FEW else 0.3
+            self.ax_.axvline(x, color=cluster_style(k)[0], linewidth=wide, zorder=0)
         # In turn at three heights, so that neighbours do not hide each other.
         for place, k in enumerate(np.argsort(self.centers[:, 0], kind="stable")):
             height = 0.96 - 0.055 * (place % 3)

@@ -5,6 +5,7 @@ from typing import Any, Self
 import numpy as np
 
 from kplus.plots.display import Display
+from kplus.plots.style import SEQUENTIAL, color_scale, ink_on, plain
 
 __all__ = ["ComparisonDisplay"]
 
@@ -40,7 +41,7 @@ class ComparisonDisplay(Display):
     >>> X, _ = make_blobs(300, centers=3, random_state=1)
     >>> comparison = kplus.compare(X, n_resamples=0, random_state=0)
     >>> display = ComparisonDisplay.from_comparison(comparison)
-    >>> display.ax_.get_title()
+    >>> display.ax_.get_title(loc="left")
     'agreement of models (adjusted Rand index)'
     """
 
@@ -79,18 +80,23 @@ class ComparisonDisplay(Display):
 
     def _draw(self) -> None:
         agreement, found = self.comparison.agreement, self.comparison.clusterings
-        image = self.ax_.imshow(agreement, cmap="Blues", vmin=0.0, vmax=1.0)
-        names = [f"{c.name.replace('$', chr(92) + '$')} ({c.n_groups})" for c in found]
+        image = self.ax_.imshow(agreement, cmap=SEQUENTIAL, vmin=0.0, vmax=1.0)
+        names = [f"{plain(c.name)} ({c.n_groups})" for c in found]
         places = np.arange(len(found))
-        self.ax_.set_yticks(places, names)
-        self.ax_.set_xticks(places, names, rotation=30, ha="right")
-        self.ax_.set_title("agreement of models (adjusted Rand index)", fontsize=10)
+        self.ax_.set_yticks(places, names, parse_math=False)
+        self.ax_.set_xticks(
+            places, names, rotation=40, ha="right", rotation_mode="anchor",
+            parse_math=False,
+        )  # fmt: skip
+        title = "agreement of models (adjusted Rand index)"
+        self.ax_.set_title(title, fontsize="medium", loc="left")
         self.ax_.spines[:].set_visible(False)
         self.ax_.tick_params(length=0)
         if len(found) > _WRITTEN_UP_TO:
-            self.figure_.colorbar(image, ax=self.ax_)
+            color_scale(self.ax_, image, "")
             return
         for i, j in np.ndindex(*agreement.shape):
-            value = agreement[i, j]
-            color = "white" if value > 0.6 else "black"
-            self.ax_.text(j, i, f"{value:.2f}", ha="center", va="center", color=color)
+            value = round(float(agreement[i, j]), 2) + 0.0  # no minus before a zero
+            color = ink_on(image.cmap(image.norm(value)))
+            words = f"{value:.2f}".replace("-", "−")
+            self.ax_.text(j, i, words, ha="center", va="center", color=color)

@@ -11,6 +11,7 @@ from kplus.plots.display import Display
 from kplus.plots.style import (
     SEQUENTIAL,
     cell_grid,
+    color_scale,
     group_name,
     ink_on,
     label_groups,
@@ -22,7 +23,7 @@ __all__ = ["CraftDisplay"]
 
 _OTHERS, _VEIL = "Greys", 0.4  # not to outshine the blues
 _MAX_CLUSTERS = 60
-_MAX_NUMBERS = 260  # more would not be legible
+_MAX_NUMBERS = 720  # more would not be legible
 _LEAST_LIMIT = 1e-12
 
 
@@ -149,9 +150,7 @@ class CraftDisplay(Display):
             self.ax_.set_xlabel("feature")
         cell_grid(self.ax_, len(self.clusters_), len(self.features_))
         self._mark_cells(image)
-        scale = self.figure_.colorbar(image, ax=self.ax_, pad=0.02)
-        scale.set_label("nats per row", fontsize="small")
-        scale.outline.set_visible(False)
+        color_scale(self.ax_, image, "score (nats per row)")
         self.ax_.set_title(self._title(), fontsize="medium", loc="left")
         marked = "bold" if self._has_numbers else "dotted"
         words = f"blue, {marked}: features of the cluster"

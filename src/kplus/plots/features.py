@@ -17,6 +17,7 @@ from kplus.plots.style import (
     SEQUENTIAL,
     cell_grid,
     integer_ticks,
+    label_groups,
     name_columns,
     plain,
     share_words,
@@ -26,7 +27,7 @@ from kplus.plots.style import (
 __all__ = ["FeatureDisplay", "in_deviations", "in_deviations_words"]
 
 _MAX_NAMED = 40  # more names of columns would not be legible
-_MAX_LISTED = 40  # more features have no line of text each
+_MAX_LISTED = 80  # more features have no line of text each
 
 
 class FeatureDisplay(Display):
@@ -215,7 +216,7 @@ class FeatureDisplay(Display):
         ax.set_ylabel("feature")
         if K <= _MAX_LISTED:
             names = [f"base {k}" if k == self.base else str(k) for k in range(K)]
-            ax.set_yticks(range(K), names)
+            label_groups(ax, names)
         columns = self._column_names()
         if columns:
             name_columns(ax, columns)
@@ -243,8 +244,9 @@ class FeatureDisplay(Display):
         ax.axvline(0.0, color=GREY, linewidth=0.8)
         if K > _MAX_LISTED:
             return
+        small = "small" if K <= 25 else "x-small"
         for k, share in enumerate(self.shares):
-            ax.text(share + 0.05, k, share_words(share), va="center", fontsize="small")
+            ax.text(share + 0.05, k, share_words(share), va="center", fontsize=small)
 
     def _draw_scale(self, image: Any, left: float) -> None:
         ax = self._panel(left, 0.0, 0.02, 1.0)
@@ -277,7 +279,9 @@ class FeatureDisplay(Display):
         ax.set(xticks=[], yticks=[])
         ax.spines[:].set(color=GREY, visible=True)
         name = "base " if k == self.base else ""
-        ax.set_title(f"{name}{k}: {self.shares[k]:.0%}", fontsize="small", pad=3)
+        ax.set_title(
+            f"{name}{k}: {share_words(self.shares[k])}", fontsize="small", pad=3
+        )
         return image
 
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kplus.plots.belonging import feature_shares, shares_of
 from kplus.plots.display import Display, final_step, some_rows
-from kplus.plots.style import GREY, SEQUENTIAL, number_groups
+from kplus.plots.style import GREY, SEQUENTIAL, color_scale, number_groups
 
 __all__ = ["MembershipDisplay"]
 
@@ -169,10 +169,8 @@ class MembershipDisplay(Display):
             ax.hlines(ends[:-1] - 0.5, -0.5, n_columns - 0.5, color=GREY, lw=0.4)
         ax.set(xlim=(-0.5, n_columns - 0.5), ylim=(n - 0.5, -0.5))
         ax.set(xlabel=self.kind, ylabel="rows, sorted")
-        scale = self.figure_.colorbar(image, ax=ax, pad=0.02)
         words = "probability" if self.kind == "cluster" else "has the feature"
-        scale.set_label(words, fontsize="small")
-        scale.outline.set_visible(False)
+        color_scale(ax, image, words)
         rows = f"{n:,} of {self.n_rows:,} rows" if n < self.n_rows else f"{n:,} rows"
         many = f"{K} {self.kind}{'s' * (K != 1)}"
         ax.set_title(f"{rows}, {many}", fontsize="medium")

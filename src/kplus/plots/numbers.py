@@ -115,7 +115,8 @@ class NumberDisplay(Display):
         ax = self.ax_
         ax.plot(self.numbers, self.values, "o-", color=GREY, ms=3.5, lw=1.2)
         at = np.flatnonzero(self.numbers == self.chosen)
-        label = f"chosen: {self.chosen} {self.kind}"
+        kind = self.kind[:-1] if self.chosen == 1 else self.kind
+        label = f"chosen: {self.chosen} {kind}"
         if len(at):
             ax.plot(
                 self.chosen, self.values[at[0]], "D", color=HIGHLIGHT, ms=8, label=label

@@ -16,6 +16,7 @@ from kplus.plots.style import (
     LIGHT,
     cell_grid,
     cluster_style,
+    color_scale,
     group_name,
     label_groups,
     name_columns,
@@ -26,7 +27,8 @@ from kplus.plots.style import (
 __all__ = ["ProfileDisplay"]
 
 _MOST_LEVELS = 12  # categories of a column, the commonest
-_MAX_LIMIT = 3.0  # standard deviations of the deepest colours, at most
+_LEAST_LIMIT, _MAX_LIMIT = 1.0, 3.0  # standard deviations of the deepest colours
+_UNIT = "standard deviations from the mean"
 _MAX_LINES = 12  # clusters whose lines have a colour
 _KINDS = ("map", "lines")
 
@@ -227,8 +229,8 @@ class ProfileDisplay(Display):
         from matplotlib import colormaps
 
         drawn = self.means[:, self.columns_]
-        highest = float(np.nanmax(np.abs(drawn), initial=0.0)) or 1.0
-        limit = min(highest, _MAX_LIMIT)
+        highest = float(np.nanmax(np.abs(drawn), initial=0.0))
+        limit = float(np.clip(highest, _LEAST_LIMIT, _MAX_LIMIT))
         image = self.ax_.imshow(
             drawn,
             cmap=colormaps[DIVERGING].with_extremes(bad=LIGHT),
@@ -242,9 +244,7 @@ class ProfileDisplay(Display):
         cell_grid(self.ax_, *drawn.shape)
         write_cells(self.ax_, image, drawn)
         extend = "both" if highest > limit else "neither"
-        scale = self.figure_.colorbar(image, ax=self.ax_, pad=0.02, extend=extend)
-        scale.set_label("standard deviations from the mean", fontsize="small")
-        scale.outline.set_visible(False)
+        color_scale(self.ax_, image, _UNIT, extend=extend)
 
     def _draw_lines(self) -> None:
         places = np.arange(len(self.columns_))
@@ -262,7 +262,9 @@ class ProfileDisplay(Display):
             if k not in largest:
                 style = {"color": LIGHT, "lw": 0.7, "zorder": 0.5}
             self.ax_.plot(places, values[self.columns_], **style)
-        self.ax_.set_ylabel("standard deviations from the mean")
+        self.ax_.set_ylabel(_UNIT)
+        low, high = self.ax_.get_ylim()
+        self.ax_.set_ylim(min(low, -_LEAST_LIMIT), max(high, _LEAST_LIMIT))
         self.ax_.set_xlim(-0.5, len(places) - 0.5)
         self.ax_.grid(axis="x", color=LIGHT, lw=0.6)
         self.ax_.set_axisbelow(True)

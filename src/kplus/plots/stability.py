@@ -108,7 +108,7 @@ class StabilityDisplay(Display):
                 fontsize="x-small", color=INK,
             )  # fmt: skip
         low = min(0.0, float(known.min()))
-        ax.set(xlabel=result.kind[:-1], xlim=(-0.7, K - 0.3), ylim=(low, 1.03))
+        ax.set(xlabel=result.kind[:-1], xlim=(-0.7, max(K, 3) - 0.3), ylim=(low, 1.03))
         ax.set_ylabel("stability (Jaccard, corrected for chance)", fontsize="small")
         if K <= _NUMBERED_UP_TO:
             ax.set_xticks(np.arange(K))
@@ -134,7 +134,7 @@ class StabilityDisplay(Display):
         colors = [BLUE if own == K else GREY for K in counts]
         ax.barh(numbers, list(counts.values()), color=colors, height=0.8)
         low, high = min(numbers.min(), own), max(numbers.max(), own)
-        ax.set_ylim(low - 1.0, high + 1.0)
+        ax.set_ylim(low - 0.7, high + 0.7)
         ax.axhline(own, color=BLUE, lw=0.8, ls=":")
         ax.set_xlabel("fits", fontsize="small")
         ax.set_ylabel(f"number of {result.kind}", fontsize="small")

@@ -6,6 +6,7 @@ are light for little and dark for much; where they go both ways, a sign goes wit
 """
 
 from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "SEQUENTIAL",
     "cell_grid",
     "cluster_style",
+    "color_scale",
     "group_name",
     "ink_on",
     "integer_ticks",
@@ -47,10 +49,11 @@ GREY, LIGHT, INK = "#808080", "#D9D9D9", "#404040"
 SEQUENTIAL, DIVERGING = "Blues", "RdBu_r"
 
 MAX_NAME = 24  # letters of a name
-_MAX_CELLS = 260  # with numbers in them: more would not be legible
+_MAX_CELLS = 720  # with numbers in them: more would not be legible
 _MAX_ACROSS = 20
 _MAX_SIGNED = 2400  # with signs
 _MAX_NUMBERED = 80  # groups whose number stands at an axis
+_SCALE = 5.0  # inches of the highest scale of colours
 _MANY_CELLS = 60  # rows or columns of a grid from which on it would hide the cells
 
 
@@ -67,14 +70,23 @@ def cluster_style(cluster: int) -> tuple[str, str]:
 def plain(name: object, most: int = MAX_NAME) -> str:
     """A name on one line; of a long one the beginning and the end.
 
+    Of a category that goes for the column and the value, for both tell it from others.
+
     Examples
     --------
     >>> plain("price per\\nunit, in thousands of euros, 2024")
     'price per unit,…os, 2024'
+    >>> plain("profession of the father = self-employed")
+    'profess…her = self-e…yed'
     """
     words = " ".join("".join(c if c.isprintable() else " " for c in str(name)).split())
     if len(words) <= most:
         return words
+    column, equals, value = words.partition(" = ")
+    if equals:
+        room = most - len(equals)
+        value = plain(value, max(room // 2, room - len(column)))
+        return f"{plain(column, room - len(value))}{equals}{value}"
     end = most // 3
     return f"{words[: most - 1 - end]}…{words[-end:]}"
 
@@ -83,7 +95,8 @@ def share_words(share: float) -> str:
     """A share in per cent, and what is not nothing not as 0."""
     if not np.isfinite(share):
         return "-"
-    return "<1%" if 0.0 < share < 0.005 else f"{share:.0%}"
+    words = f"{share:.0%}"
+    return "<1%" if words == "0%" and share > 0.0 else words
 
 
 def group_name(k: int, size: float, total: float) -> str:
@@ -116,7 +129,7 @@ def number_groups(axis: Any, numbers: Sequence[int]) -> None:
 def label_groups(ax: Any, names: Sequence[str], places: Any = None) -> None:
     """Names beside the rows of a picture; those of many are smaller."""
     places = range(len(names)) if places is None else places
-    size = "small" if len(names) <= 25 else "x-small" if len(names) <= 45 else 6
+    size = "small" if len(names) <= 25 else "x-small"
     ax.set_yticks(places, names, fontsize=size, parse_math=False)
 
 
@@ -135,6 +148,17 @@ def cell_grid(ax: Any, n_down: int, n_across: int) -> None:
         wide = 2.0 if n_down <= 25 else 0.8
         ax.hlines(down, -0.5, n_across - 0.5, color="white", lw=wide)
         ax.vlines(across, -0.5, n_down - 0.5, color="white", lw=0.8)
+
+
+def color_scale(ax: Any, image: Any, words: str, **style: Any) -> None:
+    """The scale of an image's colours beside it, no larger for a tall picture."""
+    tall = float(ax.figure.get_figheight())
+    share = min(1.0, _SCALE / tall)
+    place = {"shrink": share, "anchor": (0.0, 1.0)} if share < 1.0 else {}
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=16, **place, **style)
+    bar.set_label("\n".join(wrap(words, 24)), fontsize="small")
+    bar.ax.tick_params(labelsize="small")
+    bar.outline.set_visible(False)
 
 
 # -------------------------------------------------------------------------- cells

@@ -19,7 +19,8 @@ from kplus.plots.style import (
 
 __all__ = ["SurenessDisplay"]
 
-_LEAST = 0.35  # height of a block, as a share of what it would be if all were equal
+_LEAST, _LEAST_OF_MANY = 0.45, 0.7  # height of a block, as a share of the mean one
+_MANY = 25
 _BETWEEN = 0.12  # space between blocks, the same
 _UNSURE = 0.5
 
@@ -30,7 +31,7 @@ class SurenessDisplay(Display):
     In the manner of a silhouette plot. A block that is full to the right is a cluster
     of which every row is sure; one with a long slope has many rows that might as well
     be elsewhere. A thin line marks the mean of a cluster. Thick blocks have many rows;
-    those of very few are drawn thicker than they are.
+    those of few are drawn thicker than they are.
 
     It is recommended to use :meth:`from_estimator` or :meth:`from_predictions`.
 
@@ -158,7 +159,7 @@ class SurenessDisplay(Display):
     @property
     def figsize(self) -> tuple[float, float]:
         """Width and height of a figure that suits, in inches."""
-        return 6.4, float(np.clip(1.4 + 0.32 * len(self._blocks), 2.4, 10.0))
+        return 6.4, float(np.clip(1.4 + 0.32 * len(self._blocks), 2.4, 12.0))
 
     def _check(self) -> None:
         if not self._blocks:
@@ -168,7 +169,8 @@ class SurenessDisplay(Display):
         ax, blocks = self.ax_, self._blocks
         n = sum(map(len, blocks.values()))
         sizes = np.array([len(part) for part in blocks.values()], float)
-        heights = np.maximum(sizes * len(blocks) / n, _LEAST)  # 1 on average
+        least = _LEAST if len(blocks) <= _MANY else _LEAST_OF_MANY
+        heights = least + (1.0 - least) * sizes * len(blocks) / n  # 1 on average
         tops = np.concatenate([[0.0], np.cumsum(heights + _BETWEEN)])
         for (k, part), top, height in zip(
             blocks.items(), tops[:-1], heights, strict=True
@@ -194,12 +196,11 @@ class SurenessDisplay(Display):
         self.ax_.add_patch(_frame(top, height, base))
         mean = self.means_[k]
         self.ax_.plot([mean, mean], [top, top + height], color=INK, lw=1.0)
-        if height > 0.5 * _LEAST:
-            self.ax_.text(
-                1.01, top + height / 2.0, f"{mean:.2f}", va="center", color=INK,
-                transform=self.ax_.get_yaxis_transform(),
-                fontsize="small" if len(self._blocks) <= 25 else 6,
-            )  # fmt: skip
+        self.ax_.text(
+            1.01, top + height / 2.0, f"{mean:.2f}", va="center", color=INK,
+            transform=self.ax_.get_yaxis_transform(),
+            fontsize="small" if len(self._blocks) <= _MANY else "x-small",
+        )  # fmt: skip
 
     def _title(self, n: int) -> None:
         known = self.sureness[~np.isnan(self.sureness)]

@@ -75,7 +75,7 @@ class TraceDisplay(Display):
     >>> model = MEIBP(negative="noise", random_state=0).fit(X)
     >>> display = TraceDisplay.from_estimator(model)
     >>> list(display.traces)
-    ['lower bound']
+    ['lower bound', 'features']
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class TraceDisplay(Display):
             words: getattr(estimator, name)
             for name, words in _HISTORIES.items()
             if hasattr(estimator, name)
-        }
+        } | _numbers(estimator)
         if not traces:
             raise ValueError(
                 f"{type(estimator).__name__} keeps no history of its passes; the "
@@ -190,7 +190,7 @@ class TraceDisplay(Display):
         x = np.arange(1, n + 1)
         ax.plot(x, values, marker=few, ms=3, lw=1, color=color, drawstyle=style)
         ax.set_ylabel(name, fontsize="small")
-        ax.yaxis.set_label_coords(-0.09, 0.5)  # one below the other
+        ax.yaxis.set_label_coords(-0.115, 0.5)  # one below the other
         ax.tick_params(labelsize="small")
         ax.spines[["top", "right"]].set_visible(False)
         integer_ticks(ax.xaxis)
@@ -199,17 +199,28 @@ class TraceDisplay(Display):
         else:
             ax.ticklabel_format(axis="y", useOffset=False)
         ax.set_xlim(0.5, n + 0.5)
-        if 0 < self.burn_in < n:
-            ax.axvspan(0.5, self.burn_in + 0.5, color=GREY, alpha=0.15, lw=0)
-            _look_at(ax, values[self.burn_in :], values)
-        elif n >= _FEW:
-            _look_at(ax, values[n // 4 :], values)
+        burnt = self.burn_in if 0 < self.burn_in < n else 0
+        if burnt:
+            ax.axvspan(0.5, burnt + 0.5, color=GREY, alpha=0.15, lw=0)
+        if not whole and (burnt or n >= _FEW):
+            _look_at(ax, values[burnt or n // 4 :], values)
+
+
+def _numbers(estimator: Any) -> dict[str, Any]:
+    """How many groups there were after each pass, where the fit has noted it."""
+    groups = getattr(getattr(estimator, "fit_report_", None), "groups", ())
+    if len(groups) != estimator.n_iter_ or hasattr(estimator, "n_components_history_"):
+        return {}
+    kind = "components" if hasattr(estimator, "n_components_") else "clusters"
+    if hasattr(estimator, "feature_counts_"):
+        kind = "features"
+    return {kind: np.asarray(groups, np.int64)}
 
 
 def _look_at(ax: Any, later: Any, values: Any) -> None:
     """Let the axis show the later values, and of the others what is not far off."""
     low, high = float(np.min(later)), float(np.max(later))
-    reach = 2.0 * (high - low) or 1.0
+    reach = max(2.0 * (high - low), 1e-3 * max(abs(low), abs(high))) or 1.0
     ends = max(low - reach, np.min(values)), min(high + reach, np.max(values))
     margin = 0.05 * (ends[1] - ends[0]) or 0.5
     ax.set_ylim(ends[0] - margin, ends[1] + margin)

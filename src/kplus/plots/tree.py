@@ -13,6 +13,7 @@ __all__ = ["TreeDisplay"]
 
 _NUMBERED_UP_TO = 40  # leaves
 _BAND = -0.075, 0.06  # of the clusters, below the tree: bottom and height
+_LINE = 0.035  # a line of text below the band
 _ABOVE = 1.08  # the cut of a single cluster, times the highest step
 
 
@@ -95,7 +96,8 @@ class TreeDisplay(Display):
     @property
     def figsize(self) -> tuple[float, float]:
         """Width and height of a figure that suits, in inches."""
-        wide = max(0.16 * self.tree.n_leaves, 0.22 * self.n_clusters)
+        n = self.tree.n_leaves
+        wide = max((0.21 if n <= _NUMBERED_UP_TO else 0.16) * n, 0.22 * self.n_clusters)
         return float(np.clip(2.0 + wide, 7.2, 14.0)), 4.4
 
     def _draw(self) -> None:
@@ -174,6 +176,7 @@ class TreeDisplay(Display):
         ends = np.append(starts[1:], len(cluster))
         inch = (self.figsize[0] - 1.5) / len(cluster)
         bottom, height = _BAND
+        outside = 0
         for start, end in zip(starts, ends, strict=True):
             k = int(cluster[start])
             color = cluster_style(k)[0]
@@ -181,8 +184,10 @@ class TreeDisplay(Display):
             band.set(transform=transform, color=color, clip_on=False, lw=0)
             self.ax_.add_patch(band)
             fits = inch * (end - start - 0.1) > 0.085 * len(str(k))
+            outside = 0 if fits else outside + 1  # neighbours at two heights
+            below = bottom - _LINE * (1 - outside % 2)
             self.ax_.text(
-                (start + end - 1) / 2.0, bottom + height / 2.0 if fits else bottom,
+                (start + end - 1) / 2.0, bottom + height / 2.0 if fits else below,
                 str(k), transform=transform, ha="center", fontsize="x-small",
                 va="center" if fits else "top", color=ink_on(color) if fits else INK,
             )  # fmt: skip
