@@ -1,5 +1,6 @@
 """What a report says of clusters, by brute force over the rows of a frame."""
 
+import itertools
 import math
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_histograms_count_the_rows(model, content):
         ]:
             expected = [
                 np.mean((values >= low) & ((values < high) | (high == edges[-1])))
-                for low, high in zip(edges, edges[1:], strict=False)
+                for low, high in itertools.pairwise(edges)
             ]
             assert list(shares) == pytest.approx(expected)
             assert sum(shares) == pytest.approx(1.0)

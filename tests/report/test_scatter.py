@@ -68,7 +68,7 @@ def test_the_name_of_a_ring_is_not_in_the_hole():
 @pytest.mark.parametrize("K", [2, 20, 60])
 def test_names_do_not_cover_each_other(K):
     rng = np.random.default_rng(K)
-    apart = _apart({k: at for k, at in enumerate(0.5 + 0.01 * rng.random((K, 2)))})
+    apart = _apart(dict(enumerate(0.5 + 0.01 * rng.random((K, 2)))))
     at = np.array(list(apart.values())) * MAP
     far = np.linalg.norm(at[:, None] - at, axis=2)
     np.fill_diagonal(far, np.inf)

@@ -213,7 +213,7 @@ def _is_simplex(Y: Array) -> bool:
     most = Y.shape[1] + 1
     if len(np.unique(Y.sum(axis=1).round(6))) > most:
         return False
-    return len(np.unique(Y.round(6), axis=0)) <= most
+    return bool(len(np.unique(Y.round(6), axis=0)) <= most)
 
 
 def _unit(D: int, j: int) -> Array:
