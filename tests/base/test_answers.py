@@ -117,7 +117,7 @@ def test_categories(frame, tmp_path, model):
     kplus.convert(tmp_path / "x.parquet", tmp_path / "rows")
     later = frame.with_columns(color=pl.lit("blue"))
     later.write_parquet(tmp_path / "later.parquet")
-    kplus.convert(tmp_path / "later.parquet", tmp_path / "later")
+    kplus.convert(tmp_path / "later.parquet", tmp_path / "later", keep=["color"])
     for rows in (
         frame,
         frame.to_pandas(),

@@ -81,8 +81,8 @@ BAD_FORMS = {
     "frame_no_columns": (frame()[[]], "0 feature"),
     "polars_no_columns": (pl.DataFrame(), "0 sample|0 feature"),
     "missing_file": ("no_such_file.npy", "does not exist"),
-    "wrong_suffix": (__file__, "kind of a file"),
-    "folder": (str(Path(__file__).parent), "kind of a file"),
+    "wrong_suffix": (__file__, "kind of file"),
+    "folder": (str(Path(__file__).parent), "kind of file"),
 }
 BAD_VALUES = {
     "infinity": (spoiled(np.inf), r"infinity: column 1 \(1 row\)"),

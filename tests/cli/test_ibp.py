@@ -146,7 +146,7 @@ class TestFit:
         pl.DataFrame(X, schema=NAMES).write_csv(tmp_path / "x.csv")
         done = kplus("fit", tmp_path / "x.csv", "--model", "meibp", "-o", out)
         assert (
-            "--scale gives all columns the same say. Say --negative shift" in done.err
+            "--scale gives all columns the same say. Use --negative shift" in done.err
         )
 
     def test_gaps(self, kplus, fit, gaps, out, Z):

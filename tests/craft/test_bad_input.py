@@ -7,8 +7,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+import kplus
 from kplus import CRAFT
 from kplus.core.errors import DataError
+from kplus.data.reading import ColumnsWarning
 
 RNG = np.random.default_rng(0)
 GOOD = RNG.normal(size=(40, 3))
@@ -29,15 +31,8 @@ def frame(**columns):
 
 
 BAD_TABLES = {
-    "all_missing_words": (frame(c=[None] * 40), "'c'"),
-    "all_missing_polars": (
-        pl.DataFrame({"a": GOOD[:, 0], "c": pl.Series([None] * 40, dtype=pl.String)}),
-        "'c'",
-    ),
     "mixture": (frame(c=[1, "two"] * 20), "'c' mixes numbers and text"),
     "mixture_bool": (frame(c=[True, "two"] * 20), "'c' mixes booleans and text"),
-    "date_objects": (frame(c=[datetime.date(2020, 1, 1)] * 40), "'c'"),
-    "durations": (frame(c=pd.to_timedelta(range(40), unit="s")), "'c'"),
     "lists": (frame(c=[[1], [2]] * 20), "'c'"),
 }
 
@@ -49,9 +44,26 @@ def test_bad_tables(model, X, words):
         model.fit(X)
 
 
-def test_dates_are_named_with_what_to_do():
-    with pytest.raises(DataError, match=r"'day'.*(drop|turn|convert)"):
-        CRAFT().fit(frame(day=pd.date_range("2020-01-01", periods=40)))
+LEFT_OUT = {
+    "words": (frame(c=[None] * 40), "empty: c"),
+    "polars": (
+        pl.DataFrame({"a": GOOD[:, 0], "c": pl.Series([None] * 40, dtype=pl.String)}),
+        "empty: c",
+    ),
+    "date_objects": (frame(c=[datetime.date(2020, 1, 1)] * 40), "dates: c"),
+    "durations": (frame(c=pd.to_timedelta(range(40), unit="s")), "dates: c"),
+    "dates": (frame(c=pd.date_range("2020-01-01", periods=40)), "dates: c.*parts"),
+    "constant": (frame(c=["same"] * 40), "constant: c"),
+    "row_names": (frame(c=[f"row {i}" for i in range(40)]), "ids: c"),
+}
+
+
+@pytest.mark.parametrize(("X", "words"), LEFT_OUT.values(), ids=LEFT_OUT.keys())
+def test_columns_that_tell_nothing_are_left_out_and_named(X, words):
+    with pytest.warns(ColumnsWarning, match=words):
+        model = CRAFT(random_state=0).fit(X)
+    assert "c" not in model.feature_names_in_
+    np.testing.assert_array_equal(model.predict(X), model.labels_)
 
 
 BAD_SETTINGS = {
@@ -186,7 +198,8 @@ def test_some_columns_constant(numeric):
 
 
 def test_one_category_only():
-    model = CRAFT(random_state=0).fit(frame(c=["same"] * 40))
+    X = kplus.read_table(frame(c=["same"] * 40), keep=["c"])
+    model = CRAFT(random_state=0).fit(X)
     assert model.categories_[2] == ("same",)
     assert not model.selected_features_[:, 2].any()
     alone = CRAFT(random_state=0).fit(pd.DataFrame({"c": ["same"] * 40}))
@@ -203,8 +216,9 @@ def test_declared_categories_that_do_not_occur():
 
 def test_a_category_for_each_row_is_warned_of():
     ids = [f"row {i}" for i in range(40)]
+    X = kplus.read_table(frame(name=ids, c=WORDS), keep=["name"])
     with pytest.warns(UserWarning, match="'name'") as told:
-        model = CRAFT(random_state=0).fit(frame(name=ids, c=WORDS))
+        model = CRAFT(random_state=0).fit(X)
     assert len(told) == 1
     assert "'c'" not in str(told[0].message)
     assert not model.selected_features_[:, 2].any()

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 
 from kplus import DPMixture
 from kplus.core.errors import DataError
+from kplus.data.reading import ColumnsWarning
 from kplus.observations import Bernoulli, DiagGaussian, Gaussian, Mixed
 
 GOOD = np.random.default_rng(0).normal(size=(20, 3))
@@ -30,7 +31,7 @@ def frame(**columns):
 
 
 BAD_TABLES = {
-    "empty_name": ("gaussian", frame(c=[np.nan] * 20), "Column 'c' has no value"),
+    "empty": ("gaussian", spoiled(np.nan, np.s_[:, 1]), "Column 1 has no value"),
     "infinity": ("gaussian", spoiled(np.inf), r"infinity: column 1 \(1 row\)"),
     "nan": ("multinomial", spoiled(np.nan), "Column 1 holds nan"),
     "infinity_diag": ("diag_gaussian", spoiled(-np.inf), "Column 1 holds -inf"),
@@ -42,7 +43,6 @@ BAD_TABLES = {
     "infinity_poisson": ("poisson", np.abs(spoiled(np.inf)), "Column 0|Column 1"),
     "words": ("gaussian", frame(c=WORDS), "Column 'c'.*observations='mixed'"),
     "words_diag": ("diag_gaussian", frame(c=WORDS), "Column 'c'.*'mixed'"),
-    "dates": ("mixed", frame(c=[datetime.datetime(2020, 1, 1)] * 20), "Column 'c'"),
     "negative_counts": ("poisson", GOOD, "Column 0 holds -?0"),
     "fractions": ("multinomial", np.abs(GOOD), "Column 0 holds 0"),
     "not_bits": ("bernoulli", np.arange(6.0)[:, None], "Column 0 holds 2"),
@@ -56,6 +56,16 @@ BAD_TABLES = {
 def test_bad_tables(name, X, words):
     with pytest.raises(ValueError, match=words):
         DPMixture(name).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [([np.nan] * 20, "empty: c"), ([datetime.datetime(2020, 1, 1)] * 20, "dates: c")],
+)
+def test_columns_that_tell_nothing_are_left_out_and_named(values, words):
+    with pytest.warns(ColumnsWarning, match=words):
+        model = DPMixture(random_state=0).fit(frame(c=values))
+    assert list(model.feature_names_in_) == ["a", "b"]
 
 
 def test_names_of_columns_are_not_taken_for_what_is_wrong():

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kplus import DPMixture
 from kplus.core.errors import DataError
+from kplus.data.reading import ColumnsWarning
 from kplus.dp_mixture.families import NAMES
 
 MOVES = [
@@ -24,9 +25,10 @@ MOVES = [
 
 @contextmanager
 def quiet():
-    """Warnings are errors, but for the one that a fit was cut short."""
+    """Warnings are errors, but for fits cut short and constant columns left out."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", ColumnsWarning)
         yield
 
 

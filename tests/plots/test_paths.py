@@ -139,7 +139,8 @@ class TestMoves:
         model = DPMixture(random_state=0).fit(X)
         display = TraceDisplay.from_estimator(model)
         display.figure_.canvas.draw()
-        bound, moves = display.axes_
+        bound, numbers, moves = display.axes_
+        assert numbers.lines[0].get_ydata()[-1] == model.n_components_
         np.testing.assert_array_equal(
             bound.lines[0].get_ydata(), model.lower_bound_history_
         )

@@ -61,7 +61,7 @@ def test_the_whole_table_is_told_by_rows_drawn_fairly(small):
 
 
 def test_portraits_of_all_rows_are_those_of_the_model():
-    frame = pd.DataFrame({"x": np.arange(40.0), "c": ["a", "b"] * 20})
+    frame = pd.DataFrame({"x": np.arange(40.0) ** 2, "c": ["a", "b"] * 20})
     model = CRAFT(n_clusters=2, random_state=0).fit(frame)
     drawn = draw(model, frame, model.labels_)
     found, expected = drawn.portrait(model, model.labels_), portray(model, frame)

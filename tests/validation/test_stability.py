@@ -12,7 +12,8 @@ from sklearn.preprocessing import StandardScaler
 
 import kplus
 from every_estimator import DEFAULTS, ROWS, bits, mixed_rows, seeded
-from kplus import CRAFT, BPMeans, DPMeans, DPMixture, stability
+from kplus import CRAFT, BPMeans, DPMeans, DPMixture, stability, validate
+from kplus.data.reading import ColumnsWarning
 from kplus.validation.stability_result import Stability
 
 FRAME, GROUPS = mixed_rows()
@@ -119,13 +120,28 @@ def test_rare_categories_that_a_resample_lacks():
 
 def test_fits_that_are_not_possible_are_counted():
     frame = pd.DataFrame({"a": BLOBS[:, 0], "rare": np.nan})
-    frame.loc[0, "rare"] = 1.0
+    frame.loc[:1, "rare"] = [1.0, 2.0]  # in none of the rows of some fits
     model = CRAFT(random_state=0).fit(frame)
-    with pytest.warns(UserWarning, match=r"of 8 fits .* left out.*column 'rare'"):
-        result = some(model, frame, n_resamples=8)
-    assert 0 < result.n_failed < 8
-    assert len(result.jaccard) == result.n_resamples == 8 - result.n_failed
+    with pytest.warns(UserWarning, match=r"of 20 fits .* left out.*column 'rare'"):
+        result = some(model, frame, n_resamples=20, method="subsample")
+    assert 0 < result.n_failed < 20
+    assert len(result.jaccard) == result.n_resamples == 20 - result.n_failed
     assert f"{result.n_failed} fits were not possible" in repr(result)
+
+
+def test_a_column_that_numbers_rows_is_left_out_of_all_fits():
+    """Of drawn rows the numbers have gaps, so that they seem to be worth something."""
+    plain = pd.DataFrame(BLOBS, columns=list("abc"))
+    counted = plain.assign(place=np.arange(240))
+    unfitted = some(DPMeans(), plain)
+    with pytest.warns(ColumnsWarning, match="place"):
+        again = some(DPMeans(), counted)
+    assert bits(again) == bits(unfitted)
+    with pytest.warns(ColumnsWarning, match="place"):
+        model = DPMixture("diag_gaussian", random_state=0).fit(counted)
+    scores = validate(model, counted, cv=3, random_state=0).held_out
+    expected = validate(model, plain, cv=3, random_state=0).held_out
+    np.testing.assert_array_equal(scores, expected)
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet", "blocks"])

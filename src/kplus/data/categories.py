@@ -86,7 +86,9 @@ class TypedColumns(ABC):
         """Numbers as floats, NaN where they are missing."""
         column = part.column
         if not isinstance(column, np.ndarray):
-            column = column.cast(nw.Float64()).to_numpy()
+            if not column.dtype.is_integer():  # Arrow casts no integer above 2⁵³
+                column = column.cast(nw.Float64())
+            column = column.to_numpy()
         return np.asarray(column, dtype=np.float64)
 
     def coders(self, coding: "Coding", unknown: str) -> list["ColumnCoder | None"]:

@@ -45,8 +45,8 @@ def odd_end(columns: TypedColumns) -> str:
 
 
 def _value(part: Values) -> Any:
-    value = part.column.to_list()[0]
-    return None if is_missing(value) else value
+    cells = part.column.to_list()  # none in a file that lacks rows it promises
+    return cells[0] if cells and not is_missing(cells[0]) else None
 
 
 def _is_new(columns: TypedColumns, j: int, value: str) -> bool:

@@ -186,7 +186,7 @@ class Reading:
             text = [cell for cell in cells if isinstance(cell, str)]
             decimal = getattr(columns, "decimal", ".")
             form = NumberFormat.of(text, decimal, _HALF)
-            if form is not None or len(text) <= _HALF * len(cells):
+            if form is not None or len(text) < _HALF * len(cells):
                 found[name] = {name: form or NumberFormat(decimal)}
         return found
 

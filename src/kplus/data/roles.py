@@ -214,9 +214,9 @@ class _Column:
     def _of_cells(self, cells: Sequence[Any]) -> Role:
         text = [cell for cell in cells if isinstance(cell, str)]
         rest = len(cells) - len(text)
-        if rest and not text:
-            return self._of_objects(cells)
         declared = self._dtype in (nw.Categorical, nw.Enum)
+        if rest and not text:
+            return Role("categories") if declared else self._of_objects(cells)
         note = ""
         if not declared:
             written = self._written(text, rest)

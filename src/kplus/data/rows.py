@@ -8,7 +8,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kplus.core.types import IntArray
-from kplus.data.blocks import ArrayBlocks
+from kplus.data.blocks import ArrayBlocks, FrameBlocks
 from kplus.data.categories import Coding
 from kplus.data.open import has_columns, is_stored, open_data, open_numbers
 
@@ -66,9 +66,13 @@ class Rows:
 
 
 def some_of(sample: Any, rows: IntArray) -> Any:
-    """Some rows of what `Rows.take` returned."""
+    """Some rows of what `Rows.take` or `read_as_fitted` returned."""
     if isinstance(sample, MemoryRows):
         return sample.some(rows)
+    if isinstance(sample, FrameBlocks):
+        part = FrameBlocks(sample.frame[rows].to_native())
+        part.reading = sample.reading
+        return part
     return _safe_indexing(sample, rows)
 
 

@@ -10,7 +10,7 @@ from kplus.core.types import Array
 from kplus.data.open import Coder
 from kplus.data.rows import MemoryRows, Rows, drawn, some_of
 from kplus.data.selection import FROM_DTYPE
-from kplus.validation.resampling import fresh
+from kplus.validation.resampling import as_fitted, fresh
 
 __all__ = ["Sureness", "completed_bound", "held_out_scores", "sureness"]
 
@@ -74,7 +74,7 @@ def held_out_scores(
     rows = drawn(table.n_rows, most, rng)
     if len(rows) < 2 * cv:
         raise ValueError(f"cv={cv} needs at least {2 * cv} rows, not {len(rows)}.")
-    sample = _coded(table.take(rows), estimator)
+    sample = _coded(as_fitted(estimator, table.take(rows)), estimator)
     fold = rng.permutation(np.arange(len(rows)) % cv)
     seeds = rng.integers(2**31 - 1, size=cv)
     scores = np.empty(cv)

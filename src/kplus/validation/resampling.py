@@ -10,10 +10,21 @@ import numpy as np
 from sklearn.base import clone, is_clusterer
 from sklearn.utils.validation import has_fit_parameter
 
+from kplus.base.estimator import Estimator
 from kplus.core.types import Array, IntArray
+from kplus.data.open import read_as_fitted
 from kplus.data.rows import some_of
 
-__all__ = ["METHODS", "Draw", "Fit", "draws", "fits", "found_by", "is_for_features"]
+__all__ = [
+    "METHODS",
+    "Draw",
+    "Fit",
+    "as_fitted",
+    "draws",
+    "fits",
+    "found_by",
+    "is_for_features",
+]
 
 Method = Literal["bootstrap", "subsample", "seeds"]
 METHODS = ("bootstrap", "subsample", "seeds")
@@ -124,6 +135,14 @@ def fresh(estimator: Any, seed: int | None) -> Any:
         elif last == "verbose":
             settings[name] = False
     return other.set_params(**settings)
+
+
+def as_fitted(model: Any, sample: Any) -> Any:
+    """Rows as a fit to all of them reads them, so that fits to some of them do so, too.
+
+    In a part of a table numbers of rows have gaps, and rare values may be missing.
+    """
+    return read_as_fitted(model, sample) if isinstance(model, Estimator) else sample
 
 
 def _fit(estimator: Any, some: Any, weights: Array | None) -> Fit:

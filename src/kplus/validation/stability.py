@@ -21,6 +21,7 @@ from kplus.validation.resampling import (
     Method,
     Progress,
     as_bits,
+    as_fitted,
     draws,
     fits,
     found_by,
@@ -114,7 +115,8 @@ def stability(
     rows = _sample(table.n_rows, weights, max_rows, rng)
     sample = table.take(rows)
     own = None if weights is None else weights[rows]
-    groups = _reference(estimator, sample, rows, table.n_rows, own, seed)
+    groups, model = _reference(estimator, sample, rows, table.n_rows, own, seed)
+    sample = as_fitted(model, sample)
     todo = draws(method, len(rows), n_resamples, rng)
     n_threads = min(effective_n_jobs(n_jobs), n_resamples)
     done = list(fits(estimator, sample, todo, own, n_threads, progress))
@@ -161,25 +163,25 @@ def _reference(
     n_rows: int,
     weights: Array | None,
     seed: int,
-) -> Any:
-    """The groups to judge: those of the estimator, or of a fit to the sample."""
+) -> tuple[Any, Any]:
+    """The groups to judge, and the model that found them, fitted here if need be."""
     try:
         check_is_fitted(estimator)
     except NotFittedError:
         given = getattr(estimator, "random_state", None)
         other = fresh(estimator, seed if given is None else None)
-        return found_by(other, sample, weights)
+        return found_by(other, sample, weights), other
     if is_for_features(estimator):
-        return as_bits(estimator.transform(sample))
+        return as_bits(estimator.transform(sample)), estimator
     if hasattr(estimator, "predict"):
-        return np.asarray(estimator.predict(sample))
+        return np.asarray(estimator.predict(sample)), estimator
     labels = np.asarray(estimator.labels_)
     if len(labels) != n_rows:
         raise ValueError(
             f"{type(estimator).__name__} has no predict, and its labels_ are those of "
             f"{len(labels)} rows, not of the {n_rows} of X: give the rows of its fit."
         )
-    return labels[rows]
+    return labels[rows], estimator
 
 
 def _compared(
