@@ -10,14 +10,18 @@ from sklearn.metrics import adjusted_rand_score
 
 import kplus
 from kplus import DPMixture
+from kplus.base.job import answering
 from kplus.dp_mixture.classes import (
     Unions,
+    _sides,
     elbow,
     has_classes,
     same_categories,
     tree_of_classes,
 )
+from kplus.dp_mixture.clusters import _apart_in_numbers
 from kplus.observations import Mixed
+from kplus.tree.cluster_tree import ClusterTree
 
 
 def drawn_classes(rng, n, probabilities, z=None):
@@ -88,6 +92,64 @@ def test_a_tree_goes_on_from_what_is_joined(mixed):
         np.testing.assert_array_equal(tree.cut(n_clusters), joined.cut())
         np.testing.assert_array_equal(tree.children, plain.children)
     np.testing.assert_allclose(plain.sizes, params.N)
+
+
+def test_no_class_spans_a_valley_of_numbers(mixed):
+    params = mixed._params
+    plain = tree_of_classes(params)
+    own = plain.cut(2)
+    swapped = np.argsort(own, kind="stable")  # the first of each group trade places
+    first, second = swapped[0], np.flatnonzero(own == 1)[0]
+    wanted = own.copy()
+    wanted[[first, second]] = own[[second, first]]
+    apart = tree_that_cuts(wanted, params.N)
+    tree = tree_of_classes(params, None, apart)
+    assert tree.consistent()
+    np.testing.assert_array_equal(tree.cut(2), apart.cut())
+    assert tree.n_clusters >= 2
+    few = np.where(wanted == 1, 1e-3, 1.0)  # too few rows to decide
+    np.testing.assert_array_equal(_sides(apart.cut(), wanted, few), [0, -1])
+
+
+def tree_that_cuts(cluster, sizes):
+    """A tree whose two clusters are these."""
+    names, steps = {}, []
+    for k, c in enumerate(cluster):
+        if c in names:
+            steps.append(sorted((names[c], k)))
+            names[c] = len(cluster) + len(steps) - 1
+        else:
+            names[c] = k
+    steps.append(sorted(names.values()))
+    heights = np.arange(1.0, len(cluster))
+    return ClusterTree(np.array(steps), heights, np.array(sizes, float), 2, 0.9)
+
+
+def test_categories_do_not_hide_groups_of_numbers():
+    """Three species, two of them alike in their categories."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [150, 70, 120])
+    X = np.array([[39.0, 18, 190], [49, 18, 195], [47, 15, 217]])[y]
+    frame = pd.DataFrame(X + rng.normal(size=X.shape) * [2.5, 1.1, 6.5])
+    frame.columns = ["length", "depth", "flipper"]
+    island = np.where(y == 2, "B", rng.choice(["T", "D"], len(y)))
+    frame["island"], frame["sex"] = island, rng.choice(["male", "female"], len(y))
+    model = DPMixture(random_state=0).fit(frame)
+    assert model.n_clusters_ == 3
+    assert adjusted_rand_score(y, model.labels_) > 0.85
+
+
+def test_steps_of_rounded_numbers_are_no_valleys():
+    """A flag of 0 and 1 beside categories that have nothing to do with it."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=600), "flag": rng.integers(0, 2, 600)})
+    frame["color"] = rng.choice(["red", "blue", "green"], 600)
+    model = DPMixture(Mixed(), n_components=4, moves=(), random_state=0).fit(frame)
+    rows, mixture = model._rows_and_model(frame)
+    tree = _apart_in_numbers(
+        answering(model, rows), mixture, model._params, np.zeros(6)
+    )
+    assert tree.n_clusters == 1
 
 
 @pytest.mark.parametrize(

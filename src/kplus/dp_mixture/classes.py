@@ -8,7 +8,8 @@ the evidence of two classes against that of their union.
 The rule for the number is that of an elbow. Fitted components differ beyond doubt, but
 by how much: two classes that differ in most columns may each fall into some that differ
 in one. Clusters are those where the cost of a further union rises most steeply, by its
-ratio to the cost of the union before.
+ratio to the cost of the union before. But no class spans a valley of the numbers, if
+there are some: groups that are apart without the categories are apart with them.
 """
 
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ __all__ = ["Unions", "elbow", "has_classes", "same_categories", "tree_of_classes
 
 _NOTHING = 0.02  # nats per row: a union that costs less costs nothing to speak of
 _DOUBT = 3.0  # nats: evidence of 20 to 1 that categories differ
+_SMALL_SHARE = 0.05  # of the rows: too few for a valley of numbers to decide
 _TINY = 1e-300
 _CHUNK = 2**20  # numbers in the joined sums that are evaluated together
 
@@ -57,7 +59,9 @@ def same_categories(params: Components, pairs: IntArray) -> NDArray[np.bool_]:
 
 
 def tree_of_classes(
-    params: Components, joined: ClusterTree | None = None
+    params: Components,
+    joined: ClusterTree | None = None,
+    apart: ClusterTree | None = None,
 ) -> ClusterTree:
     """Join what costs least, to a single class.
 
@@ -67,6 +71,9 @@ def tree_of_classes(
     ----------
     joined : ClusterTree, optional
         Its clusters are classes to begin with.
+    apart : ClusterTree, optional
+        Of numbers alone. Where these have a valley no class spans it, unless there is
+        less than a twentieth of the rows on one side.
     """
     K, mass = params.K, max(float(params.N.sum()), _TINY)
     groups: IntArray = np.arange(K)
@@ -76,6 +83,9 @@ def tree_of_classes(
         steps = [(int(a), int(b)) for a, b in joined.children[: K - joined.n_clusters]]
     names, costs = _names(groups, steps), []
     unions = Unions.of(params, groups)
+    if apart is not None:
+        unions.side = _sides(apart.cut(), groups, params.N)
+    n_apart = len(np.unique(unions.side[unions.side >= 0]))
     while unions.K > 1:
         a, b, cost = unions.cheapest()
         first, second = sorted((names[a], names[b]))
@@ -85,6 +95,8 @@ def tree_of_classes(
         steps.append((first, second))
         costs.append(cost / mass)
     n_clusters, clearness = elbow(np.array(costs))
+    if apart is not None and n_clusters < n_apart:
+        n_clusters, clearness = n_apart, apart.clearness
     heights = np.maximum.accumulate(np.maximum(costs, _TINY))
     return ClusterTree(
         np.array(steps, np.int64).reshape(-1, 2),
@@ -104,6 +116,15 @@ def _names(groups: IntArray, steps: list[tuple[int, int]]) -> list[int]:
         first.append(first[a])
         names[groups[first[a]]] = K + t
     return names
+
+
+def _sides(cluster: IntArray, groups: IntArray, N: Array) -> IntArray:
+    """The cluster that most rows of each group are in; -1 if it is a small one."""
+    rows = np.zeros((int(groups.max()) + 1, int(cluster.max()) + 1))
+    np.add.at(rows, (groups, cluster), N)
+    small = rows.sum(axis=0) < _SMALL_SHARE * rows.sum()
+    most: IntArray = np.argmax(rows, axis=1)
+    return np.where(small[most], -1, most)
 
 
 def elbow(costs: Array) -> tuple[int, float]:
@@ -138,6 +159,7 @@ class Unions:
     own: Array  # log of ev Γ(N) α of each group
     costs: Array  # (K, K)
     log_alpha: float
+    side: IntArray  # of valleys of numbers, which are crossed last; -1: of none
 
     @classmethod
     def of(cls, params: Components, groups: IntArray) -> "Unions":
@@ -147,7 +169,8 @@ class Unions:
         np.add.at(S, groups, params.S)
         log_alpha = float(np.log(params.concentration))
         own = _log_worth(params.family, N, S, log_alpha)
-        out = cls(params.family, N, S, own, np.full((K, K), np.inf), log_alpha)
+        costs, side = np.full((K, K), np.inf), np.zeros(K, np.int64)
+        out = cls(params.family, N, S, own, costs, log_alpha, side)
         out._price(*pair_index(K))
         return out
 
@@ -156,7 +179,12 @@ class Unions:
         return len(self.N)
 
     def cheapest(self) -> tuple[int, int, float]:
-        a, b = np.unravel_index(np.argmin(self.costs), self.costs.shape)
+        one, other = self.side[:, None], self.side
+        level = (one == other) | (one < 0) | (other < 0)
+        costs = np.where(level, self.costs, np.inf)
+        if np.isinf(costs).all():
+            costs = self.costs
+        a, b = np.unravel_index(np.argmin(costs), costs.shape)
         return min(int(a), int(b)), max(int(a), int(b)), float(self.costs[a, b])
 
     def join(self, a: int, b: int) -> None:
@@ -166,6 +194,8 @@ class Unions:
         self.own[a] = self._worth(self.N[[a]], self.S[[a]])[0]
         self.N, self.own = np.delete(self.N, b), np.delete(self.own, b)
         self.S = np.delete(self.S, b, axis=0)
+        self.side[a] = max(self.side[a], self.side[b])
+        self.side = np.delete(self.side, b)
         self.costs = np.delete(np.delete(self.costs, b, axis=0), b, axis=1)
         others = np.delete(np.arange(self.K), a)
         self._price(np.full(len(others), a), others)

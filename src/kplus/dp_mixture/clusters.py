@@ -14,6 +14,8 @@ from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_class
 from kplus.dp_mixture.drawn_rows import drawn_rows
 from kplus.dp_mixture.families.factor_gaussian import compared
 from kplus.dp_mixture.families.family import Family
+from kplus.dp_mixture.families.learning import resolutions
+from kplus.dp_mixture.families.mixed import MixedFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
@@ -31,20 +33,37 @@ _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinn
 _SHARE = 0.65  # of a border that must not be thinner
 _DRAWN_ROWS, _DRAWN_NUMBERS = 20_000, 2e7  # at most, in all columns
 _BLOCK_ROWS = 4096
+_EVERYONE = Plan(everyone=True, frozen=True)
 
 
 @dataclass(frozen=True)
 class BorderModel:
-    """Sums, over rows, of what lies between components."""
+    """Sums, over rows, of what lies between components.
+
+    Parameters
+    ----------
+    columns : int array, optional
+        Those that the model is about; by default all.
+    steps : array, optional
+        Of these columns, the steps between rounded values, which stand for intervals:
+        so nothing is a valley that is between two grades.
+    """
 
     model: DPMixtureModel
     along: PairAxes
+    columns: IntArray | None = None
+    steps: Array | None = None
 
     def summarize(
         self, params: Components, block: Block, local: Any
     ) -> tuple[Borders, Array]:
         X = block.read()
         weights = np.ones(len(X)) if block.weights is None else block.weights
+        if self.columns is not None:
+            X = np.take(X, self.columns, axis=1)
+        if self.steps is not None:
+            places = np.random.default_rng(0).random(X.shape) - 0.5
+            X = X + places * self.steps
         _, support, r = self.model.share_out(params, X, weights)
         return self.sums(params, X, weights, support, r), np.empty(0)
 
@@ -69,7 +88,8 @@ def tree_of_rows(
     """The tree of a fit's components, by another pass over its rows.
 
     Where there are categories, valleys join only components that differ in nothing
-    else than numbers; the rest is a tree of classes.
+    else than numbers; the rest is a tree of classes, in which those of the numbers keep
+    groups apart.
 
     Parameters
     ----------
@@ -77,22 +97,51 @@ def tree_of_rows(
         The entropy that merging two components would lose, from the fit's sums:
         pairs that overlap.
     """
-    params = replace(params, plan=Plan(everyone=True, frozen=True))
-    crossed = model.crossed(params)
-    distances, family = _distances(crossed), compared(params.family)
-    pairs, fewest = _neighbours(params, lost, distances), _fewest_rows(params.family)
-    if has_classes(family):
-        pairs, fewest = pairs[same_categories(params, pairs)], 0.0
-        if not len(pairs):
-            return tree_of_classes(params)
-    along = PairAxes.of(params, pairs)
+    params = replace(params, plan=_EVERYONE)
     job = replace(job, callback=None, journal=None)
-    borders = sums_of(job, BorderModel(model, along), params)
+    pairs = _neighbours(params, lost, _distances(model.crossed(params)))
+    if not has_classes(compared(params.family)):
+        return _grown(job, BorderModel(model, PairAxes.of(params, pairs)), params)
+    apart = _apart_in_numbers(job, model, params, lost)
+    pairs = pairs[same_categories(params, pairs)]
+    if not len(pairs):
+        return tree_of_classes(params, None, apart)
+    look = BorderModel(model, PairAxes.of(params, pairs))
+    return tree_of_classes(params, _grown(job, look, params, 0.0), apart)
+
+
+def _grown(
+    job: Job, look: BorderModel, params: Components, fewest: float | None = None
+) -> ClusterTree:
+    """The tree by valleys; `fewest` rows of a cluster, by default by the family."""
+    crossed, family = look.model.crossed(params), compared(params.family)
+    borders = sums_of(job, look, params)
     levels = np.log(np.maximum(params.N, 1e-300)) + np.diagonal(crossed)
     # The more columns there are, the more levels differ.
     bridges = Bridges(levels, _DEPTH * family.n_columns, _SHARE)
-    tree = grow_tree(borders, along.axes, distances, bridges, fewest)
-    return tree_of_classes(params, tree) if has_classes(family) else tree
+    if fewest is None:
+        fewest = _fewest_rows(params.family)
+    return grow_tree(borders, look.along.axes, _distances(crossed), bridges, fewest)
+
+
+def _apart_in_numbers(
+    job: Job, model: DPMixtureModel, params: Components, lost: Array
+) -> ClusterTree | None:
+    """The tree of the same components by the numbers alone; None: there are none."""
+    family = params.family
+    if not isinstance(family, MixedFamily) or "number" not in family.groups:
+        return None
+    at = family.groups.index("number")
+    part, columns, S = family.parts[at], family.where[at], family.split(params.S)[at]
+    model = replace(
+        model, family=part, concentration=params.concentration, noise=None, others=None
+    )
+    params = replace(model.posterior(params.N, S, params.mass), plan=_EVERYONE)
+    pairs = _neighbours(params, lost, _distances(model.crossed(params)))
+    rows = np.take(job.source.read(0), columns, axis=1)
+    steps = np.sqrt(12.0 * resolutions(rows))
+    look = BorderModel(model, PairAxes.of(params, pairs), columns, steps)
+    return _grown(job, look, params)
 
 
 def _fewest_rows(family: Family) -> float:
@@ -110,7 +159,7 @@ def tree_of_draws(job: Job, model: DPMixtureModel, params: Components) -> Cluste
     rng = np.random.default_rng(0)
     counts = np.maximum(1, np.round(size)).astype(np.int64)
     rows: Any = drawn_rows(params.family, params.N, params.S, counts, rng)
-    params = replace(params, plan=Plan(everyone=True, frozen=True))
+    params = replace(params, plan=_EVERYONE)
     weights = np.repeat(params.N / counts, counts)
     lost = model.share_out(params, rows, weights)[0].pairs
     job = job.on_sample(blocks_of(rows, _BLOCK_ROWS), weights, n_threads=1)
