@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import helmert
 
-BETAS = (1.0, 4.0, 8.0, 16.0, 32.0)  # in units of 1/σ²
+# In units of 1/σ². Chosen among twelve lists by eight of the pictures for training,
+# which are .16 dB better for it than with the usual 1, 4, 8, 16, 32.
+BETAS = (1.0, 3.0, 6.0, 12.0, 24.0, 48.0, 96.0)
 SMALLEST = 0.1  # share of the noise; directions with less variance count as none
 BLOCK = 4096  # patches at a time, which stay in the processor's cache
 
