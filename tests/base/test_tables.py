@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from kplus import ColumnsWarning
+from kplus import CRAFT, ColumnsWarning, DPMeans, DPMixture
 from kplus.base.tables import open_mixed_table, open_table
 from kplus.core.errors import DataError
 from kplus.data.blocks import ArrayBlocks, FrameBlocks, SparseBlocks
@@ -359,3 +359,16 @@ def test_tables_with_names_after_an_array(make, tmp_path):
         blocks, same = open_mixed_table(estimator, X, reset=False, coding=coding)
     assert same is coding
     np.testing.assert_array_equal(blocks.read(0), CODES)
+
+
+@pytest.mark.parametrize("model", [DPMeans(), DPMixture(), CRAFT()], ids=repr)
+def test_what_is_constant_in_a_first_batch_may_vary_in_the_next(model):
+    rng = np.random.default_rng(0)
+    first = pd.DataFrame({"x": rng.normal(size=60), "errors": 0.0})
+    model.set_params(random_state=0).partial_fit(first)
+    later = first.assign(errors=rng.normal(9.0, 1.0, 60))
+    model.partial_fit(later)
+    assert list(model.feature_names_in_) == ["x", "errors"]
+    assert not model._streaming
+    with pytest.warns(ColumnsWarning, match="constant: errors"):
+        model.fit(first)

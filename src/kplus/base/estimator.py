@@ -82,6 +82,7 @@ class Estimator(Described, CallbackSupportMixin, BaseEstimator):
     # The measure is also the name of attributes: objective_, objective_history_.
     _measure: ClassVar[str] = "objective"
     _groups: ClassVar[str] = "clusters"
+    _streaming = False  # while the first batch of a stream is fitted
     _result: ClassVar[str]  # the attribute that fitted estimators have
 
     def __sklearn_tags__(self):
@@ -205,6 +206,14 @@ class Estimator(Described, CallbackSupportMixin, BaseEstimator):
     def _resume(self, path: Any, X: Any, sample_weight: Any = None) -> Self:
         """As `resume`, for an estimator with the parameters of the interrupted one."""
         return self._fit(X, sample_weight, open_for(type(self), path))
+
+    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
+        """Begin a stream: what the first rows have not may come with later ones."""
+        self._streaming = True
+        try:
+            return self.fit(X, sample_weight=sample_weight)
+        finally:
+            del self._streaming
 
     def _fit_more(self, X: Any, sample_weight: Any = None) -> Self:
         self._check_settings()
@@ -336,10 +345,6 @@ class Clusterer(ClusterMixin, Estimator):
         if not self.__sklearn_is_fitted__():
             return self._first_batch(X, sample_weight)
         return self._fit_more(X, sample_weight)
-
-    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
-        """Begin a stream."""
-        return self.fit(X, sample_weight=sample_weight)
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """Find clusters and return the cluster of each row.

@@ -62,7 +62,9 @@ def _wishes(estimator: Any, *, numbers_only: bool) -> Wishes:
     """What an estimator wants of columns."""
     # To those that take rows apart, constants are a part, too.
     parts = getattr(estimator, "_groups", "clusters") != "clusters"
-    return Wishes(numbers_only=numbers_only, constants=parts)
+    # What is constant in the first batch of a stream need not stay so.
+    constants = parts or getattr(estimator, "_streaming", False)
+    return Wishes(numbers_only=numbers_only, constants=constants)
 
 
 def _tell(before: Any, read: Any, reset: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -418,7 +418,7 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
     @property
     def _may_join(self) -> bool:
         """Whether clusters may be joined from cells; those of a stream may not."""
-        others = self.max_clusters is not None or getattr(self, "_streaming", False)
+        others = self.max_clusters is not None or self._streaming
         return self.cells == "if_needed" and not others
 
     def _join_cells(self, job: Job, number: Any, start: Array | None) -> Fitted:
@@ -426,13 +426,6 @@ class DPMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Clusterer):
             cells.fit_cells, cells=number, n_clusters=self.n_clusters, start=start
         )
         return best_of(self.n_init, job, fit_cells)
-
-    def _first_batch(self, X: Any, sample_weight: Any) -> Self:
-        self._streaming = True
-        try:
-            return super()._first_batch(X, sample_weight)
-        finally:
-            del self._streaming
 
     def _search_by_penalty(self, start: Array | None) -> Callable[[Job, bool], Fitted]:
         """The search of the chosen algorithm."""

@@ -142,7 +142,7 @@ class LatentFeatures(
             ends a fit, the batch counts as seen.
         """
         if not self.__sklearn_is_fitted__():
-            return self.fit(X, sample_weight=sample_weight)
+            return self._first_batch(X, sample_weight)
         return self._fit_more(X, sample_weight)
 
     # --------------------------------------------------------- steps of a fit
