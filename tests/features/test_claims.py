@@ -336,7 +336,7 @@ def test_MB_14_any_combination_can_serve_as_base(seed):
 
 def shared(name):
     """A data file kept beside the project, or a skip."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
     path = Path(os.environ.get("KPLUS_SHARED_DATA", default)) / name
     if not path.exists():
         pytest.skip(f"{name} is not at hand; set KPLUS_SHARED_DATA to its folder")
