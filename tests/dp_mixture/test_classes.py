@@ -20,6 +20,7 @@ from kplus.dp_mixture.classes import (
     tree_of_classes,
 )
 from kplus.dp_mixture.clusters import _apart_in_numbers
+from kplus.dp_mixture.families import by_name
 from kplus.observations import Mixed
 from kplus.tree.cluster_tree import ClusterTree
 
@@ -137,6 +138,22 @@ def test_categories_do_not_hide_groups_of_numbers():
     model = DPMixture(random_state=0).fit(frame)
     assert model.n_clusters_ == 3
     assert adjusted_rand_score(y, model.labels_) > 0.85
+
+
+@pytest.mark.parametrize(
+    "numbers", ["bernoulli", "transformed", "spiked", "student_t", "factor_gaussian"]
+)
+def test_numbers_of_every_kind_beside_categories(numbers):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.lognormal(size=(200, 3))).add_prefix("x")
+    if numbers == "bernoulli":
+        frame = (frame > 1.0).astype(float)
+    frame.iloc[::3, 0] = 0.0
+    frame["color"] = rng.choice(["red", "blue"], 200)
+    observations = Mixed(numbers=by_name(numbers))
+    model = DPMixture(observations, n_components=3, moves=(), random_state=0).fit(frame)
+    assert 1 <= model.n_clusters_ <= 3
+    np.testing.assert_array_equal(model.predict(frame), model.labels_)
 
 
 def test_steps_of_rounded_numbers_are_no_valleys():

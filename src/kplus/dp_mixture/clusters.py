@@ -12,10 +12,11 @@ from kplus.data.sparse_rows import blocks_of
 from kplus.dp_mixture.axes import PairAxes
 from kplus.dp_mixture.classes import has_classes, same_categories, tree_of_classes
 from kplus.dp_mixture.drawn_rows import drawn_rows
-from kplus.dp_mixture.families.factor_gaussian import compared
+from kplus.dp_mixture.families.factor_gaussian import FactorGaussianFamily, compared
 from kplus.dp_mixture.families.family import Family
 from kplus.dp_mixture.families.learning import resolutions
 from kplus.dp_mixture.families.mixed import MixedFamily
+from kplus.dp_mixture.families.normal_gamma import NormalGammaFamily
 from kplus.dp_mixture.families.normal_wishart import NormalWishartFamily
 from kplus.dp_mixture.families.transformed import TransformedFamily
 from kplus.dp_mixture.families.zero_mean_gaussian import ZeroMeanGaussianFamily
@@ -33,6 +34,7 @@ _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinn
 _SHARE = 0.65  # of a border that must not be thinner
 _DRAWN_ROWS, _DRAWN_NUMBERS = 20_000, 2e7  # at most, in all columns
 _BLOCK_ROWS = 4096
+_CONTINUOUS = (FactorGaussianFamily, NormalGammaFamily, NormalWishartFamily)
 _EVERYONE = Plan(everyone=True, frozen=True)
 
 
@@ -127,12 +129,17 @@ def _grown(
 def _apart_in_numbers(
     job: Job, model: DPMixtureModel, params: Components, lost: Array
 ) -> ClusterTree | None:
-    """The tree of the same components by the numbers alone; None: there are none."""
+    """The tree of the same components by the numbers alone.
+
+    None where there are none, or where half a step from them is no such number: bits.
+    """
     family = params.family
     if not isinstance(family, MixedFamily) or "number" not in family.groups:
         return None
     at = family.groups.index("number")
     part, columns, S = family.parts[at], family.where[at], family.split(params.S)[at]
+    if not isinstance(part, _CONTINUOUS):
+        return None
     model = replace(
         model, family=part, concentration=params.concentration, noise=None, others=None
     )
