@@ -135,6 +135,24 @@ def test_rare_clusters_of_large_tables_are_described():
     assert told["name"].str.startswith("high column").tolist() == [False, True, True]
 
 
+def test_a_row_of_totals_hides_nothing():
+    """What groups are compared with is the usual rows."""
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0, 0, 0], [9, 0, 0]], 150, axis=0) + rng.normal(size=(300, 3))
+    plain = DPMeans(n_clusters=2, random_state=0).fit(X)
+    totals = np.vstack([X, X.sum(axis=0) + 500.0])
+    model = DPMeans(n_clusters=3, random_state=0).fit(totals)
+    assert sorted(model.summary()["size"]) == [1.0, 150.0, 150.0]
+    expected, told = plain.describe(), model.describe()
+    told = told[told["cluster"] < 2].reset_index(drop=True)
+    names = ["feature", "here", "overall"]
+    pd.testing.assert_frame_equal(told[names], expected[names])
+    np.testing.assert_allclose(told["score"], expected["score"], rtol=1e-6)
+    portrait = model.portrait_
+    np.testing.assert_allclose(portrait.means[-1], X.mean(axis=0), atol=1e-6)
+    np.testing.assert_allclose(portrait.deviations[-1], X.std(axis=0), rtol=1e-6)
+
+
 def test_words():
     X = np.repeat([[0.0, 5.0], [10.0, 5.0]], 50, axis=0)
     X += np.tile([[0.1, 0.2], [-0.1, -0.2]], (50, 1))

@@ -54,8 +54,9 @@ def test_the_whole_table_is_told_by_rows_drawn_fairly(small):
     drawn = draw(model, X, model.labels_)
     own = model.labels_[drawn.numbers]
     found = drawn.portrait(model, own)
+    usual = drawn.fair & (own == 0)  # the others are too few to count there
     np.testing.assert_allclose(
-        found.means[-1], drawn.values[drawn.fair].mean(axis=0), atol=1e-9
+        found.means[-1], drawn.values[usual].mean(axis=0), atol=1e-9
     )
     np.testing.assert_allclose(found.means[1], X[100:120].mean(axis=0), rtol=1e-5)
 

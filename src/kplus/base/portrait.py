@@ -25,6 +25,8 @@ __all__ = ["Belonging", "Portrait", "portray", "portray_fit"]
 _MOST_ROWS = 10_000  # that a fit looks at
 _ENOUGH = 100  # of a cluster; of rarer ones more rows are drawn
 _MOST_BYTES = 16 * 2**20
+_ODD_CLUSTER = 0.01  # share of the rows: a smaller cluster is odd ...
+_MOST_ODD = 0.05  # ... unless there are many such
 _DENSE = 2**20  # entries of members that need not be sparse
 _PART_ROWS, _PART_BYTES = 2**16, 64 * 2**20  # that are looked at at a time
 
@@ -86,6 +88,9 @@ class Belonging(NamedTuple):
 @dataclass(frozen=True)
 class Portrait:
     """Groups of rows, column by column; the last line of each array is the whole table.
+
+    Clusters of a few odd rows do not count there: beside one row of totals all others
+    would seem to be narrow, and nothing else.
 
     Attributes
     ----------
@@ -184,6 +189,15 @@ class _Sums:
         self.first += members.sums(Y)
         self.second += members.sums(np.square(Y))
 
+    def without_odd_rows(self) -> None:
+        """Count clusters of few rows no longer in the whole table."""
+        sizes, n = self.rows[:-1], self.rows[-1]
+        odd = (sizes > 0.0) & (sizes < _ODD_CLUSTER * n)
+        if not odd.any() or sizes[odd].sum() > _MOST_ODD * n:
+            return
+        for sums in (self.seen, self.first, self.second, *self.counts):
+            sums[-1] = sums[:-1][~odd].sum(axis=0)
+
     def portrait(self) -> Portrait:
         with np.errstate(invalid="ignore", divide="ignore"):
             means = self.first / self.seen
@@ -235,6 +249,8 @@ def portray(
         known = None if labels is None else labels[here]
         counted = None if weights is None else weights[here]
         sums.add(read_all(part), model._belonging(part, known), counted)
+    if model._group_noun == "cluster":
+        sums.without_odd_rows()
     return sums.portrait()
 
 
