@@ -312,8 +312,8 @@ COMMANDS = {
     "report": Command(
         "report",
         "Write a page that explains a model: its groups, how sure they are, and why.",
-        f"model_file rows page index stability title image_shape {_ALLOWED} json quiet "
-        "force",
+        f"model_file rows page index stability title image_shape {_ENDS} {_ALLOWED} "
+        "json quiet force",
     ),
     "impute": Command(
         "impute",
