@@ -237,11 +237,11 @@ def split_of(
     if not own.any():
         return None
     mine, held = nodes.of(own), shares[own]
+    rest = nodes.sums(np.where(own, 0.0, shares)[:, None])
     if trees is not None:
         sizes = [len(tree.children) for tree in opened(trees, own)]
         held = np.repeat(held, sizes)
         mine = nodes_of(opened(trees, own, children=True))
-    whole = q.sums.of(np.array([k]))
     factor = q.gaussians.factors[k]
     axis = np.linalg.eigh(factor @ factor.T)[1][:, -1]
     side = (mine.means - q.gaussians.means[k]) @ axis > 0
@@ -255,7 +255,8 @@ def split_of(
     halves = mine.sums(part * held[:, None])
     if halves.N.min() < 1.0:
         return None
-    halves = halves.with_more(whole.minus(mine.sums(held[:, None])))
+    halves = halves.with_more(rest)
+    whole = halves.together()
     gain = q.prior.evidence(halves).sum() - q.prior.evidence(whole)[0]
     gain += np.sum(mine.n * held * entr(part).sum(axis=1))
     gain += np.sum(halves.N * np.log(halves.N / whole.N))

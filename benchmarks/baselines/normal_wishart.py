@@ -80,10 +80,9 @@ class Sums:
     def of(self, chosen: np.ndarray) -> "Sums":
         return Sums(self.N[chosen], self.first[chosen], self.second[chosen])
 
-    def minus(self, other: "Sums") -> "Sums":
-        return Sums(
-            self.N - other.N, self.first - other.first, self.second - other.second
-        )
+    def together(self) -> "Sums":
+        """Those of all components, as of one."""
+        return Sums(*(part.sum(axis=0, keepdims=True) for part in vars(self).values()))
 
     def with_more(self, rest: "Sums") -> "Sums":
         """With sums of one component shared out by the sizes of these."""
