@@ -345,8 +345,8 @@ def _refuse_unfit(files: "Columns", choice: Choice) -> list[str]:
     if unfit:
         kind = "not numbers" if numbers_only else "neither numbers nor categories"
         remedy = (
-            "name the rows with one (--index COL), or take --model dp-mixture or "
-            "craft, which take categories"
+            "name the rows with one (--index COL), or use kplus fit with --model "
+            "dp-mixture or craft, which take categories"
         )
         remedy = remedy if numbers_only else "turn them into text or numbers"
         more = f", and so do {len(unfit) - _LISTED} more" * (len(unfit) > _LISTED)
