@@ -167,6 +167,10 @@ def test_steps_of_rounded_numbers_are_no_valleys():
         answering(model, rows), mixture, model._params, np.zeros(6)
     )
     assert tree.n_clusters == 1
+    one = DPMixture(Mixed(), n_components=1, moves=(), random_state=0).fit(frame)
+    rows, mixture = one._rows_and_model(frame)
+    job = answering(one, rows)
+    assert _apart_in_numbers(job, mixture, one._params, np.zeros(0)) is None
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,12 @@ def test_units_of_the_file():
 def test_columns_without_names_are_numbered():
     model = DPMeans(n_clusters=2, random_state=0).fit(table()[:100])
     assert column_names(model) == ["column 0", "column 1", "column 2"]
+
+
+def test_pages_of_many_rows_stay_small(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1_000_000, 4)) + 9.0 * rng.integers(0, 4, (1_000_000, 1))
+    np.save(tmp_path / "x.npy", X.astype(np.float32))
+    model = DPMeans(n_clusters=4, random_state=0).fit(tmp_path / "x.npy")
+    page = model.report(tmp_path / "page.html", tmp_path / "x.npy")
+    assert page.stat().st_size < 3_000_000

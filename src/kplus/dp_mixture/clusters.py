@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kplus.core.job import Job
+from kplus.core.job import Job, draw
 from kplus.core.runs import sums_of
 from kplus.core.types import Array, Block, IntArray
 from kplus.data.sparse_rows import blocks_of
@@ -34,6 +34,7 @@ _DEPTH = 1.0  # nats per column by which what connects two clusters may be thinn
 _SHARE = 0.65  # of a border that must not be thinner
 _DRAWN_ROWS, _DRAWN_NUMBERS = 20_000, 2e7  # at most, in all columns
 _BLOCK_ROWS = 4096
+_STEP_ROWS = 5_000  # that show in what steps columns are rounded
 _CONTINUOUS = (FactorGaussianFamily, NormalGammaFamily, NormalWishartFamily)
 _EVERYONE = Plan(everyone=True, frozen=True)
 
@@ -131,7 +132,8 @@ def _apart_in_numbers(
 ) -> ClusterTree | None:
     """The tree of the same components by the numbers alone.
 
-    None where there are none, or where half a step from them is no such number: bits.
+    None where there are none, or nothing to tell apart, or where half a step from them
+    is no such number: bits.
     """
     family = params.family
     if not isinstance(family, MixedFamily) or "number" not in family.groups:
@@ -145,8 +147,12 @@ def _apart_in_numbers(
     )
     params = replace(model.posterior(params.N, S, params.mass), plan=_EVERYONE)
     pairs = _neighbours(params, lost, _distances(model.crossed(params)))
-    rows = np.take(job.source.read(0), columns, axis=1)
-    steps = np.sqrt(12.0 * resolutions(rows))
+    if not len(pairs):  # no pass over the rows for nothing
+        return None
+    # Drawn from all rows, as a file may be sorted by the very column.
+    rng = np.random.default_rng(0)
+    sample = draw(job.source, job.weights, _STEP_ROWS, rng).rows
+    steps = np.sqrt(12.0 * resolutions(np.take(sample, columns, axis=1)))
     look = BorderModel(model, PairAxes.of(params, pairs), columns, steps)
     return _grown(job, look, params)
 
